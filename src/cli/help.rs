@@ -37,7 +37,9 @@ pub fn text(words: &[String]) -> String {
             text += &row("", &format!("{help}{}", default(value)));
         }
     }
-    text + NOTES
+    let is_used = |note: &&&str| note.split(' ').next().is_some_and(|word| text.contains(word));
+    let notes: String = NOTES.iter().filter(is_used).map(|note| format!("{note}\n")).collect();
+    format!("{text}\n{notes}Exit codes: 0 success, 1 failure, 2 wrong command line.\n")
 }
 
 /// Whether help about these words includes the command.
@@ -45,12 +47,12 @@ pub fn is_about(command: &Command, words: &[String]) -> bool {
     command.name.split(' ').zip(words).all(|(expected, word)| expected == word)
 }
 
-const NOTES: &str = "
-DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.
-FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.
-DURATION is a time span such as 30min, 12h or 7d.
-Exit codes: 0 success, 1 failure, 2 wrong command line.
-";
+/// What a word stands for, if a command uses it.
+const NOTES: &[&str] = &[
+    "DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.",
+    "FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.",
+    "DURATION is a time span such as 30min, 12h or 7d.",
+];
 
 fn describe(command: &Command) -> String {
     let flag = |flag: &Flag| row(&format!("    {}", flag.usage()), flag.about);
@@ -117,7 +119,19 @@ petstore: a pet store inventory service over HTTP, with an embedded SQLite datab
 Settings, as flags or environment variables (the flag wins) [default]:
   --database FILE              PETSTORE_DATABASE
                                the SQLite file; serve, import and key add create it if it does not exist";
-        assert!(keys.starts_with(expected) && keys.ends_with(NOTES), "{keys}");
+        let notes =
+            format!("\n\n{}\nExit codes: 0 success, 1 failure, 2 wrong command line.\n", NOTES.join("\n"));
+        assert!(keys.starts_with(expected) && keys.ends_with(&notes), "{keys}");
+        let list = text(&["key".to_owned(), "list".to_owned()]);
+        assert!(NOTES.iter().all(|note| !list.contains(note)), "{list}");
+        let add = text(&["key".to_owned(), "add".to_owned()]);
+        assert!(
+            add.ends_with(&format!(
+                "\n\n{}\nExit codes: 0 success, 1 failure, 2 wrong command line.\n",
+                NOTES[0]
+            )),
+            "{add}"
+        );
         assert!(keys.contains(" [petstore.db]\n"), "{keys}");
         assert!(!keys.contains("--workers") && !keys.contains("RUST_LOG"), "{keys}");
     }
