@@ -56,15 +56,11 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "choose another name; petstore key rotate replaces a key, and petstore key revoke revokes it"
         }
         ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
-        ErrorKind::KeyAmbiguous => "give more digits",
         ErrorKind::ImportUnfinished => {
             "add the rest with --resume, or all of it once more with --from-line 1"
         }
         ErrorKind::InvalidRows => {
             "correct the input or --format, or leave these lines out with --skip-invalid"
-        }
-        ErrorKind::FileExists if call.command == "serve" => {
-            "move the file away, or give another with --first-key-file"
         }
         ErrorKind::FileExists => "choose another name",
         ErrorKind::PermissionDenied => {
@@ -99,7 +95,6 @@ mod tests {
         ErrorKind::KeyUnknown,
         ErrorKind::KeyExists,
         ErrorKind::KeyExpired,
-        ErrorKind::KeyAmbiguous,
         ErrorKind::ImportUnfinished,
         ErrorKind::InvalidRows,
         ErrorKind::FileExists,
