@@ -69,12 +69,21 @@ const QUERIES = [
   ['prometheus', '/docs/monitoring'],
   ['upgrade to a new version', '/docs/upgrades'],
   ['three nodes with rqlite', '/docs/cluster'],
+  ['too many requests', '/docs/limits'],
+  ['Too Many Requests', '/docs/errors#overloaded'],
 ];
 
 test('the right place is among the first three results', () => {
   assert.ok(QUERIES.length >= 40);
   const missed = QUERIES.map(([query, ...places]) => [query, places, find(query).slice(0, 3).map(({ path }) => path)]);
   assert.deepEqual(missed.filter(([, places, found]) => !found.some((path) => places.includes(path))), []);
+});
+
+test('weak matches are not counted, and what the service does not have is not found', () => {
+  const many = QUERIES.map(([query]) => [query, find(query).length]).filter(([, count]) => count > 24);
+  assert.deepEqual(many, []);
+  for (const query of ['photo', 'picture', 'webhook']) assert.deepEqual(find(query), [], query);
+  assert.ok(find('idempotency').some(({ path }) => path === '/docs/retries'));
 });
 
 test('one wrong letter is forgiven in words of five letters or more', () => {

@@ -18,7 +18,7 @@ for (const [said, meant] of Object.entries({
   'change modify patch put update': 'edit',
   'erase destroy': 'delete remove',
   'cors crossorigin preflight': 'origin browser cors',
-  '429 quota rate ratelimit throttle throttled throttling': 'limits',
+  '429 quota rate ratelimit throttle throttled throttling': 'limits overloaded',
   'begin hello intro start started tutorial': 'quickstart',
   'cursor next offset page paginate paging': 'pagination',
   'container docker kubernetes podman service systemd': 'install',
@@ -36,7 +36,8 @@ for (const [said, meant] of Object.entries({
   'alive liveness readiness uptime': 'health',
   'news release releases': 'changelog',
   'obsolete removed sunset': 'deprecated deprecations',
-  'duplicate resend twice': 'retries idempotency',
+  'duplicate idempotent resend twice': 'retries idempotency',
+  idempotency: 'retries',
   'compromised leaked lost stole stolen': 'revoke revoking safe',
   'cache caching polling': 'etag poll',
   'order sort': 'ascending',
@@ -95,15 +96,17 @@ function meanings(word, vocabulary) {
   return fits;
 }
 
-// How well a word fits an entry: as well as it fits the best place.
+// How well a word fits an entry: as well as it fits the best place. In a text, a part of a word or a word with a wrong
+// letter does not count.
 function value(fits, { places }) {
   const best = (place) => Math.max(0, ...[...place].map((word) => fits.get(word) ?? 0));
-  return Math.max(...[TITLE, PAGE, TEXT].map((weight, i) => weight * best(places[i])));
+  const value = Math.max(...[TITLE, PAGE, TEXT].map((weight, i) => weight * best(places[i])));
+  return value < TEXT * PREFIX ? 0 : value;
 }
 
-// The entries that fit at least half of the words, best first.
+// The entries that fit at least half of the words, best first, but none that fits a tenth as well as the best one.
 export function find({ entries, vocabulary }, query) {
-  const all = [...new Set(words(query.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')))];
+  const all = [...new Set(words(query.replace(/too many requests/i, '429').replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')))];
   const some = all.filter((word) => !EMPTY.has(word));
   const asked = some.length ? some : all;
   const terms = asked.map((word) => {
@@ -123,7 +126,8 @@ export function find({ entries, vocabulary }, query) {
     const kind = one.entry.path.includes('#') ? 1 : 1.15;
     return [(sum * (1 + named) * kind * (isOperation(one.entry) ? 1.25 : 1) * matched ** 2) / terms.length ** 2, one.entry];
   });
-  return ranked.filter(([rank]) => rank > 0).sort(([a], [b]) => b - a).map(([, entry]) => entry);
+  const best = Math.max(...ranked.map(([rank]) => rank));
+  return ranked.filter(([rank]) => rank > best / 10).sort(([a], [b]) => b - a).map(([, entry]) => entry);
 }
 
 export const isOperation = ({ page }) => /^[A-Z]+ \//.test(page);
