@@ -53,6 +53,11 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.screenshot({ path: join(SHOTS, `settings-${what}-${look}.png`), fullPage: true });
     };
     await isWhole('states');
+    const other = await page.context().newPage();
+    await other.goto(`${service.url}/docs/domains`);
+    const [left, expected] = await Promise.all([page, other].map((one) => one.locator('h1').boundingBox()));
+    assert.equal(left.x, expected.x, 'it stands where other pages stand');
+    await other.close();
     dns.hold();
     await card('pending.example.com').getByRole('button', { name: 'Verify' }).click();
     await page.locator('.working').waitFor();
