@@ -41,18 +41,18 @@ pub const PAGES: &[Entry] = pages! {
     "/docs/pagination" "Pagination" "Read long lists page by page, and poll them for changes." in "pagination";
     "/docs/retries" "Retries" "Retry a POST without adding a second pet." in "retries";
     "/docs/browsers" "Browser apps" "Call the API from scripts on a page of another origin (CORS)." in "browsers";
-    "/docs/testing" "Testing" "Test your client against a temporary service that fails on purpose." in "testing";
+    "/docs/testing" "Testing a client" "Test your client against a temporary service that fails on purpose." in "testing";
     Reference:
     "/" "Operations" "Every operation with its parameters and responses. Try them in your browser.";
     "/docs/errors" "Errors" "Every error code, what has happened, and what to do about it." in "errors";
     "/docs/limits" "Limits" "How large a request can be, and how long it can take." in "limits";
-    "/docs/versions" "Versions" "What can change, which operations will be removed, and what to call instead." in "versions";
+    "/docs/versions" "Versions and stability" "What can change, which operations will be removed, and what to call instead." in "versions";
     "/docs/changelog" "Changelog" "What each release changes for clients, newest first." in "changelog";
     Operate:
     "/docs/install" "Install" "Install and start the service, with systemd, Docker or neither." in "install";
     "/docs/settings" "Settings" "Every setting, as a flag and as an environment variable." in "settings";
-    "/docs/proxy" "Proxy" "Put TLS in front of the service, with Caddy, nginx or Cloudflare." in "proxy";
-    "/docs/domains" "Domains" "Serve your site from your own domain, over HTTPS." in "domains";
+    "/docs/proxy" "Behind a proxy" "Put TLS in front of the service, with Caddy, nginx or Cloudflare." in "proxy";
+    "/docs/domains" "Custom domains" "Serve your site from your own domain, over HTTPS." in "domains";
     "/docs/monitoring" "Monitoring" "Health checks, metrics for Prometheus, alerts and logs." in "monitoring";
     "/docs/backups" "Backups" "Back up the database every night, and restore a backup." in "backups";
     "/docs/upgrades" "Upgrades" "Install a newer version, and go back to an older one." in "upgrades";

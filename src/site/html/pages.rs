@@ -22,10 +22,9 @@ pub fn filled(config: &Config, base: &str) -> Vec<Filled> {
 /// Adds the pages. `files` is the folder of what they load.
 pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str) {
     for (entry, html, sections) in pages {
-        let title = sections.first().map_or(entry.name, |[_, _, title, _]| title);
         let page = Page {
             path: entry.path,
-            title: Some(&escape(title)),
+            title: Some(entry.name),
             about: entry.about,
             head: "",
             class: "page doc",
@@ -83,6 +82,8 @@ mod tests {
             let page = page(entry.path);
             assert!(!page.contains("{{"), "{} has a gap: {page}", entry.path);
             assert_eq!(page.matches("<h1 id=").count(), 1, "{}", entry.path);
+            assert!(page.contains(&format!("<title>{} · ", entry.name)), "{}", entry.path);
+            assert!(page.contains(&format!(">{}</a></h1>", entry.name)), "{}", entry.path);
             assert_eq!(page.matches("aria-current").count(), 1, "{}", entry.path);
             assert!(!page.contains("<title> · "), "{}", entry.path);
             let is_inline = page.contains("style=") || page.contains("<script>");
@@ -127,7 +128,7 @@ mod tests {
     fn page_shows_where_it_stands_among_the_others() {
         let guide = page("/docs");
         for part in [
-            "<title>Documentation · Pet store inventory</title>",
+            "<title>Overview · Pet store inventory</title>",
             "<summary>Menu <span>Guide: Overview</span></summary>",
             "<h2 id=\"guide\"><a class=\"anchor\" href=\"#guide\">Guide</a></h2>\n<dl>\n\
              <dt><a href=\"/docs/quickstart\">Quickstart</a></dt>\n\
