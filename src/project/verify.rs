@@ -50,7 +50,7 @@ fn subdomain(name: &str, host: &str, dns: &mut Dns) -> Result<Finding, String> {
     if !others.is_empty() {
         let (also, advice) = if targets.is_empty() { ("", hidden(host)) } else { ("also ", String::new()) };
         let conflict = format!(
-            "{name} {also}has records that a name with a CNAME can't have. Remove these: {}.{advice}",
+            "{name} {also}has records that a name with a CNAME cannot have. Remove these: {}.{advice}",
             list(others)
         );
         return Ok(wrong(CONFLICTING_RECORD, conflict));

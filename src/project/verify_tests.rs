@@ -79,7 +79,7 @@ fn other_records_of_the_name_conflict() {
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
-        "www.example.com has records that a name with a CNAME can't have. Remove these: A 192.0.2.7. If your DNS settings already point the record to petstore.sites.example.net, a proxy \
+        "www.example.com has records that a name with a CNAME cannot have. Remove these: A 192.0.2.7. If your DNS settings already point the record to petstore.sites.example.net, a proxy \
          such as Cloudflare's hides it: turn the proxy off for this record ('DNS only')."
     );
     for (record, shown) in [
@@ -92,7 +92,7 @@ fn other_records_of_the_name_conflict() {
             let (code, message) = wrong(WWW, records);
             assert_eq!(code, "conflicting_record", "{shown}");
             let start = format!(
-                "www.example.com {has} records that a name with a CNAME can't have. Remove these: {shown}."
+                "www.example.com {has} records that a name with a CNAME cannot have. Remove these: {shown}."
             );
             assert!(message.starts_with(&start), "{message}");
         }

@@ -7,7 +7,7 @@ use crate::harness::{KEY, Server};
 fn site_needs_no_key_and_knows_who_has_it_already() {
     let server = Server::start();
     let folder = folder_of_files(&server);
-    let (styles, script) = (format!("{folder}site.css"), format!("{folder}reference.js"));
+    let (styles, script) = (format!("{folder}site.css"), format!("{folder}trial.js"));
     for (target, kind, kept) in [
         ("/", "text/html; charset=utf-8", "no-cache"),
         ("/docs/errors", "text/html; charset=utf-8", "no-cache"),

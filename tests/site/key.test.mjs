@@ -103,10 +103,31 @@ test('a key is checked when it is entered, and nothing is added', async () => {
   await page.route('**/v1/pets?limit=1', (route) => route.fulfill({ status: 503, body: '' }));
   await enter('a', 'The service returned 503');
   await page.route('**/v1/pets?limit=1', (route) => route.abort());
-  await enter('b', "The service isn't responding");
+  await enter('b', 'The service is not responding');
   await page.unroute('**/v1/pets?limit=1');
   const reply = await fetch(`${service.url}/v1/pets`, { headers: { Authorization: `Bearer ${KEY}` } });
   assert.deepEqual(await reply.json(), []);
+  await close();
+});
+
+test('how to get a key is told until there is one, and the form of an operation leads to its field', async () => {
+  const { page, close } = await reference('/#listPets');
+  const hint = page.getByText('No key yet?');
+  const { height } = await page.locator('.key').boundingBox();
+  assert.ok(await hint.isVisible());
+  await page.locator('#listPets').getByRole('link', { name: 'enter one above' }).click();
+  assert.ok(await field(page).evaluate((element) => element === document.activeElement));
+  await page.keyboard.type(KEY);
+  await page.keyboard.press('Enter');
+  await assertText(state(page), 'This key works.');
+  assert.equal(await hint.isVisible(), false);
+  assert.equal(await page.getByText('enter one above').locator('visible=true').count(), 0);
+  assert.equal((await page.locator('.key').boundingBox()).height, height, 'nothing has moved');
+  await page.reload();
+  await page.getByRole('button', { name: 'Clear' }).waitFor();
+  assert.equal(await hint.isVisible(), false);
+  await field(page).fill('');
+  assert.ok(await hint.isVisible());
   await close();
 });
 

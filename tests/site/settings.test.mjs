@@ -271,9 +271,9 @@ test('a request that fails says so and takes nothing away', async (t) => {
   const trouble = page.locator('#trouble');
   await page.route('**/settings/api/**', (route) => route.abort());
   await comeBack();
-  await shows(trouble, 'The service isn’t responding');
+  await shows(trouble, 'The service is not responding');
   await card('www.example.com').getByRole('button', { name: 'Verify' }).click();
-  await shows(card('www.example.com').locator('.problem'), 'The service isn’t responding');
+  await shows(card('www.example.com').locator('.problem'), 'The service is not responding');
   await page.unroute('**/settings/api/**');
   await comeBack();
   await trouble.waitFor({ state: 'hidden' });

@@ -94,6 +94,17 @@ test('each class of statuses has a colour of its own', async () => {
   await close();
 });
 
+test('a response does not repeat a heading', async () => {
+  const { send, block, status, close } = await at('listPets');
+  const headings = () => block.locator('h4:visible').allTextContents();
+  const before = await headings();
+  await send.click();
+  await assertText(status, '200 OK');
+  assert.deepEqual(await headings(), before);
+  assert.equal(new Set(before).size, before.length);
+  await close();
+});
+
 test('a list leads to its next page', async () => {
   for (const name of ['A', 'B', 'C']) await add(name, 'pending');
   const { send, block, body, said, page, close } = await at('listPets');
@@ -200,16 +211,16 @@ test('whatever keeps a browser from a response is told in words of ours', async 
   const key = block.getByLabel('Idempotency-Key');
   await key.fill('ключ');
   await send.click();
-  await assertText(status, "A browser can't send this Idempotency-Key. Use letters, digits and punctuation from ASCII.");
+  await assertText(status, 'A browser cannot send this Idempotency-Key. Use letters, digits and punctuation from ASCII.');
   await key.fill('');
   await page.getByLabel('API key', { exact: true }).fill('ключ');
   await send.click();
-  await assertText(status, "A browser can't send this API key.");
+  await assertText(status, 'A browser cannot send this API key.');
   await page.getByLabel('API key', { exact: true }).fill(KEY);
 
   await page.context().setOffline(true);
   await send.click();
-  await assertText(status, "You're offline, so nothing was sent.");
+  await assertText(status, 'You are offline, so nothing was sent.');
   await page.context().setOffline(false);
 
   await page.route('**/v1/pets', () => {});
@@ -221,7 +232,7 @@ test('whatever keeps a browser from a response is told in words of ours', async 
   await page.unroute('**/v1/pets');
   await page.route('**/v1/pets', (route) => route.abort('connectionrefused'));
   await send.click();
-  await assertText(status, "The service isn't responding, or the connection broke.");
+  await assertText(status, 'The service is not responding, or the connection broke.');
   assert.ok(!/fetch|TypeError|DOMException/.test(await status.textContent()));
   await close();
 });

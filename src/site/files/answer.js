@@ -31,7 +31,7 @@ function show(form, parts) {
   const result = form.querySelector('.result');
   const stale = element('p', { class: 'note stale', hidden: '' }, 'The form has changed since this response.');
   const [status, ...others] = parts;
-  result.replaceChildren(element('h4', {}, 'Response'), status, stale, ...others);
+  result.replaceChildren(status, stale, ...others);
   result.hidden = false;
   result.querySelector('.status').scrollIntoView({ block: 'nearest' });
 }

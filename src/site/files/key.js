@@ -72,7 +72,7 @@ async function check() {
   if (!token() || (judged.about === about && judged.look !== 'unclear')) return;
   judged = { about, text: 'Checking the key…' };
   recall();
-  const [text, look] = await judge(token()).catch(() => ["The service isn't responding, so the key couldn't be checked.", 'unclear']);
+  const [text, look] = await judge(token()).catch(() => ['The service is not responding, so the key could not be checked.', 'unclear']);
   // Another key may have been entered since.
   if (judged.about !== about) return;
   judged = { about, text, look };
@@ -86,13 +86,13 @@ async function judge(key) {
   try {
     headers = new Headers({ Authorization: `Bearer ${key}` });
   } catch {
-    return ["This is no API key: it has characters that a browser can't send.", 'wrong'];
+    return ['This is no API key: it has characters that a browser cannot send.', 'wrong'];
   }
   const ask = (path, options) =>
     fetch(base() + path, { ...options, headers, credentials: 'omit', cache: 'no-store' });
   const { status } = await ask('/pets?limit=1');
-  if (status === 401) return ["This key doesn't work. It is unknown, expired or revoked; the service never says which.", 'wrong'];
-  if (status !== 200) return [`The service returned ${status}, so the key couldn't be checked.`, 'unclear'];
+  if (status === 401) return ['This key does not work. It is unknown, expired or revoked; the service never says which.', 'wrong'];
+  if (status !== 200) return [`The service returned ${status}, so the key could not be checked.`, 'unclear'];
   const { code } = await ask('/pets', { method: 'POST' }).then((response) => response.json()).catch(() => ({}));
   if (code === 'insufficient_scope') return ['This key works. It is read-only: it can list and get pets, but not add them.', 'fine'];
   return ['This key works.', 'fine'];

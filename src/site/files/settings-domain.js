@@ -167,7 +167,7 @@ export class DomainCard {
     const { name, displayName, isPrimary } = this.domain;
     const lost = this.redirects.filter(({ from, to }) => from === name || to === name);
     const consequence = [
-      'It stops working immediately, unless it’s the host of the service’s base URL.',
+      'It stops working immediately, unless it is the host of the service’s base URL.',
       isPrimary && 'The next domain that verifies becomes primary.',
       lost.length && `This also removes ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
     ];

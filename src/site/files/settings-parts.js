@@ -29,7 +29,7 @@ export async function call(key, method, path, body) {
     });
     text = await response.text();
   } catch {
-    throw new Failure('The service isn’t responding. This page may be out of date.', 0);
+    throw new Failure('The service is not responding. This page may be out of date.', 0);
   }
   let value = null;
   try {

@@ -177,7 +177,7 @@ keyForm.addEventListener('submit', (event) => {
   const given = pasted(keyField.value);
   busy(keyForm.querySelector('.main'), async () => {
     try {
-      // What else can't be sent in a header field.
+      // What else cannot be sent in a header field.
       if (!/^[\x21-\x7e]+$/.test(given)) throw new Error('Enter an API key: letters, digits and punctuation, without spaces.');
       const project = await call(given, 'GET', 'project');
       key = given;

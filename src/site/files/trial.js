@@ -1,13 +1,13 @@
-// A form that sends the request of one operation.
+// The forms of the reference, each of which sends the request of one operation.
 import { showFailure, showResponse } from './answer.js';
 import { element } from './elements.js';
-import { base, isShown, token } from './key.js';
+import { base, isShown, token, whenKeyChanges } from './key.js';
 import { writeSamples } from './sample.js';
 
 const announcement = document.getElementById('announcement');
 
 // Brings a form to life. Returns what to call when the key has changed.
-export function enliven(form) {
+function enliven(form) {
   const [note, result, button] = ['.note', '.result', '.send button'].map((name) => form.querySelector(name));
   const figures = document.querySelectorAll(`figure[data-operation=${form.dataset.operation}]`);
   let sent = null;
@@ -41,7 +41,7 @@ export function enliven(form) {
   }
   function update() {
     const request = read(form);
-    note.textContent = request.token ? '' : 'No API key: enter one above, or this returns 401.';
+    note.hidden = Boolean(request.token);
     writeSamples(figures, { ...read(form, true), isShown: isShown() });
     const stale = result.querySelector('.stale');
     if (stale) stale.hidden = JSON.stringify(request) === JSON.stringify(sent);
@@ -117,8 +117,14 @@ function explain(error, { headers, method, token }) {
   };
   const [refused] = Object.entries({ ...headers, ...(token && { Authorization: token }) }).find(isRefused) ?? [];
   const what = refused === 'Authorization' ? 'API key' : refused;
-  if (what) return `A browser can't send this ${what}. Use letters, digits and punctuation from ASCII.`;
-  if (!navigator.onLine) return "You're offline, so nothing was sent.";
-  const why = error.name === 'AbortError' ? 'The request was stopped.' : "The service isn't responding, or the connection broke.";
+  if (what) return `A browser cannot send this ${what}. Use letters, digits and punctuation from ASCII.`;
+  if (!navigator.onLine) return 'You are offline, so nothing was sent.';
+  const why = error.name === 'AbortError' ? 'The request was stopped.' : 'The service is not responding, or the connection broke.';
   return method === 'GET' ? why : `${why} The request may have been carried out: look before you send it again.`;
+}
+
+for (const form of document.querySelectorAll('form.try')) {
+  const update = enliven(form);
+  whenKeyChanges(update);
+  update();
 }

@@ -12,7 +12,7 @@ macro_rules! files {
 
 /// What the reference and the pages load.
 pub const SITE: Files<'static> = files!("answer.js" "code.js" "colours.js" "elements.js" "frame.js" "icon.svg" "key.js"
-    "reference.css" "reference.js" "sample.js" "search.js" "search-rank.js" "site.css" "theme.js" "trial.js");
+    "reference.css" "sample.js" "search.js" "search-rank.js" "site.css" "theme.js" "trial.js");
 /// What the settings page loads.
 pub const SETTINGS: Files<'static> = files!("elements.js" "icon.svg" "settings.css" "settings-dialogs.js" "settings-domain.js"
     "settings-parts.js" "settings-redirects.js" "settings.js" "site.css" "theme.js");

@@ -22,7 +22,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
             about: "{{description}}",
             head: "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
 \
-                   <script src=\"/assets/reference.js\" type=\"module\"></script>
+                   <script src=\"/assets/trial.js\" type=\"module\"></script>
 ",
             class: "page reference",
             main: include_str!("../files/reference.html")
@@ -152,7 +152,7 @@ mod tests {
         let mut loaded: Vec<&str> = loaded.chain(["/"]).collect();
         loaded.sort_unstable();
         loaded.dedup();
-        assert!(loaded.iter().any(|path| path.ends_with("/reference.js")), "{loaded:?}");
+        assert!(loaded.iter().any(|path| path.ends_with("/trial.js")), "{loaded:?}");
         let bytes: usize = loaded.iter().map(|path| get(&assets, path).body().len()).sum();
         assert!(bytes <= 32 << 10, "{bytes}");
     }

@@ -37,8 +37,8 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
     format!(
         "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\" \
          aria-label=\"Try {id}\">\n{}<div class=\"inputs\">\n{}{}</div>\n{seldom}\
-         <p class=\"send\"><button aria-describedby=\"{id}-note\">Send</button> <span id=\"{id}-note\" class=\"note\">\
-         </span></p>\n<div class=\"result\" hidden></div>\n</form>\n",
+         <p class=\"send\"><button aria-describedby=\"{id}-note\">Send</button> <span id=\"{id}-note\" class=\"note\">No API key: \
+         <a href=\"#key\">enter one above</a>, or this returns 401.</span></p>\n<div class=\"result\" hidden></div>\n</form>\n",
         operation.method(),
         operation.path.strip_prefix(BASE).unwrap_or(operation.path),
         documented.into_iter().collect::<Vec<_>>().join(" "),
