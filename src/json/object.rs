@@ -157,12 +157,9 @@ impl<'a> Value<'a> {
         let text = raw.get();
         Ok(match text.as_bytes().first() {
             Some(b'"') => {
-                // Nothing else can be wrong with it: the text as a whole has been read.
-                let text: BorrowedText = serde_json::from_str(text).map_err(|_| {
-                    Invalid::Json(format!(
-                        "The field '{member}' is not JSON: it has an escape from \\ud800 to \\udfff that is not half of a pair."
-                    ))
-                })?;
+                // The text as a whole has been read, so only half of a pair, such as \ud800, can be wrong with it.
+                let text: BorrowedText = serde_json::from_str(text)
+                    .map_err(|error| Invalid::Json(format!("The field '{member}' is not JSON: {error}.")))?;
                 Value::Text(text.0)
             }
             Some(b'-' | b'0'..=b'9') => Value::Number(text),
@@ -312,10 +309,7 @@ mod tests {
         assert!(matches!(Object::parse(b"{\"x\":\"\xff\"}", ""), Err(Invalid::Json(_))));
         let surrogate = parse(r#"{"name":"\ud800"}"#).and_then(|object| object.required(&NAME).map(|_| ()));
         let Err(Invalid::Json(said)) = surrogate else { panic!("{surrogate:?}") };
-        assert_eq!(
-            said,
-            r"The field 'name' is not JSON: it has an escape from \ud800 to \udfff that is not half of a pair."
-        );
+        assert!(said.starts_with("The field 'name' is not JSON: "), "{said}");
     }
 
     #[test]
