@@ -436,7 +436,6 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
 #[test]
 fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     let mut bench = Bench::new(100);
-    bench.gate.memory.left = 0;
     let hour = Duration::from_secs(3600);
     bench.gate.next_tick = Instant::now() + hour;
     let waits_for_the_tick = |gate: &Gate| gate.timeout().is_some_and(|timeout| timeout > hour / 2);
