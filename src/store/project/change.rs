@@ -106,7 +106,8 @@ impl Writer {
     pub fn keep_deploys(&mut self, count: i64) -> Result<(), StoreError> {
         let others = "NOT IN (SELECT deploy FROM project UNION SELECT * FROM
             (SELECT id FROM deploys WHERE deployed_at IS NOT NULL ORDER BY id DESC LIMIT ?1))";
-        self.change(&format!("DELETE FROM deploy_files WHERE deploy {others}"), params![count])?;
+        let files = "DELETE FROM deploy_files WHERE deploy IN (SELECT id FROM deploys WHERE ";
+        self.change(&format!("{files}id {others})"), params![count])?;
         self.change(&format!("DELETE FROM deploys WHERE id {others}"), params![count]).map(drop)
     }
 }

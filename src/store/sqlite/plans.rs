@@ -93,7 +93,7 @@ fn scans(connection: &Connection, sql: &str) -> Vec<String> {
         .replace("{counts}", "")
         .replace("{contents}", "id")
         .replace("{column}", "content")
-        .replace("{which}", "id = ?1")
+        .replace("{others}", "= ?1")
         .replace("{rows}", &format!("({})", places(COLUMNS.len())))
         .replace("?{key}", "?9");
     let sql = if sql.ends_with(" WHERE") { format!("{sql} id = ?1)") } else { sql };
