@@ -35,6 +35,6 @@ fn read(bytes: &[u8], format: Format, keep_ids: bool, piece: usize) -> Result<Ve
     while let Some(line) = rows.advance().unwrap() {
         found.push((line, rows.row().map(|(id, new)| (id, new.to_static()))));
     }
-    assert!(rows.next_line() > found.last().map_or(0, |(line, _)| *line));
+    assert!(rows.next_line > found.last().map_or(0, |(line, _)| *line));
     Ok(found)
 }

@@ -146,7 +146,7 @@ impl Import {
                 }
             }
         }
-        self.lines = rows.next_line() - 1;
+        self.lines = rows.next_line - 1;
         (self.valid, self.refused, self.last_id) = (valid, refused, ids.into_iter().max().unwrap_or(0));
         Ok(())
     }
@@ -247,7 +247,7 @@ impl Import {
             bytes += new.name.len();
             batch.push((id, new.to_static()));
         }
-        Ok(rows.next_line() - 1)
+        Ok(rows.next_line - 1)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind, fail};
+use crate::error::Error;
 
 /// How many bytes to read at once.
 const PIECE: usize = 64 * 1024;
@@ -54,15 +54,9 @@ impl Input {
 
     fn copied(mut stream: Box<dyn Read>, name: String) -> Result<Self, Error> {
         let folder = std::env::temp_dir();
-        if folder.as_os_str().is_empty() {
-            return fail(ErrorKind::InvalidInput, "TMPDIR is empty: name a folder, or unset it");
-        }
         let cannot = |error| Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error);
         let mut file = unnamed(&folder).map_err(cannot)?;
-        // Reads pieces of the size of this buffer, and writes them.
-        let mut buffer = BufWriter::with_capacity(PIECE, &mut file);
-        io::copy(&mut stream, &mut buffer).and_then(|_| buffer.flush()).map_err(cannot)?;
-        drop(buffer);
+        io::copy(&mut stream, &mut file).map_err(cannot)?;
         Ok(Self { file, name })
     }
 
@@ -110,6 +104,7 @@ fn unnamed(folder: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use crate::testing::Folder;
 
     fn text(input: &Input) -> String {

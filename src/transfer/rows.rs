@@ -24,8 +24,8 @@ pub struct Rows<'i, R> {
     /// The name of the input in messages.
     name: &'i str,
     keep_ids: bool,
-    /// The line on which the next row begins, counted from 1.
-    next_line: u64,
+    /// The line after the last one that was read, counted from 1.
+    pub next_line: u64,
     /// The current row, with the ends of its lines.
     text: Vec<u8>,
     /// The current row of CSV, or its fault.
@@ -63,11 +63,6 @@ impl<'i, R: BufRead> Rows<'i, R> {
             rows.places = Some(places.map_err(wrong)?);
         }
         Ok(rows)
-    }
-
-    /// The line after the last one that was read.
-    pub fn next_line(&self) -> u64 {
-        self.next_line
     }
 
     /// Moves to the next row, and returns the line on which it begins; `None` at the end.

@@ -25,15 +25,6 @@ fn name_that_is_too_long_is_told_as_that() {
 }
 
 #[test]
-fn empty_folder_for_temporary_files_is_named() {
-    let folder = Folder::new();
-    let mut command = petstore(&["import"]);
-    command.env("TMPDIR", "").env("PETSTORE_DATABASE", folder.database()).current_dir(folder.path());
-    expect_refusal(output(&mut command), 1, "TMPDIR is empty: name a folder, or unset it");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
-}
-
-#[test]
 fn missing_database_is_named_with_the_folder_in_which_it_was_looked_for() {
     let folder = Folder::new();
     let place = std::fs::canonicalize(folder.path()).unwrap();
