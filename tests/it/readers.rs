@@ -129,7 +129,7 @@ fn file_that_can_only_be_read_is_served_until_somebody_writes_it() {
     let ended = process.output();
     assert_eq!(ended.status.code(), Some(1));
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains("was changed, although it was read-only"), "{said}");
+    assert!(said.contains(wording::MOVED), "{said}");
 }
 
 #[test]
