@@ -50,17 +50,6 @@ pub struct AdminContext {
 /// Returns the service to its first state.
 pub type Reset = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
 
-impl AdminContext {
-    /// Runs a part within a fresh snapshot of the store.
-    fn in_snapshot<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
-        let begun = self.store.begin().map_err(Failure::from);
-        let done = begun.and_then(|()| part(self));
-        // Even if it has only half begun, so that the next one can begin.
-        self.store.end()?;
-        done
-    }
-}
-
 /// Answers requests to the admin address.
 pub struct AdminService {
     context: AdminContext,

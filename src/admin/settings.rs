@@ -104,19 +104,18 @@ pub fn guard(
     if !target.path.starts_with(API) {
         return Ok(());
     }
+    let AdminContext { settings: ProjectSettings { authenticator, .. }, store, .. } = context;
     // A fresh snapshot, so that a revoked key is not remembered.
-    let scope = context.in_snapshot(|AdminContext { settings, store, .. }| {
-        match settings.authenticator.authenticate(request, &**store, unix_time()) {
-            Ok(known) => {
-                *key_name = Some(known.key.name.clone());
-                Ok(known.key.scope)
-            }
-            Err(refused) => {
-                *key_name = settings.authenticator.refused(request);
-                Err(refused)
-            }
-        }
-    })?;
+    let begun = store.begin().map_err(Failure::from);
+    let known = begun.and_then(|()| authenticator.authenticate(request, &**store, unix_time()));
+    let known = known.map(|known| (known.key.name.clone(), known.key.scope));
+    // Even if it has only half begun, so that the next one can begin.
+    store.end()?;
+    *key_name = match &known {
+        Ok((name, _)) => Some(name.clone()),
+        Err(_) => authenticator.refused(request),
+    };
+    let (_, scope) = known?;
     if scope == KeyScope::Admin {
         return Ok(());
     }
@@ -150,18 +149,15 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
 
 /// Reads on a connection other than the project's, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
-    let upkeep = Arc::clone(context.upkeep()?);
-    context.in_snapshot(|AdminContext { store, .. }| {
-        let shown = upkeep.overview(&**store).map(|overview| {
-            let mut shown = json!(overview);
-            for domain in shown["domains"].as_array_mut().into_iter().flatten() {
-                let is_checking = domain["name"].as_str().is_some_and(|name| upkeep.is_checking(name));
-                domain["isChecking"] = is_checking.into();
-            }
-            Response::json(200, &shown)
-        });
-        answer(shown)
-    })
+    let upkeep = context.upkeep()?;
+    answer(upkeep.overview(&*context.store).map(|overview| {
+        let mut shown = json!(overview);
+        for domain in shown["domains"].as_array_mut().into_iter().flatten() {
+            let is_checking = domain["name"].as_str().is_some_and(|name| upkeep.is_checking(name));
+            domain["isChecking"] = is_checking.into();
+        }
+        Response::json(200, &shown)
+    }))
 }
 
 fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
