@@ -31,7 +31,8 @@ impl Finding {
 
 /// Checks the record that points a domain to the platform and, if it is right, the CAA records that may forbid the
 /// certificate. Takes at most 20 s.
-pub fn check_dns(name: &str, platform: &str, hosting: &Hosting) -> Finding {
+pub fn check_dns(name: &str, hosting: &Hosting) -> Finding {
+    let platform = hosting.platform_host.as_deref().unwrap_or_default();
     let mut dns = Dns::new(hosting.resolver);
     match verify(name, platform, &mut dns) {
         Finding::RIGHT => check_caa(name, &hosting.certificate_authorities, &mut dns),

@@ -12,8 +12,8 @@ use crate::model::{Deploy, SiteFile};
 
 /// The most deploys that are kept, not counting the live one.
 const MAX_DEPLOYS: i64 = 5;
-/// A transaction of a deploy ends once it has this many bytes, so that creates do not wait long for it.
-const BATCH_BYTES: usize = 1024 * 1024;
+/// How many files a transaction of a deploy has: few, so that creates do not wait long for it.
+const BATCH: usize = 8;
 
 impl Project {
     /// Publishes the built-in site, alongside the static files of a folder: all of them, or nothing changes.
@@ -25,18 +25,10 @@ impl Project {
     pub fn deploy(&mut self, folder: Option<&Path>) -> Result<(i64, usize), Refusal> {
         let files = folder.map(folder::list).transpose()?.unwrap_or_default();
         let deploy = self.store.change_project(|project| project.add_deploy())?;
-        let mut left = files.iter().peekable();
-        while left.peek().is_some() {
-            let (mut batch, mut bytes) = (Vec::new(), 0);
-            while bytes < BATCH_BYTES
-                && let Some(found) = left.next()
-            {
-                let file = read(found)?;
-                bytes += file.content.len();
-                batch.push(file);
-            }
+        for files in files.chunks(BATCH) {
+            let files = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
             self.store
-                .change_project(|project| batch.iter().try_for_each(|file| project.add_file(deploy, file)))?;
+                .change_project(|project| files.iter().try_for_each(|file| project.add_file(deploy, file)))?;
         }
         self.store.change_project(|project| {
             if !project.go_live(deploy, unix_time())? {

@@ -64,7 +64,8 @@ impl Project {
     /// platform is set.
     pub fn check(&mut self, text: &str) -> Result<DomainView, Refusal> {
         let name = self.find(text)?;
-        let finding = check_dns(&name, platform_host(&self.hosting)?, &self.hosting);
+        platform_host(&self.hosting)?;
+        let finding = check_dns(&name, &self.hosting);
         self.keep(&name, &finding).map(|(domain, _)| domain)
     }
 

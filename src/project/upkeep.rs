@@ -54,13 +54,13 @@ impl Upkeep {
         let hosting = project.hosting.clone();
         let (project, pending) = (Arc::new(Mutex::new(project)), Arc::default());
         let mut upkeep = Self { hosting, project, pending, tasks: None };
-        if let Some(platform) = upkeep.hosting.platform_host.clone() {
+        if upkeep.hosting.platform_host.is_some() {
             let (sender, tasks) = channel();
             upkeep.tasks = Some(sender);
             let (hosting, pending) = (upkeep.hosting.clone(), Arc::clone(&upkeep.pending));
             // The service ends without waiting for DNS.
             let project = Arc::downgrade(&upkeep.project);
-            start_thread("project", move || run(&project, &platform, &hosting, &pending, &tasks))?;
+            start_thread("project", move || run(&project, &hosting, &pending, &tasks))?;
         }
         Ok(upkeep)
     }
@@ -111,7 +111,6 @@ impl Upkeep {
 /// Does the tasks until nobody can send any more. Checks that are due wait for those that were asked for.
 fn run(
     project: &Weak<Mutex<Project>>,
-    platform: &str,
     hosting: &Hosting,
     pending: &Mutex<BTreeSet<Task>>,
     tasks: &Receiver<Task>,
@@ -126,7 +125,7 @@ fn run(
         };
         let done = match &task {
             Some(Task::Check(name)) => {
-                let finding = check_dns(name, platform, hosting);
+                let finding = check_dns(name, hosting);
                 change(project, |project| {
                     let (domain, is_news) = project.keep(name, &finding)?;
                     if is_news {
