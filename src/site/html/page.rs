@@ -10,6 +10,10 @@ use crate::site::html::navigation::{PAGES, entries, here, neighbours};
 /// The beginning of the element with the address of a page (ogp.me).
 const META: &str = "<meta property=\"og:url\" content=\"";
 const FRAME: &str = include_str!("../files/page.html");
+/// What only the first page loads.
+const REFERENCE: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
+<script src=\"/assets/trial.js\" type=\"module\"></script>
+";
 
 /// The content of a page.
 pub struct Page<'a> {
@@ -19,10 +23,6 @@ pub struct Page<'a> {
     pub title: Option<&'a str>,
     /// What it is about, in one sentence: for search engines and previews of links.
     pub about: &'a str,
-    /// More elements for the head, one per line.
-    pub head: &'a str,
-    /// The class of the element `main`.
-    pub class: &'a str,
     pub main: String,
     /// Other origins that its scripts may send requests to.
     pub asks: &'a [String],
@@ -35,16 +35,17 @@ impl Page<'_> {
         let root = root(config).filter(|_| is_listed);
         let address = root.map(|root| format!("{META}{root}{}\">\n", self.path));
         let title = self.title.map(|title| format!("{title} · ")).unwrap_or_default();
+        let (class, head) = if self.title.is_some() { ("doc", "") } else { ("reference", REFERENCE) };
         let html = FRAME
             .replace("{{title}}", self.title.unwrap_or("{{site}}"))
             .replace("{{titles}}", &title)
             .replace("{{about}}", self.about)
             .replace("{{address}}", &address.unwrap_or_default())
-            .replace("{{head}}", self.head)
+            .replace("{{head}}", head)
             .replace("{{here}}", &here(self.path))
             .replace("{{nav}}", &entries(self.path))
             .replace("{{turn}}", &neighbours(self.path))
-            .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"{}\">", self.class))
+            .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"page {class}\">"))
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION)

@@ -26,8 +26,6 @@ pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str
             path: entry.path,
             title: Some(entry.name),
             about: entry.about,
-            head: "",
-            class: "page doc",
             main: format!("{}<article>\n{html}</article>\n", contents(&sections)),
             asks: &[],
         };

@@ -15,8 +15,6 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
         path: NOT_FOUND,
         title: Some("Page not found"),
         about: "There is no page at this address.",
-        head: "",
-        class: "page doc",
         main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
         asks: &[],
     };

@@ -20,11 +20,6 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
             path: "/",
             title: None,
             about: "{{description}}",
-            head: "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
-\
-                   <script src=\"/assets/trial.js\" type=\"module\"></script>
-",
-            class: "page reference",
             main: include_str!("../files/reference.html")
                 .replace("{{keep}}", keep)
                 .replace("{{settings}}", &settings(config))

@@ -7,7 +7,7 @@ use crate::api::Operation;
 use crate::site::document::BASE;
 use crate::site::html::colours::coloured;
 use crate::site::html::components::example;
-use crate::site::html::markup::text;
+use crate::site::html::markup::{pretty, text};
 use crate::site::html::trial::example_id;
 
 /// What a sample needs of an operation.
@@ -101,9 +101,7 @@ fn python(Request { method, url, body, has_key }: &Request) -> String {
 
 /// JSON in lines: each level is indented by `indent`, and each line but the first by one level more.
 fn laid_out(value: &Value, indent: &str) -> String {
-    // Printing strings and numbers cannot fail.
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.replace("  ", indent).replace('\n', &format!("\n{indent}"))
+    pretty(value).replace("  ", indent).replace('\n', &format!("\n{indent}"))
 }
 
 #[cfg(test)]
