@@ -18,7 +18,8 @@ pub struct Hosting {
     /// The host of the hosting platform, such as `sites.example.net`, in lower case. If it is set, requests for names
     /// that are not the project's get 421. `None`, the default: every name is served, and there are no domains.
     pub platform_host: Option<String>,
-    /// The DNS server to ask about domains. `None`, the default: the resolvers of the system. Used with the feature `site` only.
+    /// The DNS server to ask about domains. `None`, the default: the authoritative servers of each domain, which the
+    /// system's resolver finds. Used with the feature `site` only.
     pub resolver: Option<SocketAddr>,
     /// The certificate authorities that issue for the domains, as CAA records name them, such as `letsencrypt.org`
     /// (RFC 8659, section 4.2). Empty, the default: Let's Encrypt and `ZeroSSL`. Used with the feature `site` only.
@@ -58,7 +59,7 @@ pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
     });
 
 pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
-    .help("DNS server to ask about domains, instead of the system's")
+    .help("DNS server to ask about domains, instead of their own name servers")
     .set(|config, text| {
         let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
         let expected = "an address such as 192.0.2.53 or 192.0.2.53:5353";

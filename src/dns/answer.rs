@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use simple_dns::rdata::{CAA, RData};
 use simple_dns::{Name, ResourceRecord};
 
-use super::RecordType;
+use super::{DnsError, RecordType};
+
+/// The most aliases in a row.
+const MAX_ALIASES: usize = 8;
 
 /// The records in an answer: those of the name in the question and, if that is an alias, of its targets. Without
 /// records, the name does not exist or has no record of that type.
@@ -27,12 +30,39 @@ pub(crate) struct Record {
 impl Answer {
     /// The records of the name itself.
     pub fn own(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|record| record.name == self.name)
+        self.of(&self.name)
+    }
+
+    /// The records of one name.
+    pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Record> {
+        self.records.iter().filter(move |record| record.name == name)
+    }
+
+    /// The name at the end of the aliases (RFC 1034, section 3.6.2), as far as this answer has them.
+    ///
+    /// # Errors
+    /// If there are more than eight or they form a circle.
+    pub fn canonical(&self) -> Result<String, DnsError> {
+        let mut name = self.name.clone();
+        for _ in 0..=MAX_ALIASES {
+            let target = self.of(&name).find_map(Record::alias);
+            match target {
+                Some(target) => name = target,
+                None => return Ok(name),
+            }
+        }
+        Err(DnsError(format!(
+            "the CNAME records of {} lead in a circle, or to more than {MAX_ALIASES} names",
+            self.name
+        )))
     }
 
     /// The addresses at the end of the aliases.
-    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.records.iter().filter_map(Record::address)
+    ///
+    /// # Errors
+    /// If the aliases do not end.
+    pub fn addresses(&self) -> Result<Vec<IpAddr>, DnsError> {
+        Ok(self.of(&self.canonical()?).filter_map(Record::address).collect())
     }
 }
 
@@ -51,6 +81,11 @@ impl Record {
         if let RData::CNAME(target) = &self.data { Some(text(target)) } else { None }
     }
 
+    /// The name of a name server, as [`text`] writes it.
+    pub fn name_server(&self) -> Option<String> {
+        if let RData::NS(server) = &self.data { Some(text(server)) } else { None }
+    }
+
     /// The property of a CAA record (RFC 8659, section 4.1).
     pub fn caa(&self) -> Option<&CAA<'static>> {
         if let RData::CAA(property) = &self.data { Some(property) } else { None }
@@ -66,22 +101,39 @@ impl Record {
 }
 
 impl std::fmt::Display for Record {
-    /// Writes type and content as in a zone file. Of types that the service does not need, it writes the type alone.
+    /// Writes type and content as in a zone file, in graphic ASCII. Of types that the service does not need, it writes
+    /// the type alone.
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "{:?}", self.kind())?;
         if let Some(address) = self.address() {
             write!(f, " {address}")?;
         } else if let Some(CAA { flag, tag, value }) = self.caa() {
-            write!(f, " {flag} {} \"{}\"", tag.to_string().as_bytes().escape_ascii(), value.escape_ascii())?;
+            write!(f, " {flag} {} \"{}\"", escaped(tag.to_string().as_bytes()), escaped(value))?;
+        } else if let Some(name) = self.alias().or(self.name_server()) {
+            write!(f, " {name}")?;
         }
         Ok(())
     }
 }
 
-/// A name in lower case, without a trailing dot, and in ASCII that can be shown, whatever the server sent.
+/// A name as in a zone file (RFC 1035, section 5.1): lower case, no trailing dot, and graphic ASCII whatever the
+/// server sent.
 pub(super) fn text(name: &Name) -> String {
-    let labels = name.as_bytes().map(|label| label.escape_ascii().to_string().replace('.', "\\."));
+    let labels = name.as_bytes().map(|label| escaped(label).replace('.', "\\.").replace(' ', "\\032"));
     labels.collect::<Vec<_>>().join(".").to_ascii_lowercase()
+}
+
+/// Bytes as graphic ASCII and spaces. Quotes and backslashes get a backslash; other bytes become `\DDD`.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', byte.into()]),
+            b' '..=b'~' => text.push(byte.into()),
+            _ => text += &format!("\\{byte:03}"),
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -92,21 +144,41 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn names_are_graphic_whatever_they_hold() {
-        let name = Name::new(r#"WwW.a\.b\"\\.\027[31m\200 c.example"#).unwrap();
-        assert_eq!(text(&name), r#"www.a\.b\"\\.\x1b[31m\xc8 c.example"#);
+    fn answer(aliases: &[(&str, &str)]) -> Answer {
+        let alias = |(from, to): &(&str, &str)| Record {
+            name: from.to_string(),
+            data: RData::CNAME(Name::new(to).unwrap().into_owned().into()),
+        };
+        Answer { name: "0".to_owned(), records: aliases.iter().map(alias).collect() }
     }
 
     #[test]
-    fn records_are_shown_in_graphic_ascii() {
+    fn aliases_are_followed_to_the_eighth() {
+        let names: Vec<String> = (0..10).map(|number| number.to_string()).collect();
+        let chain: Vec<(&str, &str)> = names.windows(2).map(|pair| (&*pair[0], &*pair[1])).collect();
+        assert_eq!(answer(&[]).canonical().unwrap(), "0");
+        assert_eq!(answer(&chain[..8]).canonical().unwrap(), "8");
+        assert!(answer(&chain[..9]).canonical().is_err());
+    }
+
+    #[test]
+    fn names_are_graphic_whatever_they_hold() {
+        let name = Name::new(r#"WwW.a\.b\"\\.\027[31m\200 c.example"#).unwrap();
+        let text = text(&name);
+        assert_eq!(text, r#"www.a\.b\"\\.\027[31m\200\032c.example"#);
+        assert_eq!(Name::new(&text).unwrap(), name, "it can be asked for");
+    }
+
+    #[test]
+    fn records_are_shown_as_in_a_zone_file() {
         let name = |text| Name::new(text).unwrap();
         let caa = CAA { flag: 128, tag: "issue".try_into().unwrap(), value: b"a\"b\x1b; c".into() };
         for (data, shown) in [
             (RData::A(Ipv4Addr::new(192, 0, 2, 7).into()), "A 192.0.2.7"),
             (RData::AAAA("2001:db8::7".parse::<Ipv6Addr>().unwrap().into()), "AAAA 2001:db8::7"),
-            (RData::CNAME(name("a.example").into()), "CNAME"),
-            (RData::CAA(caa), r#"CAA 128 issue "a\"b\x1b; c""#),
+            (RData::CNAME(name("a.example").into()), "CNAME a.example"),
+            (RData::NS(name("ns.example").into()), "NS ns.example"),
+            (RData::CAA(caa), r#"CAA 128 issue "a\"b\027; c""#),
             (RData::MX(MX { preference: 1, exchange: name("mail.example") }), "MX"),
         ] {
             assert_eq!(Record { name: String::new(), data }.to_string(), shown);

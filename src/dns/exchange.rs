@@ -1,48 +1,98 @@
-//! Sends one question to one server, over TCP: every server speaks it (RFC 7766), every answer fits, and nobody who cannot
-//! see the question can forge one.
+//! Sends one question to one server: over UDP, then over TCP if the answer does not fit into a datagram.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use simple_dns::RCODE;
-
-use super::Answer;
 use super::message::{Question, Response};
+use super::{DnsError, RecordType};
 
-/// Asks, and waits for the response until an instant.
-pub(super) fn exchange(server: SocketAddr, question: &Question, until: Instant) -> Result<Answer, String> {
-    let what = match receive(server, question, until) {
-        // NXDOMAIN concerns the last name of a chain; the aliases before it exist (RFC 6604).
-        Ok(Response { rcode: RCODE::NoError | RCODE::NameError, answer }) => return Ok(answer),
-        Ok(Response { rcode, .. }) => format!("failed to answer ({rcode:?})"),
-        Err(error) => match error.kind() {
-            ErrorKind::TimedOut | ErrorKind::WouldBlock => "did not answer in time".to_owned(),
-            ErrorKind::UnexpectedEof | ErrorKind::InvalidData => {
-                "sent a response that does not answer the question".to_owned()
-            }
-            _ => format!("cannot be reached: {error}"),
-        },
+/// The most bytes of a message (RFC 1035, section 4.2.2).
+const MAX_MESSAGE: usize = 65_535;
+
+/// Asks, and waits for the response until an instant. Id and port are random, so that somebody who cannot see the
+/// question cannot forge an answer (RFC 5452).
+pub(super) fn exchange(
+    server: SocketAddr,
+    (name, kind): (&str, RecordType),
+    resolve: bool,
+    until: Instant,
+) -> Result<Response, DnsError> {
+    let question = Question::new(name, kind)?;
+    let message = question.message(resolve)?;
+    let response = match over_udp(server, &question, &message, until) {
+        Ok(response) if response.truncated => over_tcp(server, &question, &message, until),
+        response => response,
     };
-    Err(format!("the name server {server} {what}"))
+    response.map_err(|error| match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => DnsError::of(server, " did not answer in time"),
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData => {
+            DnsError::of(server, " sent a response that does not answer the question")
+        }
+        _ => DnsError::of(server, &format!(" cannot be reached: {error}")),
+    })
 }
 
-fn receive(server: SocketAddr, question: &Question, until: Instant) -> io::Result<Response> {
-    let mut stream = TcpStream::connect_timeout(&server, left(until)?)?;
-    // Length and message in one segment (RFC 7766, section 8).
-    let length = u16::try_from(question.message.len()).unwrap_or_default();
-    stream.write_all(&[&length.to_be_bytes(), &question.message[..]].concat())?;
+fn over_udp(server: SocketAddr, question: &Question, message: &[u8], until: Instant) -> io::Result<Response> {
+    let own: SocketAddr = match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(own)?;
+    // Datagrams from elsewhere do not reach a connected socket.
+    socket.connect(server)?;
+    socket.send(message)?;
 
-    stream.set_read_timeout(Some(left(until)?))?;
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let mut failure = ErrorKind::TimedOut;
+    while let Ok(left) = left(until) {
+        socket.set_read_timeout(Some(left))?;
+        match socket.recv(&mut buffer).map(|length| question.read(&buffer[..length])) {
+            Ok(Some(response)) => return Ok(response),
+            Ok(None) => failure = ErrorKind::InvalidData,
+            Err(error) if is_passing(error.kind()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(failure.into())
+}
+
+fn over_tcp(server: SocketAddr, question: &Question, message: &[u8], until: Instant) -> io::Result<Response> {
+    let mut stream = TcpStream::connect_timeout(&server, left(until)?)?;
+    stream.set_write_timeout(Some(left(until)?))?;
+    // Length and message in one segment (RFC 7766, section 8).
+    let length = u16::try_from(message.len()).unwrap_or_default();
+    stream.write_all(&[&length.to_be_bytes(), message].concat())?;
+
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    read(&mut stream, &mut length, until)?;
     let mut message = vec![0; u16::from_be_bytes(length).into()];
-    stream.read_exact(&mut message)?;
-    question.read(&message).ok_or_else(|| ErrorKind::InvalidData.into())
+    read(&mut stream, &mut message, until)?;
+    let response = question.read(&message).filter(|response| !response.truncated);
+    response.ok_or_else(|| ErrorKind::InvalidData.into())
+}
+
+/// Fills the buffer. Sending bytes slowly does not extend the deadline.
+fn read(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> io::Result<()> {
+    while !buffer.is_empty() {
+        stream.set_read_timeout(Some(left(until)?))?;
+        match stream.read(buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(length) => buffer = &mut buffer[length..],
+            Err(error) if is_passing(error.kind()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The time that is left.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
     left.ok_or_else(|| ErrorKind::TimedOut.into())
+}
+
+/// Whether a retry can help. The deadline ends the retries.
+fn is_passing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

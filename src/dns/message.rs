@@ -1,65 +1,100 @@
 //! DNS messages (RFC 1035, section 4): encodes a question and decodes its response.
 
-use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE};
+use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, RCODE};
 
-use super::RecordType;
 use super::answer::{Answer, Record, text};
+use super::{DnsError, RecordType};
 
+/// The most records in an answer. Real names never have so many of one type, and they cost memory and time.
+const MAX_RECORDS: u16 = 512;
 /// The length of a message's head.
 const HEAD: usize = 12;
 
-/// One question.
-pub(super) struct Question {
-    name: String,
-    /// The encoded message, which asks the server to query others (the flag RD).
-    pub message: Vec<u8>,
+/// One question, under an id that nobody can guess.
+pub(super) struct Question<'a> {
+    id: u16,
+    name: Name<'a>,
+    kind: RecordType,
 }
 
 /// The response to a question.
 #[derive(Debug)]
 pub(super) struct Response {
+    /// The response did not fit into a datagram.
+    pub truncated: bool,
+    /// The server is an authority for the name.
+    pub authoritative: bool,
+    /// The server looks up names for others (the flag RA, RFC 1035, section 4.1.1).
+    pub recursive: bool,
     pub rcode: RCODE,
     pub answer: Answer,
 }
 
-impl Question {
+impl<'a> Question<'a> {
     /// A question for the records of one type.
     ///
     /// # Errors
-    /// If DNS allows no such name.
-    pub fn new(name: &str, kind: RecordType) -> Result<Self, String> {
-        let bad_name = |_| format!("{name} cannot be a name in DNS");
-        let name = Name::new(name).map_err(bad_name)?;
-        let question = simple_dns::Question::new(name, QTYPE::TYPE(kind), CLASS::IN.into(), false);
-        // Each question has a connection of its own, so all have the same id.
-        let mut packet = Packet::new_query(0);
-        packet.set_flags(PacketFlag::RECURSION_DESIRED);
-        packet.questions.push(question);
-        let message = packet.build_bytes_vec().map_err(bad_name)?;
-        Ok(Self { name: text(&packet.questions[0].qname), message })
+    /// If DNS allows no such name, or the system gives no random id.
+    pub fn new(name: &'a str, kind: RecordType) -> Result<Self, DnsError> {
+        let id = getrandom::u32().map_err(|_| DnsError("the system gives no random bits".to_owned()))?;
+        let name = Name::new(name).map_err(|_| bad_name(name))?;
+        Ok(Self { id: id as u16, name, kind })
     }
 
-    /// Decodes a received message: its question and its answers, nothing else. `None` if it is no whole response to this
+    /// The encoded message. `resolve` asks the server to query others (the flag RD).
+    ///
+    /// # Errors
+    /// If the name is too long.
+    pub fn message(&self, resolve: bool) -> Result<Vec<u8>, DnsError> {
+        let mut message = Packet::new_query(self.id);
+        if resolve {
+            message.set_flags(PacketFlag::RECURSION_DESIRED);
+        }
+        let kind = QTYPE::TYPE(self.kind);
+        message.questions.push(simple_dns::Question::new(self.name.clone(), kind, CLASS::IN.into(), false));
+        message.build_bytes_vec().map_err(|_| bad_name(&text(&self.name)))
+    }
+
+    /// Decodes a received message: its question and its answers, nothing else. `None` if it is no response to this
     /// question.
     pub fn read(&self, message: &[u8]) -> Option<Response> {
         let mut message = message.to_vec();
-        let question = message.get(HEAD..self.message.len())?;
-        // Servers may return the name in their own spelling.
-        let is_answer = question.eq_ignore_ascii_case(&self.message[HEAD..])
-            && message[..2] == self.message[..2]
-            // A response to a standard query, and not truncated.
-            && message[2] & 0xfa == 0x80
-            && message[4..6] == [0, 1];
-        if !is_answer {
+        let head = message.get_mut(..HEAD)?;
+        let answers = u16::from_be_bytes([head[6], head[7]]);
+        // More than one question would only cost memory.
+        if head[4..6] != [0, 1] || answers > MAX_RECORDS {
             return None;
         }
-        // The sections that are not read.
-        message[8..HEAD].fill(0);
-        let packet = Packet::parse(&message).ok()?;
+        // The sections that are not read; the answers too if they may be cut off anywhere.
+        let truncated = head[2] & 0x02 != 0;
+        head[if truncated { 6 } else { 8 }..].fill(0);
+        let packet = Packet::parse(&message).ok().filter(|packet| self.is_answered_by(packet))?;
         let in_use = packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
-        let answer = Answer { name: self.name.clone(), records: in_use.map(Record::of).collect() };
-        Some(Response { rcode: packet.rcode(), answer })
+        Some(Response {
+            truncated,
+            authoritative: packet.has_flags(PacketFlag::AUTHORITATIVE_ANSWER),
+            recursive: packet.has_flags(PacketFlag::RECURSION_AVAILABLE),
+            rcode: packet.rcode(),
+            answer: Answer { name: text(&self.name), records: in_use.map(Record::of).collect() },
+        })
     }
+
+    /// Whether it has this id and exactly this question (RFC 5452, section 9.1).
+    fn is_answered_by(&self, packet: &Packet) -> bool {
+        let [question] = &packet.questions[..] else { return false };
+        packet.id() == self.id
+            && packet.has_flags(PacketFlag::RESPONSE)
+            && packet.opcode() == OPCODE::StandardQuery
+            // Case-insensitive, because servers may return the name in their own spelling.
+            && question.qname == self.name
+            && question.qtype == QTYPE::TYPE(self.kind)
+            && question.qclass == QCLASS::CLASS(CLASS::IN)
+            && !question.unicast_response
+    }
+}
+
+fn bad_name(name: &str) -> DnsError {
+    DnsError(format!("{name} cannot be a name in DNS"))
 }
 
 #[cfg(test)]
@@ -68,23 +103,25 @@ mod tests {
     use super::*;
 
     fn response(question: &Question, records: &Records) -> Vec<u8> {
-        respond(&question.message, records)
+        respond(&question.message(true).unwrap(), records)
     }
 
     #[test]
-    fn question_is_one_and_asks_for_recursion() {
+    fn question_is_one_and_asks_for_recursion_if_told() {
         let question = Question::new("www.example.com", RecordType::MX).unwrap();
-        let packet = Packet::parse(&question.message).unwrap();
-        assert!(packet.has_flags(PacketFlag::RECURSION_DESIRED));
-        assert_eq!(packet.questions.len(), 1);
-        assert_eq!(packet.questions[0].qname.to_string(), "www.example.com");
+        for resolve in [false, true] {
+            let message = question.message(resolve).unwrap();
+            let packet = Packet::parse(&message).unwrap();
+            assert_eq!(packet.has_flags(PacketFlag::RECURSION_DESIRED), resolve);
+            assert_eq!((packet.id(), packet.questions.len()), (question.id, 1));
+            assert_eq!(packet.questions[0].qname.to_string(), "www.example.com");
+        }
     }
 
     #[test]
     fn names_that_dns_cannot_have_are_told() {
         for name in [&"a".repeat(64), &"a.".repeat(130), "a\\"] {
-            let error = Question::new(name, RecordType::A).err();
-            assert_eq!(error, Some(format!("{name} cannot be a name in DNS")));
+            assert_eq!(Question::new(name, RecordType::A).err(), Some(bad_name(name)));
         }
     }
 
@@ -93,10 +130,10 @@ mod tests {
         let question = Question::new("www.example.com", RecordType::A).unwrap();
         let good = response(&question, &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))]);
         let read = question.read(&good).unwrap();
-        assert_eq!(read.answer.addresses().collect::<Vec<_>>(), [std::net::IpAddr::from([192, 0, 2, 7])]);
+        assert_eq!(read.answer.addresses().unwrap(), [std::net::IpAddr::from([192, 0, 2, 7])]);
 
-        // Id, QR, opcode, truncation, one question, a letter of its name, its type and its class.
-        for (at, bit) in [(1, 1), (2, 0x80), (2, 0x08), (2, 0x02), (5, 1), (13, 1), (30, 2), (32, 2)] {
+        // Id, QR, opcode, one question, a letter of its name, its type and its class.
+        for (at, bit) in [(1, 1), (2, 0x80), (2, 0x08), (5, 1), (13, 1), (30, 2), (32, 2)] {
             let mut other = good.clone();
             other[at] ^= bit;
             assert!(question.read(&other).is_none(), "byte {at}");
@@ -130,5 +167,22 @@ mod tests {
             let read = question.read(&message).unwrap();
             assert_eq!(read.answer.records.len(), count, "{class:?}");
         }
+    }
+
+    #[test]
+    fn truncated_response_may_be_cut_anywhere() {
+        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
+        message[2] |= 0x02;
+        message.truncate(message.len() - 3);
+        assert!(question.read(&message).unwrap().truncated);
+    }
+
+    #[test]
+    fn more_records_than_anybody_has_are_refused() {
+        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let records = |number| vec![("www.example.com", Record::A([192, 0, 2, 7])); number];
+        assert!(question.read(&response(&question, &records(512))).is_some());
+        assert!(question.read(&response(&question, &records(513))).is_none());
     }
 }

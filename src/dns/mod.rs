@@ -1,25 +1,36 @@
-//! Asks DNS which records a name has. Knows nothing of the domains of this service. Why there is no answer is told in
-//! words that end a sentence, such as `the name server 192.0.2.1:53 did not answer in time`.
+//! Asks DNS which records a name has. Knows nothing of the domains of this service.
 //!
-//! Whatever a response says may be hostile. `resolvers.rs` asks the next server if one fails, `exchange.rs` gets a
-//! response over TCP, `message.rs` decodes it, and `answer.rs` is what is kept of it.
+//! Every byte of a response may be hostile. `inquiry.rs` gives several questions one deadline and finds the
+//! authoritative servers of a name, and `servers.rs` tries the next server if one fails. `exchange.rs` gets a response
+//! over UDP or TCP, `message.rs` decodes it, and `answer.rs` is what is kept of it.
 
 mod answer;
+mod error;
 mod exchange;
+mod inquiry;
 mod message;
 mod resolv_conf;
-mod resolvers;
+mod servers;
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
+mod inquiry_tests;
+#[cfg(test)]
 mod test_server;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use answer::{Answer, Record};
-pub(crate) use resolvers::Dns;
+pub(crate) use error::DnsError;
+pub(crate) use inquiry::Dns;
+pub(crate) use servers::NameServers;
 /// The type of a record, such as `A` or `CNAME`.
 pub(crate) use simple_dns::TYPE as RecordType;
+
+/// A name and its parents, from the longest to the one of a single label.
+pub(crate) fn with_parents(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |at| at.split_once('.').map(|(_, parent)| parent))
+}

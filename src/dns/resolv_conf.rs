@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The port of name servers.
-const PORT: u16 = 53;
+use super::error::PORT;
+
 /// The most resolvers that are used (resolv.conf(5)).
 const MAX_RESOLVERS: usize = 3;
 
@@ -15,7 +15,10 @@ pub(super) fn resolvers_of_the_system() -> Vec<SocketAddr> {
 /// The resolvers that a resolv.conf(5) names; without any, the one on this machine.
 fn resolvers(text: &str) -> Vec<SocketAddr> {
     let named = text.lines().filter_map(|line| {
-        let ("nameserver", address) = line.split_once([' ', '\t'])? else { return None };
+        let address = line.strip_prefix("nameserver")?;
+        if !address.starts_with([' ', '\t']) {
+            return None;
+        }
         address.split_whitespace().next()?.parse::<IpAddr>().ok()
     });
     let mut addresses: Vec<IpAddr> = named.take(MAX_RESOLVERS).collect();

@@ -1,11 +1,11 @@
 //! A DNS server for the tests within the crate and, since it needs nothing of the crate, for those of the executable.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use simple_dns::rdata::{AAAA, CAA, CNAME, MX, RData, TXT};
+use simple_dns::rdata::{AAAA, CAA, CNAME, MX, NS, RData, TXT};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
 
 /// A record, as tests write it.
@@ -14,6 +14,7 @@ pub enum Record {
     A([u8; 4]),
     Aaaa(&'static str),
     Cname(&'static str),
+    Ns(&'static str),
     Mx(&'static str),
     Txt(String),
     Caa(u8, &'static str, &'static str),
@@ -29,6 +30,7 @@ impl Record {
             Self::A(address) => RData::A(Ipv4Addr::from(*address).into()),
             Self::Aaaa(address) => RData::AAAA(AAAA::from(address.parse::<Ipv6Addr>().unwrap())),
             Self::Cname(target) => RData::CNAME(CNAME(name(target))),
+            Self::Ns(server) => RData::NS(NS(name(server))),
             Self::Mx(exchange) => RData::MX(MX { preference: 10, exchange: name(exchange) }),
             Self::Txt(text) => RData::TXT(TXT::new().with_string(text).unwrap()),
             Self::Caa(flag, tag, value) => RData::CAA(CAA {
@@ -92,9 +94,10 @@ pub struct Asked {
     pub name: String,
     pub kind: TYPE,
     pub resolve: bool,
+    pub over_tcp: bool,
 }
 
-/// A DNS server. It ends when it is dropped.
+/// A DNS server on UDP and TCP. It ends when it is dropped.
 pub struct Server {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -102,20 +105,63 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of these records.
+    /// The authority of these records.
     pub fn of(records: Records) -> Self {
-        Self::responding(move |query| respond(query, &records))
+        Self::at((Ipv4Addr::LOCALHOST, 0).into(), records)
     }
 
-    /// A server that answers with whatever `make` returns.
-    pub fn responding(mut make: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> Self {
-        Self::with(move |stream, query| write(stream, &make(query)))
+    pub fn at(address: SocketAddr, records: Records) -> Self {
+        let also = records.clone();
+        Self::with(
+            address,
+            move |socket, query, client| {
+                let _ = socket.send_to(&respond(query, &records), client);
+            },
+            move |stream, query| write(stream, &respond(query, &also)),
+        )
     }
 
-    pub fn with(mut answer: impl FnMut(&mut TcpStream, &[u8]) + Send + 'static) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = Self { address, asked: Arc::default(), stopping: Arc::default() };
+    /// A server that answers over UDP with whatever `make` returns.
+    pub fn datagrams(mut make: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
+        Self::with(
+            (Ipv4Addr::LOCALHOST, 0).into(),
+            move |socket, query, client| {
+                for datagram in make(query) {
+                    let _ = socket.send_to(&datagram, client);
+                }
+            },
+            |_, _| (),
+        )
+    }
+
+    /// A server that truncates over UDP and runs `over_tcp` over TCP.
+    pub fn truncating(over_tcp: impl FnMut(&mut TcpStream, &[u8]) + Send + 'static) -> Self {
+        let truncated = |query: &[u8]| with_flags(respond(query, &Vec::new()), |flags| *flags |= 0x0200);
+        Self::with(
+            (Ipv4Addr::LOCALHOST, 0).into(),
+            move |socket, query, client| drop(socket.send_to(&truncated(query), client)),
+            over_tcp,
+        )
+    }
+
+    pub fn with(
+        address: SocketAddr,
+        mut over_udp: impl FnMut(&UdpSocket, &[u8], SocketAddr) + Send + 'static,
+        mut over_tcp: impl FnMut(&mut TcpStream, &[u8]) + Send + 'static,
+    ) -> Self {
+        let (socket, listener) = bind(address);
+        let server =
+            Self { address: socket.local_addr().unwrap(), asked: Arc::default(), stopping: Arc::default() };
+        let (asked, stopping) = (Arc::clone(&server.asked), Arc::clone(&server.stopping));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 512];
+            while let Ok((length, client)) = socket.recv_from(&mut buffer)
+                && !stopping.load(Ordering::SeqCst)
+            {
+                note(&asked, &buffer[..length], false);
+                over_udp(&socket, &buffer[..length], client);
+            }
+        });
         let (asked, stopping) = (Arc::clone(&server.asked), Arc::clone(&server.stopping));
         std::thread::spawn(move || {
             while let Ok((mut stream, _)) = listener.accept()
@@ -125,8 +171,8 @@ impl Server {
                 stream.read_exact(&mut length).unwrap();
                 let mut query = vec![0; u16::from_be_bytes(length).into()];
                 stream.read_exact(&mut query).unwrap();
-                note(&asked, &query);
-                answer(&mut stream, &query);
+                note(&asked, &query, true);
+                over_tcp(&mut stream, &query);
             }
         });
         server
@@ -141,21 +187,33 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
-        // Wakes its thread.
+        // Wakes both threads.
+        let _ = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(&[], self.address);
         let _ = TcpStream::connect(self.address);
     }
 }
 
-fn note(asked: &Mutex<Vec<Asked>>, query: &[u8]) {
+/// Both kinds of sockets on one port.
+fn bind(address: SocketAddr) -> (UdpSocket, TcpListener) {
+    for _ in 0..100 {
+        let listener = TcpListener::bind(address).unwrap();
+        if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()) {
+            return (socket, listener);
+        }
+    }
+    panic!("no port is free for both UDP and TCP");
+}
+
+fn note(asked: &Mutex<Vec<Asked>>, query: &[u8], over_tcp: bool) {
     if let Ok(packet) = Packet::parse(query) {
         let QTYPE::TYPE(kind) = packet.questions[0].qtype else { panic!() };
         let name = packet.questions[0].qname.to_string();
         let resolve = packet.has_flags(PacketFlag::RECURSION_DESIRED);
-        asked.lock().unwrap().push(Asked { name, kind, resolve });
+        asked.lock().unwrap().push(Asked { name, kind, resolve, over_tcp });
     }
 }
 
-/// Sends a message.
+/// Sends a message over TCP.
 pub fn write(stream: &mut TcpStream, message: &[u8]) {
     let length = u16::try_from(message.len()).unwrap();
     // The client may have gone.

@@ -29,8 +29,8 @@ impl Dns {
         Self { until, patience: Duration::from_millis(patience_ms), ..self }
     }
 
-    /// A client that asks these resolvers.
-    pub fn of(resolvers: Vec<SocketAddr>) -> Self {
-        Self { resolvers, ..Self::new(None) }
+    /// A client that asks these resolvers for the authorities, and the authorities on this port.
+    pub fn of_system(resolvers: Vec<SocketAddr>, port: u16) -> Self {
+        Self { resolvers, port, ..Self::new(None) }
     }
 }

@@ -2,7 +2,7 @@
 //! for the authority alone (section 4.2).
 
 use super::check::{CAA_UNKNOWN, Finding, list};
-use crate::dns::{Answer, Dns, Record, RecordType};
+use crate::dns::{Answer, Dns, DnsError, Record, RecordType, with_parents};
 use crate::model::DomainEvent;
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
@@ -10,14 +10,14 @@ const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
 
 /// Looks up whether one of the authorities may issue a certificate for a name whose own record is right. Without any,
 /// the default ones count.
-pub(super) fn check_caa(name: &str, authorities: &[String], dns: &mut Dns) -> Finding {
+pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
     let authorities: Vec<&str> = match authorities {
         [] => DEFAULT_AUTHORITIES.into(),
         given => given.iter().map(String::as_str).collect(),
     };
-    let with_parents = std::iter::successors(Some(name), |at| at.split_once('.').map(|(_, parent)| parent));
-    for at in with_parents {
-        match dns.ask(at, RecordType::CAA).map(|answer| judge(&answer, &authorities)) {
+    let mut resolvers = dns.resolvers();
+    for at in with_parents(name) {
+        match resolvers.ask(at, RecordType::CAA).and_then(|answer| judge(&answer, &authorities)) {
             Ok(None) => {}
             // The closest set decides.
             Ok(Some(finding)) => return finding,
@@ -33,15 +33,18 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &mut Dns) -> Fi
 }
 
 /// What the CAA records at the end of the aliases mean for the certificate; `None` if there are none.
-fn judge(answer: &Answer, authorities: &[&str]) -> Option<Finding> {
-    let records: Vec<&Record> = answer.records.iter().filter(|record| record.caa().is_some()).collect();
-    let owner = &records.first()?.name;
+fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
+    let owner = answer.canonical()?;
+    let records: Vec<&Record> = answer.of(&owner).filter(|record| record.kind() == RecordType::CAA).collect();
+    if records.is_empty() {
+        return Ok(None);
+    }
     let issuers: Vec<(&Record, &[u8])> =
-        records.iter().filter_map(|record| Some((*record, issuer(record)?))).collect();
+        records.into_iter().filter_map(|record| Some((record, issuer(record)?))).collect();
     let is_allowed =
         |issuer: &[u8]| authorities.iter().any(|name| issuer.eq_ignore_ascii_case(name.as_bytes()));
     if issuers.is_empty() || issuers.iter().any(|(_, issuer)| is_allowed(issuer)) {
-        return Some(Finding::RIGHT);
+        return Ok(Some(Finding::RIGHT));
     }
     let message = format!(
         "The record is correct, but the CAA records of {owner} block the certificate ({}): add the record CAA 0 issue \
@@ -49,7 +52,7 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Option<Finding> {
         list(issuers.iter().map(|(record, _)| record)),
         authorities[0]
     );
-    Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message))
+    Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
@@ -69,7 +72,7 @@ mod tests {
 
     /// Why the records block the certificate; empty if they do not.
     fn ask(records: Records) -> String {
-        let found = check_caa(WWW, &[], &mut Server::of(records).dns());
+        let found = check_caa(WWW, &[], &Server::of(records).dns());
         let is_blocked = found.event == DomainEvent::Blocked;
         assert!(is_blocked || found == Finding::RIGHT, "{found:?}");
         found.reason.map(|reason| reason.message).unwrap_or_default()
@@ -82,7 +85,7 @@ mod tests {
     #[test]
     fn without_records_nothing_blocks_and_all_parents_are_asked() {
         let server = Server::of(Vec::new());
-        assert_eq!(check_caa(WWW, &[], &mut server.dns()), Finding::RIGHT);
+        assert_eq!(check_caa(WWW, &[], &server.dns()), Finding::RIGHT);
         let asked: Vec<String> = server.asked().into_iter().map(|asked| asked.name).collect();
         assert_eq!(asked, ["www.example.com", "example.com", "com"]);
     }
@@ -95,7 +98,7 @@ mod tests {
         let several = vec![("example.com", issue(";")), ("example.com", issue("sectigo.com"))];
         assert_eq!(ask(several), "");
         let server = Server::of(vec![("example.com", issue("sectigo.com"))]);
-        assert_eq!(check_caa(WWW, &["Sectigo.com".to_owned()], &mut server.dns()), Finding::RIGHT);
+        assert_eq!(check_caa(WWW, &["Sectigo.com".to_owned()], &server.dns()), Finding::RIGHT);
     }
 
     #[test]
@@ -152,15 +155,15 @@ mod tests {
 
     #[test]
     fn failing_server_leaves_the_status_unknown() {
-        let server = Server::responding(|query| {
-            with_flags(respond(query, &Vec::new()), |flags| *flags = *flags & !15 | 2)
+        let server = Server::datagrams(|query| {
+            vec![with_flags(respond(query, &Vec::new()), |flags| *flags = *flags & !15 | 2)]
         });
         let expected = format!(
             "The record is correct. CAA records may forbid the certificate, but those of \
-             www.example.com could not be looked up: the name server {} failed to answer (ServerFailure).",
+             www.example.com could not be looked up: the name server {} failed to answer (SERVFAIL).",
             server.address
         );
-        let found = check_caa(WWW, &[], &mut server.dns());
+        let found = check_caa(WWW, &[], &server.dns());
         assert_eq!(found, Finding::new(DomainEvent::Right, CAA_UNKNOWN, expected));
     }
 

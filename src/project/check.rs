@@ -33,9 +33,9 @@ impl Finding {
 /// certificate. Takes at most 20 s.
 pub fn check_dns(name: &str, hosting: &Hosting) -> Finding {
     let platform = hosting.platform_host.as_deref().unwrap_or_default();
-    let mut dns = Dns::new(hosting.resolver);
-    match verify(name, platform, &mut dns) {
-        Finding::RIGHT => check_caa(name, &hosting.certificate_authorities, &mut dns),
+    let dns = Dns::new(hosting.resolver);
+    match verify(name, platform, &dns) {
+        Finding::RIGHT => check_caa(name, &hosting.certificate_authorities, &dns),
         found => found,
     }
 }

@@ -106,15 +106,14 @@ impl Project {
         })
     }
 
-    /// Returns the domains whose DNS is to be checked at this Unix time, in seconds: those that were added or last checked
-    /// [`CHECK_EVERY`] seconds ago. A new one has no record yet, and resolvers would remember that. The longest unchecked
-    /// comes last.
+    /// Returns the domains whose DNS is to be checked at this Unix time, in seconds: new ones, and those that were
+    /// last checked [`CHECK_EVERY`] seconds ago. The longest unchecked comes last.
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let mut domains = self.store.domains()?;
-        domains.retain(|domain| now >= domain.checked_at.unwrap_or(domain.added_at) + CHECK_EVERY);
+        domains.retain(|domain| domain.checked_at.is_none_or(|at| now >= at + CHECK_EVERY));
         domains.sort_by_key(|domain| std::cmp::Reverse(domain.checked_at));
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
@@ -225,14 +224,14 @@ mod tests {
     use crate::project::tests::{code, finding, project};
 
     #[test]
-    fn domain_is_due_ten_minutes_after_it_was_added_or_checked_and_the_longest_unchecked_last() {
+    fn new_domain_is_due_at_once_and_the_longest_unchecked_last() {
         let (_folder, mut project) = project();
         for name in ["a.test", "b.test"] {
             project.add(name, false).unwrap();
         }
         let now = unix_time();
         project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap();
-        assert!(project.due(now).unwrap().is_empty());
+        assert_eq!(project.due(now).unwrap(), ["a.test"]);
         assert_eq!(project.due(now + CHECK_EVERY + 9).unwrap(), ["b.test", "a.test"]);
     }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::check::{Finding, list};
 use super::record::is_apex;
-use crate::dns::{Answer, Dns, Record, RecordType};
+use crate::dns::{Answer, Dns, DnsError, NameServers, Record, RecordType};
 use crate::model::DomainEvent;
 
 /// The types that may not exist alongside the CNAME record of a subdomain, of those that are common.
@@ -19,9 +19,15 @@ pub(super) const WRONG_TARGET: &str = "wrong_target";
 const NOT_FOUND_YET: &str = "not_found_yet";
 
 /// Looks up the record of a domain. The name has A-labels in lower case.
-pub(super) fn verify(name: &str, platform_host: &str, dns: &mut Dns) -> Finding {
+pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
-    let found = if is_apex(name) { apex(name, &host, dns) } else { subdomain(name, &host, dns) };
+    let found = dns.authorities(name).and_then(|mut authorities| {
+        if is_apex(name) {
+            apex(name, &host, &mut authorities, dns)
+        } else {
+            subdomain(name, &host, &mut authorities)
+        }
+    });
     found.unwrap_or_else(|error| {
         let why = format!(
             "The record of {name} could not be looked up: {error}. The service asks again within ten minutes. If that \
@@ -35,8 +41,8 @@ fn wrong(code: &str, message: String) -> Finding {
     Finding::new(DomainEvent::Wrong, code, message)
 }
 
-fn subdomain(name: &str, host: &str, dns: &mut Dns) -> Result<Finding, String> {
-    let targets = aliases(&dns.ask(name, RecordType::CNAME)?);
+fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Finding, DnsError> {
+    let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
     if targets.iter().any(|target| target != host) {
         let elsewhere =
             format!("The CNAME record of {name} points to {}. It must point to {host}.", list(targets));
@@ -44,14 +50,14 @@ fn subdomain(name: &str, host: &str, dns: &mut Dns) -> Result<Finding, String> {
     }
     let mut others = BTreeSet::new();
     for kind in OTHERS {
-        let answer = dns.ask(name, kind)?;
+        let answer = authorities.ask(name, kind)?;
         others.extend(answer.own().filter(|record| record.kind() == kind).map(ToString::to_string));
     }
     if !others.is_empty() {
         let (also, advice) = if targets.is_empty() { ("", hidden(host)) } else { ("also ", String::new()) };
+        let (what, them) = named(&others);
         let conflict = format!(
-            "{name} {also}has records that a name with a CNAME cannot have. Remove these: {}.{advice}",
-            list(others)
+            "{name} {also}has {what}. Remove {them}: a name with a CNAME cannot have other records.{advice}"
         );
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
@@ -64,6 +70,18 @@ fn subdomain(name: &str, host: &str, dns: &mut Dns) -> Result<Finding, String> {
     Ok(Finding::RIGHT)
 }
 
+/// Records for a sentence, and their pronoun.
+fn named(records: &BTreeSet<String>) -> (String, &'static str) {
+    let mut all = records.iter();
+    let (Some(record), None) = (all.next(), all.next()) else {
+        return (format!("other records: {}", list(records)), "them");
+    };
+    let article = if record.starts_with("TXT") { "a" } else { "an" };
+    let (kind, value) = record.split_once(' ').unwrap_or((record, ""));
+    let value = if value.is_empty() { String::new() } else { format!(" ({value})") };
+    (format!("{article} {kind} record{value}"), "it")
+}
+
 /// What else may be wrong if a name has addresses, but not those of the platform host.
 fn hidden(host: &str) -> String {
     format!(
@@ -72,8 +90,8 @@ fn hidden(host: &str) -> String {
     )
 }
 
-fn apex(name: &str, host: &str, dns: &mut Dns) -> Result<Finding, String> {
-    let targets = aliases(&dns.ask(name, RecordType::CNAME)?);
+fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Result<Finding, DnsError> {
+    let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
     if !targets.is_empty() {
         let conflict = format!(
             "{name} has a CNAME record to {}. An apex domain cannot have one, because it has NS and SOA records. \
@@ -82,8 +100,8 @@ fn apex(name: &str, host: &str, dns: &mut Dns) -> Result<Finding, String> {
         );
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
-    let own = addresses(name, dns)?;
-    let of_host = addresses(host, dns)?;
+    let own = addresses(name, authorities)?;
+    let of_host = addresses(host, &mut dns.resolvers())?;
     let known = if of_host.is_empty() { "none".to_owned() } else { list(&of_host) };
     if own.is_empty() {
         let missing = format!(
@@ -96,12 +114,20 @@ fn apex(name: &str, host: &str, dns: &mut Dns) -> Result<Finding, String> {
     if stray.is_empty() {
         return Ok(Finding::RIGHT);
     }
-    let elsewhere = format!(
-        "{name} has addresses that {host} does not have: {}. Remove their records; a leftover AAAA record is a common \
-         mistake. {name} must have the addresses of {host}, by an ALIAS, an ANAME, or A and AAAA records: {known}.{}",
-        list(stray),
-        hidden(host)
-    );
+    let elsewhere = if stray.len() < own.len() {
+        format!(
+            "{name} leads to {host}, but also has addresses that {host} does not have: {}. Remove the records with these \
+             addresses. A leftover AAAA record is a common mistake: clients with IPv6 try it first.",
+            list(stray)
+        )
+    } else {
+        format!(
+            "{name} has the addresses {}. It must have those of {host}, by an ALIAS, an ANAME, or A and AAAA records: \
+             {known}.{}",
+            list(own),
+            hidden(host)
+        )
+    };
     Ok(wrong(WRONG_TARGET, elsewhere))
 }
 
@@ -109,10 +135,10 @@ fn aliases(answer: &Answer) -> Vec<String> {
     answer.own().filter_map(Record::alias).collect()
 }
 
-fn addresses(name: &str, dns: &mut Dns) -> Result<BTreeSet<IpAddr>, String> {
+fn addresses(name: &str, servers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
     let mut addresses = BTreeSet::new();
     for kind in [RecordType::A, RecordType::AAAA] {
-        addresses.extend(dns.ask(name, kind)?.addresses());
+        addresses.extend(servers.ask(name, kind)?.addresses()?);
     }
     Ok(addresses)
 }

@@ -2,15 +2,15 @@
 
 use super::check::Finding;
 use super::verify::*;
-use crate::dns::RecordType;
 use crate::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
+use crate::dns::{Dns, RecordType};
 use crate::model::DomainEvent;
 
 const HOST: &str = "petstore.sites.example.net";
 const APEX: &str = "example.com";
 
 fn status(name: &str, records: Records) -> Finding {
-    verify(name, HOST, &mut Server::of(records).dns())
+    verify(name, HOST, &Server::of(records).dns())
 }
 
 fn reason(found: Finding, event: DomainEvent) -> (String, String) {
@@ -39,7 +39,7 @@ fn cname_to_the_platform_host_is_right_in_any_case() {
     assert_eq!(status(WWW, vec![(WWW, Record::Cname(HOST))]), Finding::RIGHT);
     let records = vec![("WWW.Example.com", Record::Cname("PetStore.Sites.example.NET"))];
     let server = Server::of(records);
-    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &mut server.dns()), Finding::RIGHT);
+    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), Finding::RIGHT);
     // Records of the platform host are no conflict.
     let records = vec![(WWW, Record::Cname(HOST)), (HOST, Record::A([192, 0, 2, 1]))];
     assert_eq!(status(WWW, records), Finding::RIGHT);
@@ -79,21 +79,19 @@ fn other_records_of_the_name_conflict() {
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
-        "www.example.com has records that a name with a CNAME cannot have. Remove these: A 192.0.2.7. If your DNS settings already point the record to petstore.sites.example.net, a proxy \
+        "www.example.com has an A record (192.0.2.7). Remove it: a name with a CNAME cannot have other records. If your DNS settings already point the record to petstore.sites.example.net, a proxy \
          such as Cloudflare's hides it: turn the proxy off for this record ('DNS only')."
     );
     for (record, shown) in [
-        (Record::Aaaa("2001:db8::7"), "AAAA 2001:db8::7"),
-        (Record::Mx("mail.example.com"), "MX"),
-        (Record::Txt("text".to_owned()), "TXT"),
+        (Record::Aaaa("2001:db8::7"), "an AAAA record (2001:db8::7)"),
+        (Record::Mx("mail.example.com"), "an MX record"),
+        (Record::Txt("text".to_owned()), "a TXT record"),
     ] {
         for (mut records, has) in [(vec![], "has"), (vec![(WWW, Record::Cname(HOST))], "also has")] {
             records.push((WWW, record.clone()));
             let (code, message) = wrong(WWW, records);
             assert_eq!(code, "conflicting_record", "{shown}");
-            let start = format!(
-                "www.example.com {has} records that a name with a CNAME cannot have. Remove these: {shown}."
-            );
+            let start = format!("www.example.com {has} {shown}. Remove it: ");
             assert!(message.starts_with(&start), "{message}");
         }
     }
@@ -103,8 +101,8 @@ fn other_records_of_the_name_conflict() {
 fn only_the_first_of_many_records_are_named() {
     let records = (1..=6).map(|number| (WWW, Record::A([192, 0, 2, number]))).collect();
     let (_, message) = wrong(WWW, records);
-    let shown = "Remove these: A 192.0.2.1, A 192.0.2.2, A 192.0.2.3, A 192.0.2.4 and 2 more.";
-    assert!(message.contains(shown), "{message}");
+    let start = "www.example.com has other records: A 192.0.2.1, A 192.0.2.2, A 192.0.2.3, A 192.0.2.4 and 2 more. Remove them: ";
+    assert!(message.starts_with(start), "{message}");
 }
 
 #[test]
@@ -132,21 +130,23 @@ fn apex_without_addresses_is_not_found_yet() {
 #[test]
 fn apex_with_other_addresses_is_a_wrong_target() {
     let other = vec![(APEX, Record::A([192, 0, 2, 9]))];
-    let only = vec![(APEX, Record::A([192, 0, 2, 1])), other[0].clone()];
-    for (records, known) in [
-        (apex(other.clone()), "192.0.2.1, 192.0.2.2, 2001:db8::1."),
-        (apex(only), "192.0.2.1, 192.0.2.2, 2001:db8::1."),
-        (other, "none."),
-    ] {
+    let start = "example.com has the addresses 192.0.2.9. It must have those of petstore.sites.example.net, by an \
+                 ALIAS, an ANAME, or A and AAAA records: ";
+    for (records, known) in
+        [(apex(other.clone()), "192.0.2.1, 192.0.2.2, 2001:db8::1."), (other.clone(), "none.")]
+    {
         let (code, message) = wrong(APEX, records);
         assert_eq!(code, "wrong_target");
-        let start = format!(
-            "example.com has addresses that petstore.sites.example.net does not have: 192.0.2.9. Remove their records; a \
-             leftover AAAA record is a common mistake. example.com must have the addresses of \
-             petstore.sites.example.net, by an ALIAS, an ANAME, or A and AAAA records: {known} If your DNS settings"
-        );
-        assert!(message.starts_with(&start), "{message}");
+        assert!(message.starts_with(&format!("{start}{known} If your DNS settings")), "{message}");
     }
+    let (code, message) = wrong(APEX, apex([vec![(APEX, Record::A([192, 0, 2, 1]))], other].concat()));
+    assert_eq!(code, "wrong_target");
+    assert_eq!(
+        message,
+        "example.com leads to petstore.sites.example.net, but also has addresses that petstore.sites.example.net does \
+         not have: 192.0.2.9. Remove the records with these addresses. A leftover AAAA record is a common mistake: clients \
+         with IPv6 try it first."
+    );
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn stray_aaaa_record_is_named_as_the_fault() {
     let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::Aaaa("2001:db8::99"))];
     let (code, message) = wrong(APEX, apex(records));
     assert_eq!(code, "wrong_target");
-    assert!(message.contains("does not have: 2001:db8::99. Remove their records"), "{message}");
+    assert!(message.contains("does not have: 2001:db8::99. Remove the records"), "{message}");
 }
 
 #[test]
@@ -170,8 +170,8 @@ fn cname_at_an_apex_conflicts() {
 
 #[test]
 fn silent_server_leaves_the_status_unknown() {
-    let server = Server::with(|stream, _| drop(std::io::Read::read(stream, &mut [0])));
-    let found = verify(WWW, HOST, &mut server.dns().within(60, 20));
+    let server = Server::datagrams(|_| Vec::new());
+    let found = verify(WWW, HOST, &server.dns().within(60, 20));
     let (_, reason) = reason(found, DomainEvent::Unknown);
     let start = format!(
         "The record of www.example.com could not be looked up: the name server {} did not answer in time. The service \
@@ -182,13 +182,24 @@ fn silent_server_leaves_the_status_unknown() {
 }
 
 #[test]
+fn name_without_servers_is_told_what_its_owner_can_do() {
+    let nobody = Server::of(Vec::new());
+    let found = verify(WWW, HOST, &Dns::of_system(vec![nobody.address], 53));
+    let (code, message) = reason(found, DomainEvent::Unknown);
+    assert_eq!(code, "dns_unavailable");
+    let advice = "no name server with an address is named for www.example.com. The service asks again within ten \
+                  minutes. If that fails too, check that the domain is registered";
+    assert!(message.contains(advice), "{message}");
+}
+
+#[test]
 fn wrong_target_is_found_even_if_a_resolver_cannot_follow_it() {
-    let server = Server::responding(|query| {
+    let server = Server::datagrams(|query| {
         let response = respond(query, &vec![(WWW, Record::Cname("old.example.org"))]);
         let [.., high, low, _, _] = *query else { panic!() };
         let is_cname = u16::from_be_bytes([high, low]) == u16::from(RecordType::CNAME);
-        if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }
+        vec![if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }]
     });
-    let found = verify(WWW, HOST, &mut server.dns());
+    let found = verify(WWW, HOST, &server.dns());
     assert_eq!(reason(found, DomainEvent::Wrong).0, "wrong_target");
 }

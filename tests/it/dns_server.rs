@@ -21,7 +21,7 @@ impl DnsServer {
     pub fn start() -> Self {
         let zone = Arc::new(Mutex::new(Records::new()));
         let of_server = Arc::clone(&zone);
-        let server = Server::responding(move |query| respond(query, &of_server.lock().unwrap()));
+        let server = Server::datagrams(move |query| vec![respond(query, &of_server.lock().unwrap())]);
         Self { server, zone }
     }
 

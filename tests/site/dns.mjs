@@ -1,6 +1,6 @@
 // A small DNS server of a test's own: what it is given is what every name has. It can also keep everybody waiting.
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 
 const TYPES = { A: 1, CNAME: 5, AAAA: 28, CAA: 257 };
 
@@ -57,24 +57,17 @@ function response(message, records) {
 
 // Starts it. `records` is such as { 'www.example.com': { CNAME: 'sites.example.net' } }, and may be changed.
 export async function serveDns() {
-  const listener = createServer((socket) => {
-    // A question is one segment; the client may have gone before its answer.
-    socket.on('error', () => {}).once('data', (segment) => {
-      const answer = () => {
-        const message = response(segment.subarray(2), server.records);
-        const length = Buffer.alloc(2);
-        length.writeUInt16BE(message.length);
-        socket.end(Buffer.concat([length, message]));
-      };
-      if (held) held.push(answer);
-      else answer();
-    });
-  });
-  const server = { records: {}, address: '', hold, release, stop: () => listener.close() };
+  const socket = createSocket('udp4');
+  const server = { records: {}, address: '', hold, release, stop: () => socket.close() };
   let held = null;
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  server.address = `127.0.0.1:${listener.address().port}`;
+  socket.on('message', (message, { address, port }) => {
+    const answer = () => socket.send(response(message, server.records), port, address);
+    if (held) held.push(answer);
+    else answer();
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  server.address = `127.0.0.1:${socket.address().port}`;
   return server;
 
   // Answers nobody until `release`.

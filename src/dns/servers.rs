@@ -1,0 +1,70 @@
+//! A list of equivalent servers: if one fails, the next is asked.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use simple_dns::RCODE;
+
+use super::exchange::exchange;
+use super::message::Response;
+use super::{Answer, Dns, DnsError, RecordType};
+
+/// How often each server is asked.
+const ROUNDS: u32 = 2;
+
+/// Equivalent servers.
+pub(crate) struct NameServers<'d> {
+    /// The inquiry whose deadline the questions share.
+    pub(super) dns: &'d Dns,
+    /// In the order in which to ask them.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// Whether they may query others. If not, only authoritative responses count.
+    pub(super) resolve: bool,
+}
+
+impl NameServers<'_> {
+    /// Asks for the records of one type. A name that does not exist has no records.
+    ///
+    /// # Errors
+    /// The [`DnsError`] with the server that was asked last.
+    pub fn ask(&mut self, name: &str, kind: RecordType) -> Result<Answer, DnsError> {
+        let mut last = DnsError::no_servers(name);
+        for round in 1..=ROUNDS {
+            for _ in 0..self.addresses.len() {
+                let server = self.addresses[0];
+                let until = self.dns.until.min(Instant::now() + self.dns.patience * round);
+                let response = exchange(server, (name, kind), self.resolve, until);
+                match response.and_then(|response| self.judge(server, response)) {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => last = error,
+                }
+                // A server that failed goes to the end, for this question and the next ones.
+                self.addresses.rotate_left(1);
+                if Instant::now() >= self.dns.until {
+                    return Err(last);
+                }
+            }
+        }
+        Err(last)
+    }
+
+    fn judge(&self, server: SocketAddr, response: Response) -> Result<Answer, DnsError> {
+        // Some forwarders recurse without the flag RA, so an answer counts even so.
+        let cannot_know = self.resolve && !response.recursive && !response.authoritative;
+        let is_empty = response.answer.records.is_empty();
+        let what = match response.rcode {
+            RCODE::NoError | RCODE::Refused if cannot_know && is_empty => {
+                " does not recurse, as a resolver must; it knows its own zones only"
+            }
+            // NXDOMAIN concerns the last name of a chain; the aliases before it exist (RFC 6604).
+            RCODE::NoError | RCODE::NameError if self.resolve || response.authoritative => {
+                return Ok(response.answer);
+            }
+            RCODE::NoError | RCODE::NameError => &format!(" is not an authority of {}", response.answer.name),
+            RCODE::Refused => " refuses to answer",
+            RCODE::ServerFailure => " failed to answer (SERVFAIL)",
+            code => &format!(" failed to answer ({code:?})"),
+        };
+        Err(DnsError::of(server, what))
+    }
+}
