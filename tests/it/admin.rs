@@ -126,6 +126,20 @@ fn alert_on_a_key_that_expires_ends_with_what_it_advises() {
     assert_eq!(expiry(), 0);
 }
 
+#[test]
+fn metrics_are_not_served_to_the_page_of_another_site() {
+    let (_server, admin) = start();
+    let ask = |host: &str| {
+        let mut connection = Connection::open(admin);
+        connection.send(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        connection.reply()
+    };
+    for host in ["127.0.0.1:9090", "[::1]:9090", "localhost:9090", "petstore:9090"] {
+        ask(host).expect(200);
+    }
+    ask("evil.example:9090").expect_error(421, "misdirected_request", "Metrics");
+}
+
 #[cfg(feature = "site")]
 #[test]
 fn browser_is_led_to_the_settings_and_a_program_is_not() {

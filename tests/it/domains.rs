@@ -447,7 +447,7 @@ fn deployed_files_are_served_alongside_the_site() {
 }
 
 #[test]
-fn settings_take_only_an_admin_key() {
+fn settings_take_only_an_admin_key_from_their_own_page() {
     let hosted = Hosted::start();
     let key = |words: &[&str]| hosted.done(words).trim_end().to_owned();
     let admin = key(&["key", "add", "owner", "--admin"]);
@@ -462,6 +462,16 @@ fn settings_take_only_an_admin_key() {
     }
     let bearer = format!("Authorization: Bearer {admin}\r\n");
     get(&format!("Host: {home}\r\n{bearer}")).expect(200);
+    get(&format!("Host: {home}\r\nOrigin: http://{home}\r\n{bearer}")).expect(200);
+    get(&format!("Host: evil.example:9090\r\n{bearer}")).expect_error(421, "misdirected_request", "name");
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1"] {
+        get(&format!("Host: {home}\r\nOrigin: {origin}\r\n{bearer}")).expect_error(
+            403,
+            "insufficient_scope",
+            "origins",
+        );
+    }
+    hosted.ask("GET", "/settings/domains", "Host: evil.example\r\n", "").expect(421);
     let page = hosted.ask("GET", "/settings/domains", &format!("Host: {home}\r\n"), "");
     assert!(page.expect(200).header("Content-Security-Policy").unwrap().contains("default-src 'none'"));
     hosted.server.send(format!("GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n")).expect(200);
