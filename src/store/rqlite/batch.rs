@@ -114,7 +114,7 @@ impl ClusterWriter {
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
-        let unknown = |why| Failure::Node(Trouble::new(why));
+        let unknown = |why| Failure::Node(Trouble::new(why, true));
         let found = self.session.client.read(&request.finds, self.session.client.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
         match (request.found(&found), written) {
@@ -152,11 +152,7 @@ fn explained(failure: Failure) -> StoreError {
             StoreError::Unavailable(Cause::Conflict, "the cluster refused the batch".to_owned())
         }
         Failure::Statement(_, why) if why.contains(REFUSED) => StoreError::Internal(LEFT_OUT.to_owned()),
-        failure => match StoreError::from(failure) {
-            // Only an answer tells whether it was carried out.
-            StoreError::Unavailable(Cause::Unreachable, why) => StoreError::Unavailable(Cause::Unknown, why),
-            error => error,
-        },
+        failure => failure.into(),
     }
 }
 
@@ -183,7 +179,7 @@ impl ClusterWriter {
 /// A name that no other writer has.
 pub fn random_name() -> Result<String, Failure> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::Node(Trouble::new(error.to_string())))?;
+    getrandom::fill(&mut bytes).map_err(|error| Failure::Node(Trouble::new(error.to_string(), false)))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

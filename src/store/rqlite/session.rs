@@ -297,6 +297,7 @@ impl From<Failure> for StoreError {
             Failure::Statement(_, why) => Self::Internal(why),
             Failure::Node(trouble) => {
                 let cause = match trouble.kind {
+                    _ if trouble.may_be_done => Cause::Unknown,
                     ErrorKind::PasswordRefused => Cause::Denied,
                     _ => Cause::Unreachable,
                 };

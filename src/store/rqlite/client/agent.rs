@@ -106,7 +106,11 @@ impl Resolver for Names {
             known.iter().for_each(|address| addresses.push(*address));
             return Ok(addresses);
         }
-        addresses = DefaultResolver::default().resolve(uri, config, timeout)?;
+        addresses =
+            DefaultResolver::default().resolve(uri, config, timeout).map_err(|error| match error {
+                HttpError::Io(_) => HttpError::HostNotFound,
+                other => other,
+            })?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(host, addresses.iter().copied().collect());
         Ok(addresses)

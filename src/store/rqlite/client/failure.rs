@@ -1,6 +1,9 @@
-//! Why a request to the cluster failed. Whether it was carried out all the same, nobody can tell for sure.
+//! Why a request to the cluster failed, and whether it may have been carried out all the same.
 
 use std::fmt;
+use std::io::ErrorKind as Io;
+
+use rustls::Error as Tls;
 
 use crate::error::{Error, ErrorKind};
 
@@ -45,25 +48,30 @@ pub struct Trouble {
     /// What an operator has to look at.
     pub kind: ErrorKind,
     pub text: String,
+    /// Whether a node may have carried it out, or still may.
+    pub may_be_done: bool,
     /// Whether every node would refuse it.
     pub is_final: bool,
 }
 
 impl Trouble {
-    pub fn new(text: String) -> Self {
-        Self { kind: ErrorKind::DatabaseUnreachable, text, is_final: false }
+    pub fn new(text: String, may_be_done: bool) -> Self {
+        Self { kind: ErrorKind::DatabaseUnreachable, text, may_be_done, is_final: false }
     }
 
     /// The trouble of a response that is not from rqlite, with what tells so, or nothing.
-    pub fn foreign(detail: &str) -> Self {
+    pub fn foreign(detail: &str, may_be_done: bool) -> Self {
         let colon = if detail.is_empty() { "" } else { ": " };
-        Self::new(format!("the response is not from rqlite{colon}{detail}"))
+        let text = format!("the response is not from rqlite{colon}{detail}");
+        Self::new(text, may_be_done)
     }
 
     /// The trouble of a response with the message of a node in place of results.
     pub fn of_message(message: &str) -> Self {
         let why = plain(&message[..message.floor_char_boundary(200)]);
-        Self { is_final: why.ends_with(WAITS), ..Self::new(why) }
+        // What a node refuses because it does not lead is not in its log.
+        let may_be_done = !why.contains("not leader") && !why.contains("leader not found");
+        Self { is_final: why.ends_with(WAITS), ..Self::new(why, may_be_done) }
     }
 
     /// The trouble of a response with a status other than 200, from rqlite or from something on the way to it.
@@ -77,18 +85,46 @@ impl Trouble {
                     "it, or the leader, refuses the user or the password ({status}), \
                      or the user lacks a right in auth.json"
                 );
-                Self { is_final: true, kind: ErrorKind::PasswordRefused, ..Self::new(why) }
+                Self { is_final: true, kind: ErrorKind::PasswordRefused, ..Self::new(why, false) }
             }
-            400..500 if is_of_rqlite => Self { is_final: true, ..Self::new(why) },
-            _ if is_of_rqlite => Self::new(why),
-            _ => Self::foreign(&why),
+            // Without a leader nothing is written (rqlite.io/docs/api/).
+            503 if said.contains("leader not found") => {
+                Self::new("the cluster has no leader just now".to_owned(), false)
+            }
+            400..500 if is_of_rqlite => Self { is_final: true, ..Self::new(why, false) },
+            _ if is_of_rqlite => Self::new(why, true),
+            _ => Self::foreign(&why, true),
         }
     }
 }
 
 impl From<ureq::Error> for Trouble {
     fn from(error: ureq::Error) -> Self {
-        Self::new(plain(&error.to_string()))
+        use ureq::{Error as E, Timeout as T};
+        let tls = match &error {
+            E::Rustls(error) => Some(error),
+            E::Io(io) => io.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()),
+            _ => None,
+        };
+        if let Some(tls) = tls {
+            // Other failures of TLS may come with the response.
+            let is_sent = !matches!(tls, Tls::InvalidCertificate(_) | Tls::AlertReceived(_));
+            return Self::new(format!("TLS failed: {}", plain(&tls.to_string())), is_sent);
+        }
+        let is_sent = match &error {
+            E::HostNotFound | E::ConnectionFailed | E::Timeout(T::Resolve | T::Connect) => false,
+            E::Io(io) => {
+                !matches!(io.kind(), Io::ConnectionRefused | Io::HostUnreachable | Io::NetworkUnreachable)
+            }
+            _ => true,
+        };
+        let why = match &error {
+            E::HostNotFound => "the name of the host cannot be resolved".to_owned(),
+            E::Timeout(T::Connect) => "it does not accept connections".to_owned(),
+            E::Timeout(_) => "it did not answer in time".to_owned(),
+            _ => plain(&error.to_string()),
+        };
+        Self::new(why, is_sent)
     }
 }
 
@@ -100,6 +136,26 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_a_node_cannot_have_done_is_sure() {
+        let sure = |status, body: &str| !Trouble::of_status(status, body.as_bytes(), true).may_be_done;
+        assert!(sure(503, "leader not found\n") && sure(401, "") && sure(400, "invalid JSON body"));
+        assert!(
+            !Trouble::of_message("node failed to process Execute on remote node at one:4002: not leader")
+                .may_be_done
+        );
+        assert!(Trouble::of_message("leadership lost while committing log").may_be_done);
+        let of_proxy = Trouble::of_status(413, b"too large", false);
+        assert!(of_proxy.may_be_done && !of_proxy.is_final);
+        assert!(!sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, ""));
+        let error = |kind| Trouble::from(ureq::Error::Io(std::io::Error::from(kind))).may_be_done;
+        let tls = |error| Trouble::from(ureq::Error::Io(std::io::Error::other(error))).may_be_done;
+        assert!(!tls(Tls::InvalidCertificate(rustls::CertificateError::Expired)) && tls(Tls::DecryptError));
+        assert!(!error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe));
+        assert!(!Trouble::from(ureq::Error::Timeout(ureq::Timeout::Connect)).may_be_done);
+        assert!(Trouble::from(ureq::Error::Timeout(ureq::Timeout::Global)).may_be_done);
+    }
 
     #[test]
     fn other_nodes_are_not_asked_what_they_would_refuse_as_well() {
@@ -114,16 +170,19 @@ mod tests {
     #[test]
     fn what_fails_is_said_in_words() {
         let why = |error| Trouble::from(error).text;
-        assert_eq!(why(ureq::Error::Timeout(ureq::Timeout::Connect)), "timeout: connect");
+        let timeout = |timeout| why(ureq::Error::Timeout(timeout));
+        assert_eq!(timeout(ureq::Timeout::Connect), "it does not accept connections");
+        assert_eq!(timeout(ureq::Timeout::Global), "it did not answer in time");
         assert_eq!(why(ureq::Error::ConnectionFailed), "connection failed");
         let tls = std::io::Error::other(rustls::Error::DecryptError);
-        assert_eq!(why(ureq::Error::Io(tls)), "io: cannot decrypt peer's message");
+        assert_eq!(why(ureq::Error::Io(tls)), "TLS failed: cannot decrypt peer's message");
         let denied = Trouble::of_status(401, b"", true).text;
         let expected = "it, or the leader, refuses the user or the password (401), or the user lacks a right in auth.json";
         assert_eq!(denied, expected);
         assert_eq!(Trouble::of_status(500, b"no\n", true).text, "status 500 no");
-        let error = Error::from(Failure::Node(Trouble::new("one:4001: timeout: global".to_owned())));
-        assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: timeout: global");
+        let error =
+            Error::from(Failure::Node(Trouble::new("one:4001: it did not answer in time".to_owned(), false)));
+        assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
         assert_eq!(error.kind(), ErrorKind::DatabaseUnreachable);
         let error = Error::from(Failure::Node(Trouble::of_status(401, b"", true)));
         assert_eq!(error.to_string(), expected);

@@ -159,7 +159,7 @@ impl Client {
         self.try_nodes(patience, |node, limit| {
             let (headers, _) = self.exchange(node, limit, "/db/query?level=none", JSON, &body)?;
             let version = headers.get(VERSION_FIELD).and_then(|version| version.to_str().ok());
-            let version = version.ok_or_else(|| Trouble::foreign(""))?;
+            let version = version.ok_or_else(|| Trouble::foreign("", false))?;
             Ok(version.trim_start_matches('v').to_owned())
         })
     }
@@ -183,11 +183,16 @@ impl Client {
             // rqlite 9.4.5 waits in vain for the entry of the log that a node makes if it joins or leaves, until another
             // one follows. A strong read is such an entry.
             Err(Failure::Node(trouble)) if trouble.text.ends_with(WAITS) => {
-                self.ask("/db/query?level=strong", statements, patience)?
+                self.ask("/db/query?level=strong", statements, patience)
             }
-            outcomes => outcomes?,
+            outcomes => outcomes,
         };
-        Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect())
+        match outcomes {
+            Ok(outcomes) => Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect()),
+            // Whether a read was carried out does not matter.
+            Err(Failure::Node(trouble)) => Err(Failure::Node(Trouble { may_be_done: false, ..trouble })),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Asks the host at this place itself, and once, for the rows of statements that only read. They may be old.
@@ -274,7 +279,7 @@ impl Client {
     ) -> Result<T, Failure> {
         let start = Instant::now();
         let [mut pause, longest] = PAUSES;
-        let (mut limit, mut limits) = (ANSWER, NEXT.into_iter());
+        let (mut limit, mut limits, mut may_be_done) = (ANSWER, NEXT.into_iter(), false);
         loop {
             let place = self.favourite.load(Relaxed);
             let node = &self.nodes[place];
@@ -295,11 +300,12 @@ impl Client {
             let next = (place + 1) % self.nodes.len();
             let _ = self.favourite.compare_exchange(place, next, Relaxed, Relaxed);
             self.names.forget();
+            may_be_done |= trouble.may_be_done;
             // One that hung has cost time enough.
             let wait = if begun.elapsed() >= limit { Duration::ZERO } else { pause };
             if trouble.is_final || start.elapsed() + wait >= patience {
                 let text = format!("{}: {}", node.host, trouble.text);
-                return Err(Failure::Node(Trouble { text, ..trouble }));
+                return Err(Failure::Node(Trouble { text, may_be_done, ..trouble }));
             }
             std::thread::sleep(wait);
             pause = (pause + wait).min(longest);
@@ -341,12 +347,14 @@ impl Client {
     }
 }
 
-/// Gives a request its time limit. `ANSWER` is the agent's own: settings for one request cost more.
+/// Gives a request its time limit. One that cannot connect ends before, so that nothing was sent for sure. `ANSWER` is
+/// the agent's own: settings for one request cost more.
 fn limited<B>(request: RequestBuilder<B>, limit: Duration) -> RequestBuilder<B> {
     if limit == ANSWER {
         return request;
     }
-    request.config().timeout_global(Some(limit)).build()
+    let connect = Some(limit.min(ANSWER) / 2);
+    request.config().timeout_resolve(connect).timeout_connect(connect).timeout_global(Some(limit)).build()
 }
 
 /// Whether a version such as `9.4.5` or `10.0.0-rc1` may lose what it has acknowledged.

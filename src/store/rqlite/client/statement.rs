@@ -144,7 +144,7 @@ impl Serialize for Statement {
 /// # Errors
 /// If the node could not carry them out, or the body is not what rqlite writes.
 pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<Answer>, Failure>, Trouble> {
-    let foreign = |what: &str| Trouble::foreign(what);
+    let foreign = |what: &str| Trouble::foreign(what, true);
     let body: Body = serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
     // Such as `leadership lost while committing log`.
     if let Some(error) = body.error {
@@ -267,7 +267,7 @@ mod tests {
             let trouble = decode(body, 1).unwrap_err();
             let why = &trouble.text;
             assert!(
-                why.starts_with("the response is not from rqlite: "),
+                trouble.may_be_done && why.starts_with("the response is not from rqlite: "),
                 "{}: {why}",
                 String::from_utf8_lossy(body)
             );
