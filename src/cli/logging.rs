@@ -41,6 +41,7 @@ pub fn start(is_json: bool) -> Result<(), Error> {
         .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
     // At the level trace, ureq_proto logs requests to a cluster as they are, with the password.
     log::set_max_level(log::max_level().min(LevelFilter::Debug));
+    std::panic::set_hook(Box::new(|panic| log::error!("{}", panic.to_string().replace('\n', " "))));
     Ok(())
 }
 
