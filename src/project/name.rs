@@ -34,7 +34,7 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     }
     if registered(&name).is_none() {
         return refuse(
-            "is no full domain name, but a public suffix. Give one under it, such as pets.example.com.",
+            "is a public suffix, not a full domain name. Enter one under it, such as pets.example.com.",
         );
     }
     Ok(name)

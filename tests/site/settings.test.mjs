@@ -71,7 +71,7 @@ test('no domain can be added before three numbered conditions hold', async (t) =
   await shows(page.locator('#deploy'), '#1,');
   for (const [name, why] of [
     ['', 'Enter a domain name, such as pets.example.com.'],
-    ['shop', 'Enter the full domain name'],
+    ['shop', 'not a full domain name'],
     ['*.example.com', 'is not a domain name'],
     ['192.0.2.7', 'is an IP address'],
     [`x.${HOST}`, 'hosting platform'],
