@@ -82,7 +82,7 @@ impl Operator {
                 self.start(run);
             }
             Deed::Terminate => {
-                run.excuses.lane.store(true, Ordering::SeqCst);
+                run.excuses.ended.store(true, Ordering::SeqCst);
                 run.set_address(None);
                 self.service.terminate();
                 self.start(run);
@@ -112,12 +112,6 @@ impl Operator {
                 let other = Connection::open(&self.service.database).expect("a database");
                 other.execute_batch("BEGIN; SELECT count(*) FROM pets").expect("a snapshot");
                 wait(ms);
-            }
-            Deed::BreakLane { write } => {
-                run.excuses.lane.store(true, Ordering::SeqCst);
-                if !self.service.break_lane(write) {
-                    run.count("lanes that could not be broken");
-                }
             }
             Deed::Backup => self.back_up(run),
             Deed::KilledBackup { ms } => {

@@ -124,9 +124,6 @@ pub enum Deed {
     Snapshot {
         ms: u64,
     },
-    BreakLane {
-        write: bool,
-    },
     Backup,
     KilledBackup {
         ms: u64,
@@ -288,15 +285,14 @@ impl Deed {
         let (pick, yes, name) = (random.next(), random.one_in(2), random.among(&KEY_NAMES));
         let (pause_ms, pets, ms) = (random.below(200), 1 + random.below(300), 20 + random.below(400));
         match random.below(100) {
-            0..10 => Self::Kill { pause_ms },
-            10..14 => Self::Terminate,
-            14..19 => Self::Freeze { ms: 3 * ms },
-            19..26 => Self::Lock { ms, kill: false },
-            26..29 => Self::Lock { ms, kill: true },
+            0..22 => Self::Kill { pause_ms },
+            22..26 => Self::Terminate,
+            26..31 => Self::Freeze { ms: 3 * ms },
+            31..38 => Self::Lock { ms, kill: false },
+            38..41 => Self::Lock { ms, kill: true },
             // Longer than a create waits for it.
-            29..30 => Self::Lock { ms: 6500, kill: false },
-            30..34 => Self::Snapshot { ms: 2 * ms },
-            34..46 => Self::BreakLane { write: random.below(3) > 0 },
+            41..42 => Self::Lock { ms: 6500, kill: false },
+            42..46 => Self::Snapshot { ms: 2 * ms },
             46..54 => Self::Backup,
             54..57 => Self::KilledBackup { ms: ms / 10 },
             57..62 => Self::Export,

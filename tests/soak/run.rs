@@ -43,8 +43,8 @@ pub fn recent() -> Vec<String> {
 pub struct Excuses {
     /// A process held the lock for longer than a create waits, or the service was told to end while one did.
     pub lock: AtomicBool,
-    /// A lane broke off, or the service ended.
-    pub lane: AtomicBool,
+    /// The service ended.
+    pub ended: AtomicBool,
 }
 
 pub struct Run {

@@ -1,13 +1,10 @@
 //! The service under test: the real executable, and what can befall it.
 
-use std::fs::{File, read_dir, read_link, read_to_string};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::net::{Shutdown, SocketAddr};
-use std::os::unix::net::UnixStream;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
-
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::harness::{Folder, KEY, Process, petstore};
 use crate::run::{has_failed, wait_for};
@@ -106,27 +103,6 @@ impl Service {
         }
         self.read += news.len() as u64;
         news
-    }
-
-    /// Breaks a lane between the gate and a worker off, as only a process can that may trace the service. Returns
-    /// whether this one may.
-    pub fn break_lane(&self, write: bool) -> bool {
-        let pid = self.pid();
-        let name = if write { "/write" } else { "/read-0" };
-        let connected = |line: &&str| line.ends_with(name) && line.split_whitespace().nth(5) == Some("03");
-        let sockets = read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
-        let inodes = sockets.lines().filter(connected).filter_map(|line| line.split_whitespace().nth(6));
-        let links: Vec<String> = inodes.map(|inode| format!("socket:[{inode}]")).collect();
-        let files = read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        let is_lane = |path: &PathBuf| {
-            read_link(path).is_ok_and(|link| links.iter().any(|lane| link.as_os_str() == lane.as_str()))
-        };
-        let lane = files.map(|file| file.path()).find(is_lane);
-        let number = lane.and_then(|path| path.file_name()?.to_str()?.parse().ok());
-        let (Some(number), Some(pid)) = (number, Pid::from_raw(pid.cast_signed())) else { return false };
-        let service = pidfd_open(pid, PidfdFlags::empty());
-        let lane = service.and_then(|service| pidfd_getfd(service, number, PidfdGetfdFlags::empty()));
-        lane.is_ok_and(|lane| UnixStream::from(lane).shutdown(Shutdown::Both).is_ok())
     }
 
     /// A command on its database.

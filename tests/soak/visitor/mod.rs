@@ -258,7 +258,7 @@ impl<'r> Visitor<'r> {
         let excuses = &self.run.excuses;
         let excuse = match code.as_str() {
             "storage_unavailable" => &excuses.lock,
-            "outcome_unknown" | "overloaded" => &excuses.lane,
+            "outcome_unknown" | "overloaded" => &excuses.ended,
             _ => self.fault(&[], format!("nothing explains {reply:?}")),
         };
         let is_late = self.asked_at.elapsed() >= LATE;
