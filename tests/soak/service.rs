@@ -54,10 +54,6 @@ impl Service {
         address.parse().expect("an address")
     }
 
-    pub fn pid(&self) -> u32 {
-        self.process.as_ref().map_or(0, |(process, _)| process.child.id())
-    }
-
     pub fn signal(&self, name: &str) {
         if let Some((process, _)) = &self.process {
             process.signal(name);
