@@ -82,11 +82,12 @@ impl Writer {
         self.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
     }
 
-    /// Adds a static file to a deploy.
+    /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will tell. A cluster does not
+    /// enforce references.
     pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<(), StoreError> {
         self.change(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+             SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM deploys WHERE id = ?1)",
             params![deploy, file.path, file.content_type, file.content, file.gzip, file.tag],
         )
         .map(drop)
@@ -223,6 +224,7 @@ mod tests {
             let next = project.add_deploy()?;
             assert!(project.go_live(next, 1)?);
             project.keep_deploys(1)?;
+            project.add_file(left, &file)?;
             assert!(!project.go_live(left, 1)?);
             assert_eq!(project.one::<i64>("SELECT count(*) FROM deploy_files")?, 0);
             Ok(())
