@@ -1,6 +1,6 @@
 //! Import: many pets into a database. All of them are checked before the first one is written.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,8 @@ impl Import {
     /// # Errors
     /// [`ErrorKind::ImportUnfinished`] if the import must be continued, [`ErrorKind::InvalidInput`] if it cannot be,
     /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
-    /// [`ErrorKind::InvalidInput`] if the header line of CSV is wrong or a row is longer than 1 MiB,
+    /// [`ErrorKind::InvalidInput`] if the header line of CSV is wrong, a row is longer than 1 MiB, or
+    /// [`ImportOptions::from_line`] is beyond the end,
     /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is
     /// no such file, and the kinds of a database that cannot be opened.
     pub fn check(
@@ -130,11 +131,11 @@ impl Import {
 
     /// Checks every row.
     fn check_rows(&mut self, mut refuse: impl FnMut(u64, &str)) -> Result<(), Error> {
-        let (mut rows, mut ids) = (self.rows()?, HashSet::new());
+        let (mut rows, mut ids) = (self.rows()?, BTreeMap::new());
         let (mut valid, mut refused) = (0, Vec::new());
         while let Some(line) = rows.advance()? {
             let row = rows.row().and_then(|(id, _)| match id {
-                Some(id) if !ids.insert(id) => Err(format!("The id {id} is given more than once.")),
+                Some(id) if !insert(&mut ids, id) => Err(format!("The id {id} is given more than once.")),
                 _ => Ok(()),
             });
             match row {
@@ -147,7 +148,14 @@ impl Import {
             }
         }
         self.lines = rows.next_line - 1;
-        (self.valid, self.refused, self.last_id) = (valid, refused, ids.into_iter().max().unwrap_or(0));
+        (self.valid, self.refused) = (valid, refused);
+        self.last_id = ids.last_key_value().map_or(0, |(_, last)| *last);
+        if let Some(line) = self.options.from_line
+            && line > self.lines.max(1)
+        {
+            let message = format!("line {line} is beyond the end: the last line is {}", self.lines);
+            return fail(ErrorKind::InvalidInput, message);
+        }
         Ok(())
     }
 
@@ -254,6 +262,17 @@ impl Import {
 type Batch = Vec<(Option<i64>, NewPet<'static>)>;
 type Lines<'i> = Rows<'i, BufReader<&'i File>>;
 
+/// Adds an id to a set; `false` if it is there. Each range, from its first id to its last, takes one place, so that an
+/// export takes little memory.
+fn insert(ranges: &mut BTreeMap<i64, i64>, id: i64) -> bool {
+    match ranges.range_mut(..=id).next_back() {
+        Some((_, last)) if *last >= id => return false,
+        Some((_, last)) if *last == id - 1 => *last = id,
+        _ => drop(ranges.insert(id, id)),
+    }
+    true
+}
+
 /// The first line to write, as an earlier import of the same input came this far.
 fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>) -> Result<u64, Error> {
     match (begun, options.from_line) {
@@ -338,11 +357,26 @@ mod tests {
     #[test]
     fn lines_before_the_first_to_write_count_for_nothing() {
         let text = "nonsense\n{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\",\"categoryId\":1}\n";
-        for (from_line, valid) in [(2, 2), (3, 1), (4, 0)] {
+        let beyond = Err("line 4 is beyond the end: the last line is 3".to_owned());
+        for (from_line, valid) in [(2, Ok(2)), (3, Ok(1)), (4, beyond)] {
             let (import, refused) = checked(&Folder::new(), text, from(from_line));
-            assert_eq!((import.unwrap().valid(), refused), (valid, Vec::new()));
+            let found = import.map(|import| import.valid()).map_err(|error| error.to_string());
+            assert_eq!((found, refused), (valid, Vec::new()));
         }
         assert_eq!(checked(&Folder::new(), "", from(1)).0.unwrap().valid(), 0);
+    }
+
+    #[test]
+    fn each_id_is_new_once() {
+        let mut ids = BTreeMap::new();
+        for id in [5, 1, 3, 2, 4, 6, 9, i64::MAX, 10, 8] {
+            assert!(insert(&mut ids, id), "{id}");
+            assert!(!insert(&mut ids, id), "{id}");
+        }
+        assert!((1..=6).chain(8..=10).all(|id| !insert(&mut ids, id)));
+        let mut ids = BTreeMap::new();
+        assert!((1..1000).all(|id| insert(&mut ids, id)));
+        assert_eq!(ids.len(), 1);
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl<'i, R: BufRead> Rows<'i, R> {
         }
         if rows.places.is_some() {
             rows.advance()?;
-            let places = Places::of(&rows.fields().unwrap_or_default(), keep_ids);
+            let text = str::from_utf8(&rows.text).map_err(|_| "the line is not UTF-8 text".to_owned());
+            let places = text.and_then(|_| Places::of(&rows.fields().unwrap_or_default(), keep_ids));
             let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line 1: {why}"));
             rows.places = Some(places.map_err(wrong)?);
         }
@@ -110,7 +111,9 @@ impl<'i, R: BufRead> Rows<'i, R> {
         let mut source = self.source.by_ref().take((limit - before) as u64);
         source.read_until(b'\n', &mut self.text).map_err(|error| cannot_read(self.name, error))?;
         if self.text.len() == limit {
-            let line = format!("line {}: a pet must not be longer than {MAX_ROW} bytes", self.next_line);
+            // The row begins earlier if a quoted field has line breaks, or is never closed.
+            let begin = self.next_line - self.text[..before].split(|byte| *byte == b'\n').count() as u64 + 1;
+            let line = format!("line {begin}: a pet must not be longer than {MAX_ROW} bytes");
             return fail(ErrorKind::InvalidInput, line);
         }
         let has_line = self.text.len() > before;
@@ -241,6 +244,9 @@ mod tests {
             let said = Rows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
             assert!(said.contains(named), "{header:?}: {said}");
         }
+        // As a spreadsheet's "Unicode text" is.
+        let said = Rows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, false).err().unwrap().to_string();
+        assert_eq!(said, "line 1: the line is not UTF-8 text");
     }
 
     #[test]
@@ -291,9 +297,10 @@ mod tests {
                 }
             }
         }
-        let text = format!("name,categoryId\n\"{}\"", "\n".repeat(MAX_ROW));
+        let text = format!("name,categoryId\na,1\n\"{}\"", "\n".repeat(MAX_ROW));
         let mut rows = Rows::new(text.as_bytes(), "", Format::Csv, false).unwrap();
-        assert!(rows.advance().unwrap_err().to_string().contains("longer than"));
+        assert_eq!(rows.advance().unwrap(), Some(2));
+        assert!(rows.advance().unwrap_err().to_string().starts_with("line 3: "), "where it begins");
         assert!(rows.text.len() < MAX_ROW + 3, "what is too long is not kept");
     }
 }

@@ -399,7 +399,8 @@ fn empty_input_has_no_pets_and_the_last_line_may_be_the_first() {
     expect_imported(import(&folder.database(), &[], ""), "imported 0");
     expect_imported(import(&folder.database(), &["--format", "csv"], "name,categoryId\n"), "imported 0");
     expect_imported(import(&folder.database(), &["--from-line", "2"], &pets(2)), "imported 1");
-    expect_imported(import(&folder.database(), &["--from-line", "3"], &pets(2)), "imported 0");
+    let beyond = "petstore: line 3 is beyond the end: the last line is 2";
+    expect_refused(import(&folder.database(), &["--from-line", "3"], &pets(2)), &[beyond]);
 }
 
 #[test]
