@@ -1,6 +1,7 @@
 //! Why a read or a write of the store failed: a cause for clients and operators, and the details for the log.
 
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 use crate::error::{Error, ErrorKind};
 
@@ -116,12 +117,15 @@ impl From<rusqlite::Error> for StoreError {
         let detail = error.to_string();
         // Every statement stands in the source and is tested. One that cannot be prepared meets another schema.
         let is_statement = matches!(error, rusqlite::Error::SqlInputError { .. });
+        let code = error.sqlite_error().map(|failure| failure.extended_code);
         let cause = match error.sqlite_error_code() {
             _ if is_statement => Cause::SchemaChanged,
             Some(ErrorCode::SchemaChanged) => Cause::SchemaChanged,
             Some(ErrorCode::Unknown) if names_what_is_missing(&detail) => Cause::SchemaChanged,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Locked,
             Some(ErrorCode::DiskFull) => Cause::Full,
+            // A full disk has no room for the index of the log (`-shm`).
+            _ if code == Some(SQLITE_IOERR_SHMSIZE) => Cause::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Cause::Damaged,
             Some(
@@ -177,6 +181,7 @@ mod tests {
             (ffi::SQLITE_BUSY, Some(Cause::Locked)),
             (ffi::SQLITE_LOCKED, Some(Cause::Locked)),
             (ffi::SQLITE_FULL, Some(Cause::Full)),
+            (ffi::SQLITE_IOERR_SHMSIZE, Some(Cause::Full)),
             (ffi::SQLITE_READONLY, Some(Cause::ReadOnly)),
             (ffi::SQLITE_PERM, Some(Cause::ReadOnly)),
             (ffi::SQLITE_CORRUPT, Some(Cause::Damaged)),

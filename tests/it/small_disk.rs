@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Folder, Server};
+use crate::harness::{Folder, Server, expect_refusal, run};
 use crate::wait::wait_until;
 
 /// A file system in memory, with a folder for a database.
@@ -47,6 +47,9 @@ fn readiness_tells_of_a_full_disk_before_anything_is_written() {
     let folder = std::mem::replace(&mut server.folder, Folder::new());
     let mut file = File::create(&ballast).unwrap();
     while file.write_all(&[0; 4096]).is_ok() {}
+    for words in [&["key", "list"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        expect_refusal(run(words, &folder.database()), 1, "the disk is full");
+    }
     // Enough for the index of the log.
     file.set_len(file.metadata().unwrap().len() - 36 * 1024).unwrap();
     drop(file);
