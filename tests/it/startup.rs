@@ -34,9 +34,12 @@ fn start_that_fails_makes_no_database() {
     let server = Server::start();
     let folder = Folder::new();
     let address = server.address.to_string();
-    expect_refusal(run(&["--listen", &address], &folder.database()), 1, "in use");
+    // The guide has the same words.
+    let words = "Address already in use";
+    assert!(include_str!("../../src/site/pages/troubleshooting.md").contains(words));
+    expect_refusal(run(&["--listen", &address], &folder.database()), 1, words);
     let admin = ["--listen", "127.0.0.1:0", "--admin", &address];
-    expect_refusal(run(&admin, &folder.database()), 1, "in use");
+    expect_refusal(run(&admin, &folder.database()), 1, words);
     let mut command = petstore(SERVE);
     command.env("TMPDIR", "/nowhere").env("PETSTORE_DATABASE", folder.database());
     expect_refusal(output(&mut command), 1, "/nowhere");
