@@ -44,7 +44,8 @@ pub struct Soundness {
 /// # Errors
 /// [`ErrorKind::FileMissing`] if there is no such file. [`ErrorKind::DatabaseForeign`],
 /// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
-/// cannot be read as a database of this version. [`ErrorKind::Conflict`] if a cluster is restored meanwhile.
+/// cannot be read as a database of this version. [`ErrorKind::Conflict`] if a cluster is restored meanwhile,
+/// or somebody writes to a file that this user may only read.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
     let Checked { pets, schema_version, faults, foreign } = Snapshot::of_file(&Whole::of(file)?)?.check()?;
     let nodes = compare_nodes(file)?;

@@ -45,6 +45,9 @@ fn commands_that_read_read_what_can_only_be_read() {
         command.args((words == ["backup"]).then(|| folder.path().join("copy.db")));
         let output = output(command.env("PETSTORE_DATABASE", folder.database()));
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let _ = fs::remove_file(folder.path().join("copy.db"));
+        // The owner of the file could not write a log of another user.
+        assert_eq!(names(folder.path()), ["pets.db"], "{words:?}");
     }
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 
 use super::log_check::open_with_own_log;
 use super::open_file::{OpenFile, immutable, journal_of, log_of, modified};
@@ -44,8 +44,12 @@ pub fn open_existing(
     access: OpenFlags,
 ) -> Result<(Connection, OpenFile, Option<SystemTime>), Error> {
     let file = open_with_own_log(path)?;
-    let open = |path: &Path, access| {
+    let open = |path: &Path, access: OpenFlags| {
         let connection = connect(path, access)?;
+        // Otherwise SQLite would leave a log that the file's owner could not write.
+        if access.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) && connection.is_readonly(MAIN_DB)? {
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY), None));
+        }
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok::<Connection, rusqlite::Error>(connection)
     };

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rusqlite::Connection;
 
-use super::open_file::OpenFile;
+use super::open_file::{OpenFile, modified};
 use super::read_only::open_existing;
 use super::{cannot_open, reading};
-use crate::error::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind, fail};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
@@ -16,6 +17,8 @@ pub struct Snapshot {
     /// Closed after the connection.
     _file: OpenFile,
     pub(super) path: PathBuf,
+    /// The time of the last write to the file, if no lock keeps others from writing.
+    unlocked: Option<SystemTime>,
 }
 
 impl Snapshot {
@@ -24,11 +27,23 @@ impl Snapshot {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
-        let (connection, file, _) = open_existing(path, reading(path))?;
+        let (connection, file, unlocked) = open_existing(path, reading(path))?;
         // The first read takes it; BEGIN alone does not.
         let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
         begun.map_err(|error| cannot_open(path, error))?;
-        Ok(Self { connection, _file: file, path: path.to_owned() })
+        Ok(Self { connection, _file: file, path: path.to_owned(), unlocked })
+    }
+
+    /// Looks whether what was read is of one moment.
+    ///
+    /// # Errors
+    /// If nothing kept others from writing to the file, and somebody has.
+    pub(super) fn look(&self) -> Result<(), Error> {
+        if self.unlocked.is_some() && modified(&self.path) != self.unlocked {
+            let line = format!("{} was written to while it was read; try again", self.path.display());
+            return fail(Kind::Conflict, line);
+        }
+        Ok(())
     }
 
     /// Takes a snapshot of a file that somebody has named.
@@ -39,7 +54,7 @@ impl Snapshot {
         let real = fs::canonicalize(path);
         let real = real.map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
         if !real.is_file() {
-            return Err(Error::new(Kind::InvalidInput, format!("{} is not a file", path.display())));
+            return fail(Kind::InvalidInput, format!("{} is not a file", path.display()));
         }
         Self::of_database(&real)
     }
@@ -55,6 +70,19 @@ mod tests {
     /// How many pets a snapshot of the file has.
     fn pets(snapshot: &Snapshot) -> i64 {
         snapshot.connection.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn write_to_a_file_that_is_read_without_locks_is_noticed() {
+        let (folder, mut writer, _reader) = pair();
+        let mut snapshot = Snapshot::of_database(&folder.database()).unwrap();
+        snapshot.unlocked = modified(&folder.database());
+        snapshot.check().unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
+        writer.commit().unwrap();
+        snapshot.connection.execute_batch("COMMIT").unwrap();
+        writer.checkpoint().unwrap();
+        assert_eq!(snapshot.check().err().unwrap().kind(), Kind::Conflict);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Snapshot {
             }
             result => result.map_err(|error| cannot_open(&self.path, error))?,
         }
-        Ok(checked)
+        self.look().map(|()| checked)
     }
 }
 
