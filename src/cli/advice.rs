@@ -23,6 +23,15 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             let flag = field.replace('_', "-");
             return SETTINGS.iter().any(|setting| setting.flag == flag).then(|| format!("change --{flag}"));
         }
+        ErrorKind::AddressInUse => "stop the program that listens there, or choose another address",
+        ErrorKind::AddressUnavailable => "choose another address",
+        ErrorKind::DatabaseLocked => "stop the other process, or try again",
+        ErrorKind::DatabaseInUse => "stop the service first",
+        ErrorKind::DatabaseNewer => "use the version that wrote it, or a later one",
+        ErrorKind::DatabaseUnreachable => {
+            "check the hosts and ports in --database, that most nodes run, and that this machine reaches them"
+        }
+        ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::ClusterOutdated => {
             "if a restore is under way, wait, and if it was killed, run it again; otherwise restart the service"
         }
@@ -62,7 +71,9 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::InvalidRows => {
             "correct the input or --format, or leave these lines out with --skip-invalid"
         }
+        ErrorKind::FileExists if call.command == "serve" => "move the file away, or choose another name",
         ErrorKind::FileExists => "choose another name",
+        ErrorKind::Conflict => "try again",
         ErrorKind::PermissionDenied => {
             "run petstore as a user who is allowed to, such as the user of the service"
         }
@@ -81,6 +92,14 @@ mod tests {
     /// Kinds with advice.
     const KINDS: &[ErrorKind] = &[
         ErrorKind::Config("listen"),
+        ErrorKind::AddressInUse,
+        ErrorKind::AddressUnavailable,
+        ErrorKind::DatabaseLocked,
+        ErrorKind::DatabaseInUse,
+        ErrorKind::DatabaseNewer,
+        ErrorKind::DatabaseUnreachable,
+        ErrorKind::BackupUnsound,
+        ErrorKind::Conflict,
         ErrorKind::DatabaseMissing,
         ErrorKind::DatabaseForeign,
         ErrorKind::DatabaseDamaged,
@@ -153,6 +172,9 @@ mod tests {
 
     #[test]
     fn same_failure_is_mended_in_another_way_elsewhere() {
+        let exists = Error::new(ErrorKind::FileExists, "");
+        assert_eq!(of(&exists, &call("backup", &[], &[])).unwrap(), "choose another name");
+        assert!(of(&exists, &call("serve", &[], &[])).unwrap().starts_with("move the file away, "));
         let moved = Error::new(ErrorKind::DatabaseMoved, "");
         assert_eq!(of(&moved, &call("serve", &[], &[("read-only", "")])), None);
         let advice = of(&moved, &call("serve", &[], &[])).unwrap();

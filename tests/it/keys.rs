@@ -183,7 +183,7 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     let precious = folder.path().join("precious");
     std::fs::write(&precious, "mine").unwrap();
     for (path, why) in [
-        (precious.clone(), "the file already exists; choose another name"),
+        (precious.clone(), "the file already exists; move the file away, or choose"),
         ("/dev/full".into(), "the file already exists"),
         (folder.path().join("nowhere/key"), "the folder "),
         (precious.join("key"), "the folder "),
