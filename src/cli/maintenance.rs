@@ -8,7 +8,7 @@ use petstore::{Error, ErrorKind, RestoredKeys};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{absolute, count, existing, print};
+use super::output::{absolute, count, existing, print, tell};
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
@@ -66,7 +66,8 @@ fn backup(call: &Call) -> Done {
     for file in &made.spared {
         text += &format!("kept {}: it is the newest backup of another database\n", file.display());
     }
-    Ok(print(&text)?)
+    tell(&text);
+    Ok(())
 }
 
 fn usage(line: &str) -> Done {
@@ -125,7 +126,8 @@ fn restore(call: &Call) -> Done {
         Some(kept) => format!("the old database is kept as {}\n", kept.display()),
         None => format!("there was no database at {} before\n", absolute(database).display()),
     };
-    Ok(print(&text)?)
+    tell(&text);
+    Ok(())
 }
 
 fn drill(file: &Path) -> Done {

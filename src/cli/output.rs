@@ -53,7 +53,7 @@ pub fn is_obeyed(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Prints what a command has done. If nobody reads it, that is done all the same: repeating it would fail.
+/// Prints what a command has done. If nobody reads it, that is done all the same, and must not be done twice.
 pub fn tell(text: &str) {
     let _ = print(text);
 }

@@ -128,11 +128,15 @@ fn what_is_done_succeeds_though_nobody_can_be_told() {
     add_key(&folder.database(), &["ci"]);
     let file = folder.path().join("pets.ndjson");
     std::fs::write(&file, pets(3)).unwrap();
+    let copy = folder.path().join("copy.db");
     let exported = |count: usize| assert_eq!(export(&folder.database(), "ndjson").lines().count(), count);
     for (words, left) in [
         (&["import", file.to_str().unwrap()][..], 3),
         (&["pet", "delete", "1"], 2),
         (&["key", "revoke", "ci"], 2),
+        (&["backup", copy.to_str().unwrap()], 2),
+        (&["pet", "delete", "2"], 1),
+        (&["restore", copy.to_str().unwrap()], 2),
     ] {
         let full = || File::options().write(true).open("/dev/full").unwrap();
         let mut command = petstore(words);
