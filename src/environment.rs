@@ -1,18 +1,22 @@
 //! Secrets, which only the environment gives: as the value of a variable, or in a file that a variable names.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, fail};
 
+/// More than any secret has.
+const MAX_BYTES: usize = 16 * 1024;
+
 /// The value of an environment variable with a secret, such as `PETSTORE_API_KEY`, or the content of the file that
 /// `PETSTORE_API_KEY_FILE` names, without a last line break.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] if both variables are set, if the file cannot be read, or if the secret is not
-/// UTF-8 text.
+/// [`ErrorKind::InvalidInput`] if both variables are set, if the file cannot be read or is empty, or if the secret is
+/// not UTF-8 text.
 pub fn from_environment(name: &str) -> Result<Option<String>, Error> {
     let file = format!("{name}_FILE");
     match (std::env::var_os(name), std::env::var_os(&file)) {
@@ -34,12 +38,18 @@ pub fn from_environment(name: &str) -> Result<Option<String>, Error> {
 
 /// The secret in a file.
 fn read(path: &Path) -> io::Result<String> {
-    if path.metadata()?.permissions().mode() & 0o004 != 0 {
+    let file = File::open(path)?;
+    if file.metadata()?.permissions().mode() & 0o004 != 0 {
         log::warn!("every user of this machine can read the secret in {}; change its mode", path.display());
     }
-    let text = std::fs::read_to_string(path)?;
+    let mut text = String::new();
+    file.take(MAX_BYTES as u64).read_to_string(&mut text)?;
     let line = text.strip_suffix('\n').map_or(&text[..], |line| line.strip_suffix('\r').unwrap_or(line));
-    Ok(line.to_owned())
+    match text.len() {
+        MAX_BYTES => Err(io::Error::other("it is too long")),
+        _ if line.is_empty() => Err(io::Error::other("it is empty")),
+        _ => Ok(line.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -57,7 +67,9 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             assert_eq!(read(&path).unwrap(), secret);
         }
-        std::fs::write(&path, b"\xff").unwrap();
-        read(&path).unwrap_err();
+        for content in [&b""[..], b"\n", b"\xff", &[b'x'; MAX_BYTES + 1]] {
+            std::fs::write(&path, content).unwrap();
+            read(&path).unwrap_err();
+        }
     }
 }
