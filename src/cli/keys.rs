@@ -75,9 +75,9 @@ fn list(call: &Call) -> Done {
 fn rotate(call: &Call) -> Done {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
     let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
-    let (mut ring, name, mut key) = (open(call)?, call.operand(0), String::new());
-    let expires_at = ring.rotate(name, overlap, expiry, |made| keep(&mut key, made))?;
-    print(&format!("{key}\n")).map_err(|error| error.followed_by("rotate the key again to get another"))?;
+    // If the new key cannot be printed, the old one stays valid.
+    let expires_at =
+        open(call)?.rotate(call.operand(0), overlap, expiry, |key| print(&format!("{key}\n")))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
         let at = rfc3339(at);
         say(&format!("the new key expires at {at}, like the old one; --expires sets another time"));

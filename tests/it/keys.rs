@@ -266,11 +266,17 @@ fn start_without_a_valid_key_warns_and_creates_none() {
 fn key_that_nobody_takes_is_not_kept() {
     let folder = Folder::new();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let mut command = petstore(&["key", "add", "ci"]);
-    let status = command.env("PETSTORE_DATABASE", folder.database()).stdout(full).status().unwrap();
-    assert_eq!(status.code(), Some(1));
+    let refused = |words: &[&str]| {
+        let mut command = petstore(words);
+        let status = command.env("PETSTORE_DATABASE", folder.database()).stdout(full.try_clone().unwrap());
+        assert_eq!(status.status().unwrap().code(), Some(1), "{words:?}");
+    };
+    refused(&["key", "add", "ci"]);
     let added = run(&["key", "add", "ci"], &folder.database());
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    let before = succeed(&["key", "list"], &folder.database());
+    refused(&["key", "rotate", "ci"]);
+    assert_eq!(succeed(&["key", "list"], &folder.database()), before, "the old key is valid");
 }
 
 #[test]
