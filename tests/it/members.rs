@@ -16,7 +16,11 @@ fn values(description: &Value, schema: &Value) -> Vec<Value> {
     }
     match (schema["enum"].as_array(), schema["type"].as_str()) {
         (Some(words), _) => words.clone(),
-        (None, Some("integer")) => [i64::MIN, -1, 0, i64::MAX].map(Value::from).to_vec(),
+        (None, Some("integer")) => {
+            let bounds = ["minimum", "maximum"].map(|bound| schema[bound].as_i64().unwrap());
+            let within = |number: &i64| (bounds[0]..=bounds[1]).contains(number);
+            [i64::MIN, -1, 0, i64::MAX].into_iter().chain(bounds).filter(within).map(Value::from).collect()
+        }
         (None, Some("string")) => [
             "",
             " ",
