@@ -124,7 +124,7 @@ fn truncated_file_is_found() {
     refuse(
         &["restore", empty.to_str().unwrap()],
         &folder.database(),
-        "is empty: no service has used it yet\n",
+        "is empty: no service has used it yet; choose another backup\n",
     );
     let (source, file) = (filled(500), folder.path().join("half.db"));
     succeed(&["backup", file.to_str().unwrap()], &source.database());
