@@ -114,7 +114,11 @@ pub fn names_what_is_missing(message: &str) -> bool {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        let detail = error.to_string();
+        // Without the statement, which may be the whole schema.
+        let detail = match &error {
+            rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+            error => error.to_string(),
+        };
         // Every statement stands in the source and is tested. One that cannot be prepared meets another schema.
         let is_statement = matches!(error, rusqlite::Error::SqlInputError { .. });
         let code = error.sqlite_error().map(|failure| failure.extended_code);
