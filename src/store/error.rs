@@ -131,7 +131,8 @@ impl From<rusqlite::Error> for StoreError {
             // A full disk has no room for the index of the log (`-shm`).
             _ if code == Some(SQLITE_IOERR_SHMSIZE) => Cause::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Cause::Damaged,
+            // No row has a value that is too big, unless the file says so by mistake.
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig) => Cause::Damaged,
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::CannotOpen
