@@ -131,7 +131,7 @@ impl From<rusqlite::Error> for StoreError {
             // A full disk has no room for the index of the log (`-shm`).
             _ if code == Some(SQLITE_IOERR_SHMSIZE) => Cause::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
-            // No row has a value that is too big, unless the file says so by mistake.
+            // Only a damaged file announces a value that is too big for SQLite.
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig) => Cause::Damaged,
             Some(
                 ErrorCode::SystemIoFailure
