@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The last second that RFC 3339 can express: the end of the year 9999.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// Seconds since 1970; 0 before that.
+/// Seconds since 1970: 0 before that, and the last second of the year 9999 after it.
 pub fn unix_time() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
+    i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX).min(LAST_SECOND)
 }
 
 /// Formats a Unix time in seconds, such as `2027-01-31T18:00:00Z` (RFC 3339). A time outside the years 1970
@@ -19,6 +19,17 @@ pub fn unix_time() -> i64 {
 /// ```
 pub fn rfc3339(unix_time: i64) -> String {
     humantime::format_rfc3339_seconds(moment(unix_time)).to_string()
+}
+
+/// As [`rfc3339`], for what has happened. Whatever seems to have happened later than now was noted when the clock was
+/// wrong, so that its time is not known: `None`.
+///
+/// ```
+/// assert_eq!(petstore::past(0).as_deref(), Some("1970-01-01T00:00:00Z"));
+/// assert_eq!(petstore::past(petstore::unix_time() + 60), None);
+/// ```
+pub fn past(at: i64) -> Option<String> {
+    (at <= unix_time()).then(|| rfc3339(at))
 }
 
 /// Formats the day of a Unix time in seconds, such as `2027-01-31`, within the years 1970 to 9999.

@@ -84,7 +84,7 @@ pub mod fuzzing;
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
 
-pub use clock::{rfc3339, unix_time};
+pub use clock::{past, rfc3339, unix_time};
 pub use config::{
     Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
     VARIABLES,

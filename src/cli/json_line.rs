@@ -1,6 +1,6 @@
 //! Log lines as JSON objects.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::Record;
 use log::kv::{Error, Key, Value, VisitSource};
@@ -22,8 +22,13 @@ pub fn of(record: &Record) -> String {
 
 /// The time such as `2027-01-31T18:00:00.250Z`.
 pub fn now() -> impl std::fmt::Display {
-    // Times before 1970 have no such form.
-    humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH))
+    shown(SystemTime::now())
+}
+
+/// The nearest time that has such a form: those before 1970 and after 9999 have none, and to format one panics.
+fn shown(time: SystemTime) -> impl std::fmt::Display {
+    let last = UNIX_EPOCH + Duration::from_millis(253_402_300_799_999);
+    humantime::format_rfc3339_millis(time.clamp(UNIX_EPOCH, last))
 }
 
 /// The members of a line, in their order.
@@ -43,6 +48,17 @@ impl<'kvs> VisitSource<'kvs> for Object {
 mod tests {
     use super::*;
     use log::Level;
+
+    #[test]
+    fn any_time_can_be_shown() {
+        for (time, text) in [
+            (UNIX_EPOCH - Duration::from_secs(1), "1970-01-01T00:00:00.000Z"),
+            (UNIX_EPOCH + Duration::from_millis(1_801_418_400_250), "2027-01-31T18:00:00.250Z"),
+            (UNIX_EPOCH + Duration::from_secs(1 << 40), "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(shown(time).to_string(), text);
+        }
+    }
 
     #[test]
     fn record_is_one_line_with_its_pairs() {

@@ -87,6 +87,11 @@ pub fn absolute(path: &Path) -> PathBuf {
     }
 }
 
+/// When something happened; `unknown` for a time later than now, which a wrong clock has left.
+pub fn past(at: i64) -> String {
+    petstore::past(at).unwrap_or_else(|| "unknown".to_owned())
+}
+
 /// A number of things, such as `1 pet` or `2 pets`.
 pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     match number.try_into().unwrap_or(u64::MAX) {

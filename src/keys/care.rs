@@ -40,23 +40,23 @@ impl KeyCare {
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_EVERY;
-            if let Err(error) = self.write(store) {
+            if let Err(error) = self.write(store, unix_time) {
                 log::warn!("cannot store when API keys were last used; trying again later: {error}");
             }
         }
         self.next_write.min(self.next_warning).saturating_duration_since(now)
     }
 
-    /// Writes the noted uses.
+    /// Writes the noted uses at this Unix time.
     ///
     /// # Errors
     /// Fails if the database cannot be written. The uses stay noted then.
-    pub fn write(&mut self, store: &mut Writer) -> Result<(), StoreError> {
+    pub fn write(&mut self, store: &mut Writer, now: i64) -> Result<(), StoreError> {
         let uses = self.uses.take();
         if uses.is_empty() {
             return Ok(());
         }
-        let kept = store.keep_uses(&uses);
+        let kept = store.keep_uses(&uses, now);
         if kept.is_err() {
             uses.into_iter().for_each(|(digest, at)| self.uses.note(digest, at));
         }
@@ -143,5 +143,21 @@ mod tests {
         assert_eq!(used(&*store), None, "not due again");
         care.do_due(&mut *store, began + 2 * WRITE_EVERY, NOW);
         assert_eq!(used(&*store), Some(NOW));
+    }
+
+    #[test]
+    fn use_of_later_than_now_is_no_time() {
+        let folder = Folder::new();
+        let mut store = Writer::open(&folder.database()).unwrap();
+        store.insert_key(&key(1, "ci", None)).unwrap();
+        store.commit().unwrap();
+        let mut write = |at, now| {
+            store.keep_uses(&[([1; 32], at)], now).unwrap();
+            store.keys().unwrap()[0].last_used_at
+        };
+        assert_eq!(write(NOW + 40 * 365 * DAY, NOW + 40 * 365 * DAY), Some(NOW + 40 * 365 * DAY));
+        assert_eq!(write(NOW, NOW + 5), Some(NOW), "the clock is right again");
+        assert_eq!(write(NOW - 9, NOW + 5), Some(NOW), "another process was later");
+        assert_eq!(write(NOW + 1000, NOW + 5), Some(NOW + 5), "noted under the wrong clock");
     }
 }

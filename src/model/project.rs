@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::words::words;
-use crate::clock::rfc3339;
+use crate::clock::past;
 
 words! {
     /// The plan that the project has. Domains need more than [`Plan::Free`].
@@ -93,7 +93,8 @@ pub struct Reason {
     pub message: String,
 }
 
-/// A domain of the project. Times are Unix time in seconds; in JSON as RFC 3339 writes them.
+/// A domain of the project. Times are Unix time in seconds; in JSON as RFC 3339 writes them, or null if they are later
+/// than now, because the clock was wrong when they were noted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -150,8 +151,11 @@ impl Domain {
         self
     }
 
-    /// The domain at this Unix time, in seconds. A delay depends on time alone, so it is not stored.
+    /// The domain at this Unix time, in seconds. A delay depends on time alone, so it is not stored. A check or a state
+    /// of later than now is from a clock that was wrong: the check counts as none, and the state begins now.
     pub fn at(mut self, now: i64) -> Self {
+        self.since = self.since.min(now);
+        self.checked_at = self.checked_at.filter(|at| *at <= now);
         let until = self.since.saturating_add(CERTIFICATE_WAIT);
         if self.state == DomainState::Verified && now >= until {
             (self.state, self.since) = (DomainState::CertificateDelayed, until);
@@ -197,7 +201,7 @@ fn serialize_time<S: Serializer>(
     unix_time: &(impl Copy + Into<Option<i64>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    Into::<Option<i64>>::into(*unix_time).map(rfc3339).serialize(serializer)
+    Into::<Option<i64>>::into(*unix_time).and_then(past).serialize(serializer)
 }
 
 /// A static file of a deploy.

@@ -112,8 +112,10 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
-        let mut domains = self.store.domains()?;
-        domains.retain(|domain| domain.checked_at.is_none_or(|at| now >= at + CHECK_EVERY));
+        let domains = self.store.domains()?.into_iter().map(|domain| domain.at(now));
+        let is_due =
+            |domain: &Domain| domain.checked_at.is_none_or(|at| now >= at.saturating_add(CHECK_EVERY));
+        let mut domains: Vec<Domain> = domains.filter(is_due).collect();
         domains.sort_by_key(|domain| std::cmp::Reverse(domain.checked_at));
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
@@ -233,6 +235,11 @@ mod tests {
         project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap();
         assert_eq!(project.due(now).unwrap(), ["a.test"]);
         assert_eq!(project.due(now + CHECK_EVERY + 9).unwrap(), ["b.test", "a.test"]);
+        assert_eq!(
+            project.due(now - 86_400).unwrap(),
+            ["a.test", "b.test"],
+            "a check of tomorrow counts as none"
+        );
     }
 
     #[test]

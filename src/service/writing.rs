@@ -219,7 +219,7 @@ impl Service for WriteService {
         let store = &mut *self.context.store;
         store.be_patient(LAST_PATIENCE);
         for (what, done) in [
-            ("cannot store when API keys were last used", self.key_care.write(store)),
+            ("cannot store when API keys were last used", self.key_care.write(store, unix_time())),
             ("the write-ahead log stays next to the database", store.checkpoint()),
         ] {
             if let Err(error) = done

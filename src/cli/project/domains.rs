@@ -1,9 +1,9 @@
 //! `petstore domain …`: the domains of the project site and their redirects.
 
-use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect, rfc3339};
+use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
 
 use crate::cli::command::{Call, Command, Done, Failure, Flag, Takes};
-use crate::cli::output::print;
+use crate::cli::output::{past, print};
 
 /// The settings of the service that describe how the project is hosted.
 const HOSTING: Takes = Takes::Only(&[
@@ -116,7 +116,7 @@ fn list(call: &Call) -> Done {
 fn text(overview: &Overview) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
     let deploy =
-        overview.deploy.as_ref().map(|deploy| format!("{} of {}", deploy.id, rfc3339(deploy.deployed_at)));
+        overview.deploy.as_ref().map(|deploy| format!("{} of {}", deploy.id, past(deploy.deployed_at)));
     let mut text = format!(
         "plan     {}\nplatform {}\ndeploy   {}\n",
         overview.plan.as_str(),
@@ -131,7 +131,7 @@ fn text(overview: &Overview) -> String {
             "\n{}{shown}{primary}\n  {} since {}: {}\n",
             domain.name,
             domain.state.as_str(),
-            rfc3339(domain.since),
+            past(domain.since),
             view.state_text
         );
         text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();

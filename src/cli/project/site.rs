@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use petstore::{Project, rfc3339};
+use petstore::Project;
 
 use crate::cli::command::{Call, Command, Done, Failure};
-use crate::cli::output::{count, print, table};
+use crate::cli::output::{count, past, print, table};
 
 pub const COMMANDS: &[Command] = &[
     Command::new("site plan", "[PLAN]", "show or set the plan of the project: free, pro or enterprise", plan),
@@ -47,7 +47,7 @@ fn list(call: &Call) -> Done {
     for deploy in Project::open(&call.config)?.deploys()? {
         let live = if deploy.is_live { "live" } else { "" };
         let [id, files, bytes] = [deploy.id, deploy.files, deploy.bytes].map(|number| number.to_string());
-        rows.push([id, rfc3339(deploy.deployed_at), files, bytes, live.to_owned()]);
+        rows.push([id, past(deploy.deployed_at), files, bytes, live.to_owned()]);
     }
     Ok(print(&table(&rows))?)
 }

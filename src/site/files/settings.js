@@ -152,7 +152,7 @@ function facts({ plan, deploy, platformHost }) {
   show(find('deploy'), deploy ?? 'none yet', () => {
     if (!deploy) return ['None yet'];
     const files = deploy.files === 1 ? '1 static file' : `${deploy.files} static files`;
-    return [`#${deploy.id}, `, time(deploy.deployedAt), deploy.files ? `, ${files}` : ''];
+    return [`#${deploy.id}`, ...(deploy.deployedAt ? [', ', time(deploy.deployedAt)] : []), deploy.files ? `, ${files}` : ''];
   });
   show(find('target'), platformHost ?? 'none', () => (platformHost ? [element('code', {}, ...dotted(platformHost))] : ['Not set yet']));
   const needs = [

@@ -103,7 +103,8 @@ impl Writes for FileWriter {
             return Ok(Inserted::Now(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
         let pet = self.insert(new)?;
-        self.change(retries::RECORD, params![key.0, new.fingerprint(), unix_time()])?;
+        let now = self.retry_time()?;
+        self.change(retries::RECORD, params![key.0, new.fingerprint(), now])?;
         self.recorded += 1;
         Ok(Inserted::Now(Outcome::Made(pet)))
     }
@@ -211,10 +212,29 @@ impl FileWriter {
         self.write(|connection| connection.prepare_cached(&STATEMENTS.insert)?.insert(new.values()))
     }
 
+    /// The time by which records of retries age: see [`retries::begin`].
+    fn retry_time(&mut self) -> Result<i64, StoreError> {
+        let (began, time) = match self.retries_began {
+            Some(began) => began,
+            None => {
+                let ends = self.first(retries::ENDS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                *self.retries_began.insert((Instant::now(), retries::begin(ends, unix_time())))
+            }
+        };
+        Ok(time.saturating_add_unsigned(began.elapsed().as_secs()))
+    }
+
     /// Removes some records that are old enough, within the open transaction.
-    fn forget_retries(&self) -> Result<(), StoreError> {
+    fn forget_retries(&mut self) -> Result<(), StoreError> {
         if self.recorded > 0 {
-            let values = params![retries::share(self.recorded), unix_time() - retries::KEPT];
+            let now = self.retry_time()?;
+            if self.connection.prepare_cached(retries::CORRECT)?.execute(params![now])? > 0 {
+                log::warn!(
+                    "some creates with an Idempotency-Key seem to be of later than now, because the clock was wrong; \
+                     their 24 hours begin now"
+                );
+            }
+            let values = params![retries::share(self.recorded), now.saturating_sub(retries::KEPT)];
             self.connection.prepare_cached(retries::FORGET)?.execute(values)?;
         }
         Ok(())
@@ -345,6 +365,40 @@ mod tests {
         insert_once(&mut writer, "Tom", "e");
         writer.commit().unwrap();
         assert_eq!(records(&writer), 10 + 1, "the clock was set back by days: a retry is still found");
+    }
+
+    #[test]
+    fn record_of_a_wrong_clock_keeps_no_others_and_a_start_under_one_removes_none() {
+        let (folder, mut writer, _reader) = pair();
+        let set = |writer: &mut FileWriter, sql: &str| {
+            writer.change(sql, &[]).unwrap();
+            writer.commit().unwrap();
+        };
+        let records = |writer: &FileWriter| writer.one::<i64>("SELECT count(*) FROM retries").unwrap();
+        for key in 0..10 {
+            insert_once(&mut writer, "Rex", &key.to_string());
+        }
+        writer.commit().unwrap();
+        // To a start, a clock that is years ahead looks like records that are years old.
+        set(&mut writer, "UPDATE retries SET at = at - 1000000000");
+        drop(writer);
+        let mut writer = FileWriter::open(&folder.database()).unwrap();
+        insert_once(&mut writer, "Tom", "a");
+        writer.commit().unwrap();
+        assert_eq!(records(&writer), 11);
+        assert_eq!(insert_once(&mut writer, "Rex", "0"), Inserted::Now(Outcome::Replayed(1)));
+        writer.commit().unwrap();
+        // The oldest two are of 2036, and a day passes for all.
+        set(&mut writer, "UPDATE retries SET at = at + 1000000000 WHERE pet < 3");
+        insert_once(&mut writer, "Tom", "b");
+        writer.commit().unwrap();
+        assert_eq!(insert_once(&mut writer, "Rex", "0"), Inserted::Now(Outcome::Replayed(1)));
+        set(&mut writer, &format!("UPDATE retries SET at = at - {}", retries::KEPT + 1));
+        for key in 0..6 {
+            insert_once(&mut writer, "Eve", &format!("c{key}"));
+            writer.commit().unwrap();
+        }
+        assert_eq!(records(&writer), 6, "they do not pile up behind the two");
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub struct FileWriter {
     gave_up: Option<Instant>,
     /// Records of retries that the batch has added.
     recorded: usize,
+    /// When the writer first used a record of a retry, and the time that it counts from there.
+    retries_began: Option<(Instant, i64)>,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
     /// Whether a commit has written since the start; until then a probe must show that the disk takes writes at all.
@@ -203,6 +205,7 @@ impl FileWriter {
             patience: BUSY_TIMEOUT,
             gave_up: None,
             recorded: 0,
+            retries_began: None,
             last_failed: false,
             has_written: false,
         })
