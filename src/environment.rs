@@ -1,4 +1,5 @@
-//! Secrets, which only the environment gives: as the value of a variable, or in a file that a variable names.
+//! Secrets, which only the environment gives: as the value of a variable, or in a file that a variable names; and what
+//! no value of a setting has, wherever it stands.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,24 +12,42 @@ use crate::error::{Error, ErrorKind, fail};
 /// More than any secret has.
 const MAX_BYTES: usize = 16 * 1024;
 
+/// What a shell, an editor or a file of variables has left in the value of a setting by mistake, such as `begins or ends
+/// with white space`; `None` if nothing.
+pub fn flaw(value: &str) -> Option<&'static str> {
+    let is_odd = |c: char| c.is_control() || c == '\u{feff}';
+    let is_quoted = |quote| value.starts_with(quote) && value.ends_with(quote);
+    match value {
+        _ if value.chars().any(is_odd) => Some("has a control character, such as a line break"),
+        _ if value.trim() != value => Some("begins or ends with white space"),
+        _ if is_quoted('"') || is_quoted('\'') => Some("has quotes around it; leave them out"),
+        _ => None,
+    }
+}
+
 /// The value of an environment variable with a secret, such as `PETSTORE_API_KEY`, or the content of the file that
-/// `PETSTORE_API_KEY_FILE` names, without a last line break.
+/// `PETSTORE_API_KEY_FILE` names, without a last line break. An empty variable counts as not set.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] if both variables are set, if the file cannot be read or is empty, or if the secret is
-/// not UTF-8 text.
+/// not UTF-8 text, has a control character, or has white space or quotes around it.
 pub fn from_environment(name: &str) -> Result<Option<String>, Error> {
     let file = format!("{name}_FILE");
-    match (std::env::var_os(name), std::env::var_os(&file)) {
+    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match (given(name), given(&file)) {
         (None, None) => Ok(None),
         (Some(value), None) => {
-            let text = OsString::into_string(value).ok();
+            let text = OsString::into_string(value).map_err(|_| "is not UTF-8 text");
+            let text = text.and_then(|text| flaw(&text).map_or(Ok(text), Err));
             // The message does not repeat the value: even a wrong one is a secret.
-            let wrong = || Error::new(ErrorKind::InvalidInput, format!("{name} is not UTF-8 text"));
-            text.ok_or_else(wrong).map(Some)
+            text.map(Some).map_err(|flaw| Error::new(ErrorKind::InvalidInput, format!("{name} {flaw}")))
         }
         (None, Some(path)) => read(path.as_ref()).map(Some).map_err(|error| {
-            Error::new(ErrorKind::InvalidInput, format!("{file}: cannot use '{}': {error}", path.display()))
+            let line = match path.to_str().and_then(flaw) {
+                Some(flaw) => format!("{file} {flaw}: {path:?}"),
+                None => format!("{file}: cannot use '{}': {error}", path.display()),
+            };
+            Error::new(ErrorKind::InvalidInput, line)
         }),
         (Some(_), Some(_)) => {
             fail(ErrorKind::InvalidInput, format!("{name} and {file} are both set; set only one of them"))
@@ -45,8 +64,9 @@ fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     file.take(MAX_BYTES as u64).read_to_string(&mut text)?;
     let line = text.strip_suffix('\n').map_or(&text[..], |line| line.strip_suffix('\r').unwrap_or(line));
-    match text.len() {
-        MAX_BYTES => Err(io::Error::other("it is too long")),
+    match (text.len(), flaw(line)) {
+        (MAX_BYTES, _) => Err(io::Error::other("it is too long")),
+        (_, Some(flaw)) => Err(io::Error::other(format!("what is in it {flaw}"))),
         _ if line.is_empty() => Err(io::Error::other("it is empty")),
         _ => Ok(line.to_owned()),
     }
@@ -62,12 +82,24 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("secret");
         for (content, secret) in
-            [("a b", "a b"), ("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), (" a\r", " a\r")]
+            [("a b", "a b"), ("a\n", "a"), ("a\r\n", "a"), ("\"a\" 'b'\n", "\"a\" 'b'"), ("it's", "it's")]
         {
             std::fs::write(&path, content).unwrap();
             assert_eq!(read(&path).unwrap(), secret);
         }
-        for content in [&b""[..], b"\n", b"\xff", &[b'x'; MAX_BYTES + 1]] {
+        for content in [
+            &b""[..],
+            b"\n",
+            b"a\n\n",
+            b"a\r",
+            b" a",
+            b"a\xc2\xa0\n",
+            b"'a'\n",
+            b"\"a\"",
+            b"\xef\xbb\xbfa",
+            b"\xff",
+            &[b'x'; MAX_BYTES + 1],
+        ] {
             std::fs::write(&path, content).unwrap();
             read(&path).unwrap_err();
         }

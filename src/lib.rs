@@ -89,7 +89,7 @@ pub use config::{
     Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
     VARIABLES,
 };
-pub use environment::from_environment;
+pub use environment::{flaw, from_environment};
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};

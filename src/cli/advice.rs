@@ -46,7 +46,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
              petstore restore FILE keeps the damaged database under another name"
         }
         ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
-        ErrorKind::DatabaseMoved if !call.has("read-only") => {
+        ErrorKind::DatabaseMoved if !call.is_on("read-only") => {
             "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup: petstore restore FILE"
         }
         ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::Config;
 
-use super::command::{Call, Command};
+use super::command::{Call, Command, Flag, Takes};
 use super::{all, help};
 
 /// What the words ask for.
@@ -35,7 +35,9 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
                 let (flag, has_value) = known.ok_or_else(|| format!("unknown flag --{name}"))?;
                 let value =
                     if has_value { parser.value().and_then(ValueExt::string) } else { Ok(String::new()) };
-                given.push((flag, value.map_err(say)?));
+                let value = value.map_err(say)?;
+                check(&format!("--{flag}"), &value)?;
+                given.push((flag, value));
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
             Arg::Value(word) if words.is_empty() && word == "help" => wants_help = true,
@@ -92,34 +94,49 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
     }
 }
 
+/// Refuses what no value of a flag or a variable has but by mistake.
+fn check(name: &str, value: &str) -> Result<(), String> {
+    petstore::flaw(value).map_or(Ok(()), |flaw| Err(format!("{name} {flaw}: {value:?}")))
+}
+
 /// Sets what the command takes: from flags first, then from the environment.
 fn set(
     command: &Command,
     call: &mut Call,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(), String> {
+    let from_environment = |name: String| {
+        let Some(value) = variable(&name).filter(|value| !value.is_empty()) else { return Ok(None) };
+        let text = value.into_string().map_err(|_| format!("{name} is not UTF-8 text"))?;
+        check(&name, &text).map(|()| Some((name, text)))
+    };
     for setting in command.settings() {
         let is_this = |(flag, _): &&(&str, String)| *flag == setting.flag;
         let values: Vec<&str> = call.flags.iter().filter(is_this).map(|(_, value)| value.as_str()).collect();
-        let (name, text) = match (&values[..], variable(&setting.variable())) {
-            ([], None) => continue,
-            ([], Some(value)) => {
-                let name = setting.variable();
-                let text = value.into_string().map_err(|_| format!("{name} is not UTF-8 text"))?;
-                (name, text)
-            }
+        let (name, text) = match &values[..] {
+            [] => match from_environment(setting.variable())? {
+                None => continue,
+                Some(given) => given,
+            },
             // Several values of a list become one text with commas, as in the environment variable.
-            (_, _) if setting.is_list => (format!("--{}", setting.flag), values.join(",")),
-            ([.., last], _) => (format!("--{}", setting.flag), (*last).to_owned()),
+            _ if setting.is_list => (format!("--{}", setting.flag), values.join(",")),
+            [.., last] => (format!("--{}", setting.flag), (*last).to_owned()),
         };
-        let done = match setting.set {
-            Some(set) => set(&mut call.config, &text),
-            None => {
-                call.own.push((setting.flag, text));
-                continue;
-            }
-        };
-        done.map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
+        if let Some(set) = setting.set {
+            set(&mut call.config, &text)
+                .map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
+        }
+        call.own.push((setting.flag, text));
+    }
+    // The same flag of another command, such as --read-only of `key add`, has none.
+    let has_variable = |flag: &&Flag| flag.value.is_none() && command.takes == Takes::All;
+    for switch in command.flags.iter().filter(has_variable) {
+        let Some((name, text)) = from_environment(switch.variable())? else { continue };
+        match &*text {
+            "true" => call.own.push((switch.name, text)),
+            "false" => {}
+            _ => return Err(format!("{name} must be true or false, not '{text}'")),
+        }
     }
     Ok(())
 }
@@ -221,7 +238,46 @@ mod tests {
             let error = parsed(words, &[]).unwrap_err();
             assert!(error.contains(named), "{words:?}: {error}");
         }
-        let error = parsed(&[], &[("PETSTORE_LISTEN", "")]).unwrap_err();
+        let error = parsed(&[], &[("PETSTORE_LISTEN", "nowhere")]).unwrap_err();
         assert!(error.contains("PETSTORE_LISTEN"), "{error}");
+        let error = parsed(&[], &[("PETSTORE_LOG_FORMAT", "yaml")]).unwrap_err();
+        assert_eq!(error, "PETSTORE_LOG_FORMAT must be text or json, not 'yaml'");
+    }
+
+    #[test]
+    fn what_a_shell_or_an_editor_leaves_is_refused_in_every_setting() {
+        for setting in petstore::SETTINGS.iter() {
+            let (flag, variable) = (format!("--{}", setting.flag), setting.variable());
+            for left in
+                ["a\r", "a\n", "\u{feff}a", "a ", "\ta", "a\u{a0}", "\"a\"", "'a b'", "\"", "a\u{7f}b"]
+            {
+                let error = parsed(&[&flag, left], &[]).unwrap_err();
+                assert!(
+                    error.starts_with(&format!("{flag} ")) && !error.contains("must be"),
+                    "{left:?}: {error}"
+                );
+                let error = parsed(&[], &[(&variable, left)]).unwrap_err();
+                assert!(error.starts_with(&format!("{variable} ")), "{left:?}: {error}");
+            }
+            assert!(parsed(&[], &[(&variable, "")]).is_ok(), "an empty variable counts as not set");
+        }
+        for title in ["The \"best\" pets", "Pets 'R' us", "'A' and B", "Tim's"] {
+            assert_eq!(served(&[], &[("PETSTORE_TITLE", title)]).title, title);
+        }
+    }
+
+    #[test]
+    fn flag_without_a_value_has_a_variable_for_serve_alone() {
+        let serve = find(&[]).unwrap().0;
+        for flag in serve.flags.iter().filter(|flag| flag.value.is_none()) {
+            let name = flag.variable();
+            assert!(petstore::VARIABLES.iter().any(|[known, ..]| *known == name), "{name}");
+            let is_on = |value| parsed(&[], &[(&name, value)]).map(|(_, call)| call.is_on(flag.name));
+            assert_eq!([is_on("true"), is_on("false"), is_on("")], [Ok(true), Ok(false), Ok(false)]);
+            let expected = format!("{name} must be true or false, not 'yes'");
+            assert_eq!(is_on("yes"), Err(expected));
+        }
+        let (_, call) = parsed(&["key", "add", "ci"], &[("PETSTORE_READ_ONLY", "true")]).unwrap();
+        assert!(!call.is_on("read-only"), "the key is a full one");
     }
 }

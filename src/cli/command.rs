@@ -2,8 +2,11 @@
 //! completions read them, so that each is written once.
 
 use std::fmt;
+use std::path::Path;
 
 use petstore::{Config, Error, SETTINGS, Setting};
+
+use super::output::existing;
 
 /// One command of the program.
 pub struct Command {
@@ -77,7 +80,15 @@ impl Flag {
     pub fn usage(&self) -> String {
         format!("--{} {}", self.name, self.value.unwrap_or_default()).trim_end().to_owned()
     }
+
+    /// The environment variable of a flag of `serve` without a value, such as `PETSTORE_READ_ONLY`.
+    pub fn variable(&self) -> String {
+        format!("PETSTORE_{}", self.name.to_uppercase().replace('-', "_"))
+    }
 }
+
+/// Lets a command make the database that it writes to.
+pub const CREATE: Flag = Flag::new("create", "create the database if it does not exist");
 
 /// How a command ended.
 pub type Done = Result<(), Failure>;
@@ -110,7 +121,8 @@ pub struct Call {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
-    /// The settings that the library has no field for: an embedding program decides these things itself.
+    /// The text of each setting that was given, also of those that the library has no field for; and each flag without a
+    /// value whose variable is `true`.
     pub own: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
     /// The flags that were given, those of settings included.
@@ -131,5 +143,19 @@ impl Call {
     /// Whether a flag without a value is given.
     pub fn has(&self, name: &str) -> bool {
         self.flag(name).is_some()
+    }
+
+    /// Whether a flag without a value is given, or its variable is `true`.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.has(name) || self.own.iter().any(|(flag, _)| *flag == name)
+    }
+
+    /// The path of the database, which must exist unless `--create` is given.
+    pub fn writable(&self) -> Result<&Path, Error> {
+        let database = &self.config.database;
+        if self.has("create") {
+            return Ok(database);
+        }
+        existing(database).map_err(|error| error.followed_by("to create it, add --create"))
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     fn commands_that_create_no_database_do_not_say_so() {
         for words in ["backup", "check", "restore", "export"] {
             let help = text(&[words.to_owned()]);
-            assert!(help.contains("serve, import and key add create it if it does not exist"), "{help}");
+            assert!(help.contains("serve creates it if it does not exist"), "{help}");
         }
     }
 
@@ -108,6 +108,7 @@ petstore: a pet store inventory service over HTTP, with an embedded SQLite datab
       --expires DATE           when the key expires
       --read-only              the key can only read
       --admin                  the key can also change the project settings
+      --create                 create the database if it does not exist
   petstore key list            list the keys with their scopes, expiry and last use
       --json                   print JSON, for programs
   petstore key rotate NAME     replace a key with a new one, and print it; by default, the expiry stays the same
@@ -118,7 +119,7 @@ petstore: a pet store inventory service over HTTP, with an embedded SQLite datab
 
 Settings, as flags or environment variables (the flag wins) [default]:
   --database FILE              PETSTORE_DATABASE
-                               the SQLite file; serve, import and key add create it if it does not exist";
+                               the SQLite file; serve creates it if it does not exist, and so do import and key add with --create";
         let notes =
             format!("\n\n{}\nExit codes: 0 success, 1 failure, 2 wrong command line.\n", NOTES.join("\n"));
         assert!(keys.starts_with(expected) && keys.ends_with(&notes), "{keys}");

@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use petstore::{ApiKey, Error, Expiry, KeyRing, KeyScope, fingerprint, rfc3339, unix_time};
 use serde_json::json;
 
-use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{self, existing, print, say, say_new, tell};
+use super::command::{CREATE, Call, Command, Done, Failure, Flag};
+use super::output::{self, existing, past, print, say, tell};
 
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
@@ -16,6 +16,7 @@ pub const COMMANDS: &[Command] = &[
             EXPIRES,
             Flag::new("read-only", "the key can only read"),
             Flag::new("admin", "the key can also change the project settings"),
+            CREATE,
         ],
         ..Command::new("key add", "NAME", "create an API key and print it; it is not shown again", add)
     },
@@ -53,23 +54,26 @@ fn add(call: &Call) -> Done {
         (false, true) => KeyScope::Admin,
         (false, false) => KeyScope::Full,
     };
-    let database = &call.config.database;
-    let is_new = !petstore::database_exists(database);
+    let database = call.writable()?;
     let (mut ring, name, mut key) = (KeyRing::open(database)?, call.operand(0), String::new());
     ring.add(name, expires_at, scope, |made| keep(&mut key, made))?;
     if let Err(error) = print(&format!("{key}\n")) {
         ring.revoke(name, None)?;
         return Err(error.context("the key was not created").into());
     }
-    if is_new {
-        say_new(database);
-    }
     Ok(())
 }
 
 fn list(call: &Call) -> Done {
     let keys = petstore::api_keys(&call.config.database)?;
-    Ok(print(&if call.has("json") { json(&keys) } else { table(&keys) })?)
+    print(&if call.has("json") { json(&keys) } else { table(&keys) })?;
+    let times = |key: &ApiKey| [Some(key.created_at), key.last_used_at];
+    if keys.iter().flat_map(times).flatten().any(|at| at > unix_time()) {
+        say(
+            "a time later than now is not shown; the clock was wrong then or is now, so check when keys expire",
+        );
+    }
+    Ok(())
 }
 
 fn rotate(call: &Call) -> Done {
@@ -125,31 +129,29 @@ fn table(keys: &[ApiKey]) -> String {
     let mut rows = vec![["NAME", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "SHA-256"].map(str::to_owned)];
     for key in keys {
         let end = if key.is_expired(unix_time()) { " (expired)" } else { "" };
-        let (expires, last_used) = (time_or_never(key.expires_at) + end, time_or_never(key.last_used_at));
+        let or_never = |text: Option<String>| text.unwrap_or_else(|| "never".to_owned());
+        let (expires, last_used) =
+            (or_never(key.expires_at.map(rfc3339)) + end, or_never(key.last_used_at.map(past)));
         let (name, scope) = (key.name.clone(), key.scope.as_str().to_owned());
-        rows.push([name, scope, rfc3339(key.created_at), expires, last_used, fingerprint(&key.digest)]);
+        rows.push([name, scope, past(key.created_at), expires, last_used, fingerprint(&key.digest)]);
     }
     output::table(&rows)
 }
 
-/// An array with one object for each key. A time is text as in the table; null means never.
+/// An array with one object for each key. A time is text as in the table; null means never, or that the time is unknown.
 fn json(keys: &[ApiKey]) -> String {
     let object = |key: &ApiKey| {
         json!({
             "name": key.name,
             "scope": key.scope.as_str(),
-            "createdAt": rfc3339(key.created_at),
+            "createdAt": petstore::past(key.created_at),
             "expiresAt": key.expires_at.map(rfc3339),
             "isExpired": key.is_expired(unix_time()),
-            "lastUsedAt": key.last_used_at.map(rfc3339),
+            "lastUsedAt": key.last_used_at.and_then(petstore::past),
             "fingerprint": fingerprint(&key.digest),
         })
     };
     format!("{}\n", keys.iter().map(object).collect::<serde_json::Value>())
-}
-
-fn time_or_never(seconds: Option<i64>) -> String {
-    seconds.map_or_else(|| "never".to_owned(), rfc3339)
 }
 
 #[cfg(test)]

@@ -85,7 +85,9 @@ fn describe(failure: Failure, call: &Call) -> (u8, String) {
     match failure {
         Failure::Usage(line) => usage(&line),
         Failure::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
-            usage(&error.context("PETSTORE_API_KEY").to_string())
+            let is_file = std::env::var_os("PETSTORE_API_KEY").is_none_or(|key| key.is_empty());
+            let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };
+            usage(&error.context(name).to_string())
         }
         Failure::Failed(error) => (1, advice::line(&error, call)),
     }

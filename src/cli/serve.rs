@@ -37,7 +37,7 @@ pub const COMMANDS: &[Command] = &[Command {
     ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
 }];
 
-/// Flags that cannot be combined.
+/// What cannot be combined. What a variable says of the second is ignored, as it may be meant for other starts.
 const APART: &[(&str, &str)] = &[
     ("ephemeral", "database"),
     ("ephemeral", "first-key-file"),
@@ -53,19 +53,16 @@ const MAX_DELAY: u64 = 60_000;
 /// Serves until a signal asks for the end.
 fn run(call: &Call) -> Done {
     let mut config = call.config.clone();
-    if let Some((one, other)) = APART.iter().find(|(one, other)| call.has(one) && call.has(other)) {
+    if let Some((one, other)) = APART.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
         return Err(Failure::Usage(format!("--{one} and --{other} cannot be combined")));
     }
-    config.read_only = call.has("read-only");
+    config.read_only = call.is_on("read-only");
     config.ephemeral = ephemeral(call)?;
     // Only a service that writes to a database of its own makes a first key.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
     let own = |flag| call.own.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
     let first_key_file = own("first-key-file").filter(|file| needs_key && !file.is_empty()).map(Path::new);
-    let is_json = match own("log-format").unwrap_or("text") {
-        format @ ("text" | "json") => format == "json",
-        other => return Err(Failure::wrong("--log-format", "text or json", other)),
-    };
+    let is_json = own("log-format") == Some("json");
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(is_json)?;
@@ -80,7 +77,7 @@ fn run(call: &Call) -> Done {
         config.listen = Listen::Socket(Arc::new(socket));
     }
     config.open_files = Some(raise_open_files()?);
-    if call.has("require-database") {
+    if call.is_on("require-database") && config.ephemeral.is_none() {
         existing(&config.database)?;
     }
     let mut made_key = None;
@@ -118,7 +115,7 @@ fn raise_open_files() -> Result<usize, Error> {
 
 /// What `--ephemeral` and the flags that belong to it ask for.
 fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
-    if !call.has("ephemeral") {
+    if !call.is_on("ephemeral") {
         let alone = ["sample", "fail", "delay"].into_iter().find(|flag| call.has(flag));
         return alone.map_or(Ok(None), |flag| Err(Failure::Usage(format!("--{flag} needs --ephemeral"))));
     }

@@ -17,7 +17,7 @@ pub struct Setting {
     pub help: &'static str,
     /// The default value, or its description; empty if there is none.
     pub default: &'static str,
-    /// Sets the field of the [`Config`]; `None` if only the executable has this setting, and the library does not.
+    /// Sets the field of the [`Config`]; `None` if only the executable has this setting, and any text will do.
     pub set: Option<SetField>,
     /// Whether the setting is a list, whose flag can be repeated.
     pub is_list: bool,

@@ -77,10 +77,11 @@ pub const SETTINGS: &[Setting] = &[
             put(&mut config.admin, port.or_else(named).map(Some), expected)
         }),
     Setting::new("first-key-file", "FILE")
-        .help("file to create with the first API key of a new database"),
+        .help("file for the first API key of a new database: created, unless it has a key"),
     Setting::new("log-format", "FORMAT")
         .help("format of log lines: text, or json for one object per line")
-        .default("text"),
+        .default("text")
+        .set(|_, text| put(&mut (), ["text", "json"].contains(&text).then_some(()), "text or json")),
     Setting::new("title", "TEXT")
         .help("name of the service, for its pages and the OpenAPI description")
         .default(TITLE)
@@ -123,6 +124,9 @@ pub const VARIABLES: &[[&str; 3]] = &[
     ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""],
     #[cfg(feature = "cluster")]
     ["PETSTORE_DATABASE_PASSWORD_FILE", "a file with the password, in place of the password itself", ""],
+    ["PETSTORE_READ_ONLY", "true for --read-only", "false"],
+    ["PETSTORE_REQUIRE_DATABASE", "true for --require-database", "false"],
+    ["PETSTORE_EPHEMERAL", "true for --ephemeral", "false"],
     ["PETSTORE_API_KEY", "an additional API key", ""],
     ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""],
     ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
@@ -142,10 +146,10 @@ pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet sto
 
 /// What `--database` is.
 const DATABASE: &str = if cfg!(feature = "cluster") {
-    "the SQLite file; serve, import and key add create it if it does not exist; or a cluster: \
+    "the SQLite file; serve creates it if it does not exist, and so do import and key add with --create; or a cluster: \
      rqlite://USER@HOST,HOST,HOST/, or rqlites://USER@HOST,HOST,HOST/?ca=FILE with TLS"
 } else {
-    "the SQLite file; serve, import and key add create it if it does not exist"
+    "the SQLite file; serve creates it if it does not exist, and so do import and key add with --create"
 };
 
 fn number(text: &str, most: usize) -> Option<usize> {

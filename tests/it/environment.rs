@@ -43,10 +43,20 @@ fn unusable_file_of_a_secret_is_refused_with_its_variable() {
     let missing = folder.path().join("missing");
     let said = format!("PETSTORE_API_KEY_FILE: cannot use '{}': ", missing.display());
     expect_refusal(output(&mut serve(&folder, &missing)), 2, &said);
-    for content in ["", "\n", "two words"] {
+    for content in ["", "\n", "two words", "key \n", "key\r\r\n", "'key'\n", "\u{feff}key\n"] {
         let path = secret(&folder, content, 0o600);
-        expect_refusal(output(&mut serve(&folder, &path)), 2, "PETSTORE_API_KEY");
+        expect_refusal(output(&mut serve(&folder, &path)), 2, "PETSTORE_API_KEY_FILE: ");
     }
+    let mut odd = missing.clone().into_os_string();
+    odd.push("\r");
+    expect_refusal(
+        output(&mut serve(&folder, odd.as_ref())),
+        2,
+        "PETSTORE_API_KEY_FILE has a control character",
+    );
+    let mut quoted = petstore(&["--listen", "127.0.0.1:0"]);
+    quoted.env("PETSTORE_DATABASE", folder.database()).env("PETSTORE_API_KEY", "\"key\"");
+    expect_refusal(output(&mut quoted), 2, "PETSTORE_API_KEY has quotes around it");
     let both = output(serve(&folder, &missing).env("PETSTORE_API_KEY", KEY));
     expect_refusal(both, 2, "PETSTORE_API_KEY and PETSTORE_API_KEY_FILE are both set");
     assert!(!folder.database().exists());
@@ -78,4 +88,51 @@ fn unknown_variable_is_warned_of_with_the_nearest_one() {
             .env("PETSTORE_DATABSE", folder.path().join("other.db")),
     );
     assert!(String::from_utf8_lossy(&added.stderr).contains("did you mean PETSTORE_DATABASE?"), "{added:?}");
+}
+
+#[test]
+fn database_whose_name_a_file_of_variables_has_spoilt_is_not_made() {
+    let folder = Folder::new();
+    for (left, why) in [
+        ("\r", "has a control character, such as a line break"),
+        ("\n", "has a control character, such as a line break"),
+        (" ", "begins or ends with white space"),
+        ("\t", "has a control character"),
+    ] {
+        for words in [&["--listen", "127.0.0.1:0"][..], &["key", "add", "ci", "--create"], &["check"]] {
+            let name = format!("{}{left}", folder.database().display());
+            let refused = output(petstore(words).env("PETSTORE_DATABASE", name));
+            expect_refusal(refused, 2, &format!("PETSTORE_DATABASE {why}"));
+        }
+    }
+    let quoted = format!("\"{}\"", folder.database().display());
+    expect_refusal(
+        output(&mut petstore(&["check", "--database", &quoted])),
+        2,
+        "--database has quotes around it",
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn empty_variables_count_as_not_set_and_flags_without_a_value_have_variables() {
+    let folder = Folder::new();
+    let required = output(
+        petstore(&["--listen", "127.0.0.1:0"])
+            .env("PETSTORE_DATABASE", folder.path().join("pets.db"))
+            .env("PETSTORE_REQUIRE_DATABASE", "true"),
+    );
+    expect_refusal(required, 1, crate::wording::DATABASE_MISSING);
+    let server = Server::start_in(folder, |command| {
+        command.env("PETSTORE_REQUIRE_DATABASE", "false").env("PETSTORE_API_KEY_FILE", "").envs(
+            ["PETSTORE_LOG_FORMAT", "PETSTORE_WORKERS", "PETSTORE_BASE_URL", "PETSTORE_READ_ONLY"]
+                .map(|name| (name, "")),
+        )
+    });
+    server.create(r#"{"name":"Rex","categoryId":1}"#).expect(201);
+    let folder = server.kill();
+    let server = Server::start_in(folder, |command| {
+        command.env("PETSTORE_REQUIRE_DATABASE", "true").env("PETSTORE_READ_ONLY", "true")
+    });
+    server.create(r#"{"name":"Rex","categoryId":1}"#).expect(503);
 }

@@ -120,7 +120,7 @@ pub fn run(words: &[&str], database: &Path) -> Output {
 /// Adds an API key with these words, such as its name, and returns it.
 #[track_caller]
 pub fn add_key(database: &Path, words: &[&str]) -> String {
-    let added = run(&[&["key", "add"], words].concat(), database);
+    let added = run(&[&["key", "add", "--create"], words].concat(), database);
     assert!(added.status.success(), "{added:?}");
     String::from_utf8(added.stdout).unwrap().trim_end().to_owned()
 }

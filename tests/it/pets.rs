@@ -96,7 +96,7 @@ fn wrong_words_are_named() {
     };
     said(&["delete", "1"], 1, crate::wording::DATABASE_MISSING);
     assert!(!folder.database().exists());
-    run(&["key", "add", "ci"], &folder.database());
+    run(&["key", "add", "ci", "--create"], &folder.database());
     said(&["status", "1", "sold"], 1, wording::PET_UNKNOWN);
     said(&["delete", "1"], 1, wording::PET_UNKNOWN);
     said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");

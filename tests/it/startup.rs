@@ -74,11 +74,11 @@ fn wrong_words_are_refused() {
 #[test]
 fn unusable_api_key_is_refused_and_not_repeated() {
     let folder = Folder::new();
-    for key in ["", "two words", "p\u{e4}ss"] {
+    for key in ["two words", "p\u{e4}ss"] {
         let mut command = petstore(&[]);
         command.env("PETSTORE_API_KEY", key).env("PETSTORE_DATABASE", folder.database());
         let output = output(&mut command);
-        assert!(key.is_empty() || !String::from_utf8_lossy(&output.stderr).contains(key));
+        assert!(!String::from_utf8_lossy(&output.stderr).contains(key));
         expect_refusal(output, 2, "PETSTORE_API_KEY: ");
     }
 }
