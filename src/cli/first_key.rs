@@ -1,11 +1,12 @@
 //! The API key of a new database. It goes to a file or to a terminal; anywhere else it could end up in a log.
 //!
-//! The file is there before the key is valid. A start that is killed in between leaves a key that is never valid, and the
-//! next start refuses the file, so no key is ever valid that somebody else has put there.
+//! The file is there before the key is valid. A start that is killed in between leaves an empty file or a key, and the
+//! next start takes either for its own. So that no key becomes valid that another user has put there, the file must belong
+//! to this user, nobody else may write to it, and nobody else may rename files in its folder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use petstore::{Config, Error, KeyRing, KeyScope, RingState};
@@ -17,7 +18,7 @@ use super::output::{absolute, print};
 const NAME: &str = "first";
 
 /// Looks at the keys at the start, before the service answers. If none is valid, the log tells how to create one. The
-/// first key of a new database goes to the file that is named for it, or else to a terminal. Returns a key that was shown
+/// first key of a new database goes to the file that is named for it, unless the file has one, or else to a terminal. Returns a key that was shown
 /// there.
 ///
 /// # Errors
@@ -29,8 +30,19 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
     let mut ring = KeyRing::open(&config.database)?;
     let trouble = match (ring.state()?, file) {
         (RingState::New, Some(path)) => {
-            write(&mut ring, path)?;
-            log::warn!("the first API key was written to {}", path.display());
+            match left(path).map_err(|error| unusable(path, error))? {
+                Some(key) if !key.is_empty() => {
+                    ring.adopt(NAME, key.strip_suffix('\n').unwrap_or(&key)).map_err(|error| {
+                        let error = error.followed_by("move the file away, or choose another name");
+                        error.context(format_args!("cannot use {} as the first API key", path.display()))
+                    })?;
+                    log::warn!("the first API key is the one in {}", path.display());
+                }
+                left => {
+                    write(&mut ring, path, left.is_none())?;
+                    log::warn!("the first API key was written to {}", path.display());
+                }
+            }
             return Ok(None);
         }
         (RingState::New, None) if std::io::stdout().is_terminal() => return show(&mut ring).map(Some),
@@ -54,22 +66,48 @@ fn show(ring: &mut KeyRing) -> Result<String, Error> {
     Ok(key)
 }
 
-/// Creates the first key in a new file that only its owner may read.
-fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
+/// What a start that was killed has left in the file, or the operator has put there; `None` if there is no file.
+///
+/// # Errors
+/// Fails if another user can have put it there.
+fn left(path: &Path) -> io::Result<Option<String>> {
+    let file = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    let (folder, this_user) =
+        (fs::metadata(absolute(path).parent().unwrap_or(path))?, rustix::process::geteuid().as_raw());
+    let is_shared = folder.mode() & 0o022 != 0 && folder.mode() & 0o1000 == 0;
+    let why = match () {
+        () if !file.is_file() => "it is not a regular file",
+        () if file.uid() != this_user => "it belongs to another user",
+        () if file.mode() & 0o022 != 0 => "other users can write to it",
+        () if file.nlink() != 1 => "it has another name too",
+        () if file.len() == 0 && file.mode() & 0o077 != 0 => "other users can read it",
+        () if is_shared || ![0, this_user].contains(&folder.uid()) => {
+            "other users can rename files in its folder"
+        }
+        () => return fs::read_to_string(path).map(Some),
+    };
+    Err(io::Error::other(format!(
+        "{why}, so its content is not trusted; move it away, or choose another name"
+    )))
+}
+
+fn unusable(path: &Path, error: io::Error) -> Error {
+    Error::of_file(format_args!("cannot write the first API key to {}", path.display()), path, error)
+}
+
+/// Creates the first key in a file that only its owner may read: a new one, or the empty one of this user.
+fn write(ring: &mut KeyRing, path: &Path, is_new: bool) -> Result<(), Error> {
     let mut is_ours = false;
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let made = OpenOptions::new().write(true).create_new(is_new).mode(0o600).open(path);
         is_ours = made.is_ok();
         made.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()))
             // So that the name of the file survives a power cut.
             .and_then(|()| File::open(absolute(path).parent().unwrap_or(path))?.sync_all())
-            .map_err(|error| {
-                Error::of_file(
-                    format_args!("cannot write the first API key to {}", path.display()),
-                    path,
-                    error,
-                )
-            })
+            .map_err(|error| unusable(path, error))
     });
     made.inspect_err(|_| {
         if is_ours {

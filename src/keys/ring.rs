@@ -111,7 +111,29 @@ impl KeyRing {
         scope: KeyScope,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let key = secret::new_key()?;
+        self.insert(&secret::new_key()?, name, expires_at, scope, hand_over)
+    }
+
+    /// Adds a key of full scope that [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has made. It
+    /// never expires.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it does not look like one, and the errors of [`add`](Self::add).
+    pub fn adopt(&mut self, name: &str, key: &str) -> Result<(), Error> {
+        if !secret::is_like_a_key(key) {
+            return fail(ErrorKind::InvalidInput, "it is not an API key that petstore has made");
+        }
+        self.insert(key, name, None, KeyScope::Full, |_| Ok(()))
+    }
+
+    fn insert(
+        &mut self,
+        key: &str,
+        name: &str,
+        expires_at: Option<i64>,
+        scope: KeyScope,
+        hand_over: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         check_name(name)?;
         let (now, mut hand_over) = (unix_time(), Some(hand_over));
         check_expiry(expires_at, now)?;
@@ -119,8 +141,8 @@ impl KeyRing {
             if newest(store, name)?.is_some_and(|key| !key.is_expired(now)) {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
-            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
-            Ok(store.insert_key(&api_key(&key, name, scope, now, expires_at))?)
+            hand_over.take().map_or(Ok(()), |hand_over| hand_over(key))?;
+            Ok(store.insert_key(&api_key(key, name, scope, now, expires_at))?)
         });
         added.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
     }

@@ -11,6 +11,7 @@ use crate::client::Connection;
 use crate::harness::{
     Folder, Process, Server, add_key, after, as_nobody, change, expect_refusal, output, petstore, run,
 };
+use crate::wait::wait_until;
 use crate::wording;
 
 fn key(server: &Server, words: &[&str]) -> String {
@@ -183,14 +184,18 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     let precious = folder.path().join("precious");
     std::fs::write(&precious, "mine").unwrap();
     for (path, why) in [
-        (precious.clone(), "the file already exists; move the file away, or choose"),
-        ("/dev/full".into(), "the file already exists"),
+        ("/dev/full".into(), "it is not a regular file"),
         (folder.path().join("nowhere/key"), "the folder "),
         (precious.join("key"), "the folder "),
     ] {
         let said = format!("cannot write the first API key to {}: {why}", path.display());
         expect_refusal(run(&first_key_in(&path), &folder.database()), 1, &said);
     }
+    let said = format!(
+        "cannot use {} as the first API key: it is not an API key that petstore has made; move the file away",
+        precious.display()
+    );
+    expect_refusal(run(&first_key_in(&precious), &folder.database()), 1, &said);
     assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
     let path = folder.path().join("first-key");
     let (_, logged, _) = printed_and_logged(folder, &first_key_in(&path));
@@ -220,14 +225,129 @@ fn without_key() -> Folder {
 }
 
 #[test]
-fn file_of_another_stays() {
+fn file_that_others_can_have_written_is_no_first_key_and_stays() {
     let folder = without_key();
-    let path = folder.path().join("new.key");
-    for text in ["", "mine", &petstore::new_api_key().unwrap()] {
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = folder.path().join(name);
+        let _ = std::fs::create_dir_all(path.parent().unwrap());
         std::fs::write(&path, text).unwrap();
-        expect_refusal(run(&first_key_in(&path), &folder.database()), 1, "the file already exists");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let key = petstore::new_api_key().unwrap();
+    let of_another = file("of-another", &key, 0o600);
+    std::os::unix::fs::chown(&of_another, Some(65534), None).unwrap();
+    let in_open_folder = file("open/key", &key, 0o600);
+    std::fs::set_permissions(in_open_folder.parent().unwrap(), Permissions::from_mode(0o777)).unwrap();
+    let in_folder_of_another = file("other/key", &key, 0o600);
+    std::os::unix::fs::chown(in_folder_of_another.parent().unwrap(), Some(65534), None).unwrap();
+    let (link, twin) = (folder.path().join("link"), folder.path().join("twin"));
+    std::os::unix::fs::symlink(file("target", &key, 0o600), &link).unwrap();
+    std::fs::hard_link(file("one", &key, 0o600), &twin).unwrap();
+    for (path, why) in [
+        (of_another, "it belongs to another user"),
+        (in_open_folder, "other users can rename files in its folder"),
+        (in_folder_of_another, "other users can rename files in its folder"),
+        (link, "it is not a regular file"),
+        (twin, "it has another name too"),
+        (file("group", &key, 0o660), "other users can write to it"),
+        (file("all", &key, 0o602), "other users can write to it"),
+        (file("empty", "", 0o640), "other users can read it"),
+        (file("mine", "mine", 0o600), "it is not an API key that petstore has made"),
+        (file("short", &key[1..], 0o600), "it is not an API key that petstore has made"),
+        (file("two", &format!("{key}\n{key}\n"), 0o600), "it is not an API key that petstore has made"),
+    ] {
+        let before = std::fs::read(&path).unwrap();
+        expect_refusal(run(&first_key_in(&path), &folder.database()), 1, why);
+        assert_eq!(std::fs::read(&path).unwrap(), before, "{}", path.display());
     }
+    assert!(!petstore::KeyRing::open(&folder.database()).unwrap().is_valid(&key).unwrap());
+}
+
+#[test]
+fn key_that_is_in_the_file_already_is_the_first() {
+    let key = petstore::new_api_key().unwrap();
+    for (text, mode) in [(&key, 0o600), (&format!("{key}\n"), 0o644), (&String::new(), 0o600)] {
+        let folder = without_key();
+        let path = folder.path().join("first.key");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let server = Server::start_in(folder, |command| {
+            command.env_remove("PETSTORE_API_KEY").args(["--first-key-file", path.to_str().unwrap()])
+        });
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(kept == *text || text.is_empty());
+        expect(&server, kept.trim_end(), 200);
+    }
+}
+
+/// The second start of each finds whatever the first has left.
+#[test]
+fn first_start_that_is_killed_anywhere_is_followed_by_one_that_serves() {
+    for round in 0..60u64 {
+        let folder = Folder::new();
+        let path = folder.path().join("first.key");
+        let mut command = petstore(&first_key_in(&path));
+        command.env("PETSTORE_DATABASE", folder.database());
+        let mut first =
+            command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        // From before the file until after the commit.
+        let file = if round % 2 == 0 { folder.database() } else { path.clone() };
+        wait_until("the file", || file.exists());
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_micros(round * 100) {}
+        first.kill().unwrap();
+        first.wait().unwrap();
+        let server = Server::start_in(folder, |command| {
+            command.env_remove("PETSTORE_API_KEY").args(["--first-key-file", path.to_str().unwrap()])
+        });
+        expect(&server, std::fs::read_to_string(&path).unwrap().trim_end(), 200);
+    }
+}
+
+#[test]
+fn key_in_the_wrong_folder_is_refused_and_makes_no_database() {
+    let folder = Folder::new();
+    let missing = folder.path().join("pets.db");
+    expect_refusal(
+        run(&["key", "add", "ci"], &missing),
+        1,
+        "to create it, add --create; give the right file with --database",
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    for words in [
+        &["key", "add", "ci", "--create"][..],
+        &["key", "add", "second"],
+        &["key", "add", "third", "--create"],
+    ] {
+        let added = run(words, &missing);
+        assert!(added.status.success() && added.stderr.is_empty(), "{added:?}");
+    }
+}
+
+#[test]
+fn time_later_than_now_is_not_shown_and_ends_with_the_next_use() {
+    let mut server = Server::start();
+    let key = add_key(&server.folder.database(), &["ci"]);
+    change(
+        &server.folder.database(),
+        "UPDATE api_keys SET last_used_at = 3124137600, created_at = 3124137600",
+    );
+    let listed = |words: &[&str]| {
+        let listed = run(&[&["key", "list"], words].concat(), &server.folder.database());
+        [listed.stdout, listed.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [table, note] = listed(&[]);
+    assert!(!table.contains("2069") && table.matches("unknown").count() == 2, "{table}");
+    assert!(note.contains("a time later than now is not shown"), "{note}");
+    let [json, _] = listed(&["--json"]);
+    assert!(json.contains(r#""createdAt":null"#) && json.contains(r#""lastUsedAt":null"#), "{json}");
+    expect(&server, &key, 200);
+    server.signal("TERM");
+    server.ended();
+    let keys = petstore::api_keys(&server.folder.database()).unwrap();
+    let used = keys.iter().find(|key| key.name == "ci").unwrap().last_used_at.unwrap();
+    assert!((0..=60).contains(&(petstore::unix_time() - used)), "{used}");
 }
 
 #[test]
@@ -271,7 +391,7 @@ fn key_that_nobody_takes_is_not_kept() {
         let status = command.env("PETSTORE_DATABASE", folder.database()).stdout(full.try_clone().unwrap());
         assert_eq!(status.status().unwrap().code(), Some(1), "{words:?}");
     };
-    refused(&["key", "add", "ci"]);
+    refused(&["key", "add", "ci", "--create"]);
     let added = run(&["key", "add", "ci"], &folder.database());
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     let before = succeed(&["key", "list"], &folder.database());
@@ -313,19 +433,6 @@ fn key_that_is_not_stored_is_not_printed() {
     assert_eq!(printed, "");
     assert!(said.contains("the new key is not valid: "), "{said}");
     assert!(!succeed(&["key", "list"], &file).contains("second"));
-}
-
-#[test]
-fn new_database_of_a_key_is_announced() {
-    let folder = Folder::new();
-    let said = |words: &[&str]| String::from_utf8(run(words, &folder.database()).stderr).unwrap();
-    let path = folder.database();
-    let line = format!(
-        "petstore: created the new database {}; if you meant an existing one, give it with --database\n",
-        path.display()
-    );
-    assert_eq!(said(&["key", "add", "a"]), line);
-    assert_eq!(said(&["key", "add", "b"]), "");
 }
 
 #[test]
@@ -381,7 +488,7 @@ fn wrong_requests_say_what_is_wrong() {
     let folder = Folder::new();
     for (words, code, said) in [
         (&["key", "list"][..], 1, wording::DATABASE_MISSING),
-        (&["key", "add", "a", "--expires", "2020-01-01"], 1, "in the past"),
+        (&["key", "add", "a", "--expires", "2020-01-01", "--create"], 1, "in the past"),
         (&["key", "add", ""], 1, "name"),
         (&["key", "add"], 2, "NAME"),
         (&["key", "add", "a b"], 1, "without spaces"),
