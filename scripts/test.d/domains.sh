@@ -54,6 +54,7 @@ start_dns() {
     mkdir "$folder/dns"
     write_zone example.net "$platform"
     write_zone example.com ''
+    write_zone zone.example.com ''
     # The parent, whose CAA records count too.
     write_zone com ''
     dns_port=$(free_port)
@@ -80,6 +81,7 @@ template:
 zone:
   - domain: com
   - domain: example.com
+  - domain: zone.example.com
   - domain: example.net
 END
     start knot knotd -c "$folder/dns/knot.conf"

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use simple_dns::rdata::{AAAA, CAA, CNAME, MX, NS, RData, TXT};
+use simple_dns::rdata::{AAAA, CAA, CNAME, MX, NS, RData, SOA, TXT};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
 
 /// A record, as tests write it.
@@ -15,6 +15,7 @@ pub enum Record {
     Aaaa(&'static str),
     Cname(&'static str),
     Ns(&'static str),
+    Soa,
     Mx(&'static str),
     Txt(String),
     Caa(u8, &'static str, &'static str),
@@ -31,6 +32,15 @@ impl Record {
             Self::Aaaa(address) => RData::AAAA(AAAA::from(address.parse::<Ipv6Addr>().unwrap())),
             Self::Cname(target) => RData::CNAME(CNAME(name(target))),
             Self::Ns(server) => RData::NS(NS(name(server))),
+            Self::Soa => RData::SOA(SOA {
+                mname: name("ns.example.net"),
+                rname: name("hostmaster.example.net"),
+                serial: 1,
+                refresh: 3600,
+                retry: 3600,
+                expire: 3600,
+                minimum: 3600,
+            }),
             Self::Mx(exchange) => RData::MX(MX { preference: 10, exchange: name(exchange) }),
             Self::Txt(text) => RData::TXT(TXT::new().with_string(text).unwrap()),
             Self::Caa(flag, tag, value) => RData::CAA(CAA {

@@ -1,5 +1,5 @@
-//! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659). Their parameters are
-//! for the authority alone (section 4.2).
+//! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659). What their parameters
+//! mean is for the authority alone (section 4.2).
 
 use super::check::{CAA_UNKNOWN, Finding, list};
 use crate::dns::{Answer, Dns, DnsError, Record, RecordType, with_parents};
@@ -7,6 +7,11 @@ use crate::model::DomainEvent;
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
 const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
+
+/// The flag of a property that an authority must know, or not issue (RFC 8659, section 4.1).
+const CRITICAL: u8 = 128;
+/// The properties that all authorities know (RFC 8659 and RFC 9495).
+const KNOWN: [&str; 4] = ["issue", "issuewild", "issuemail", "iodef"];
 
 /// Looks up whether one of the authorities may issue a certificate for a name whose own record is right. Without any,
 /// the default ones count.
@@ -39,10 +44,18 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
     if records.is_empty() {
         return Ok(None);
     }
-    let issuers: Vec<(&Record, &[u8])> =
+    let unknown: Vec<_> = records.iter().filter(|record| is_unknown_and_critical(record)).collect();
+    if !unknown.is_empty() {
+        let message = format!(
+            "The record is correct, but the CAA records of {owner} block the certificate ({}): the flag {CRITICAL} forbids \
+             it to every authority that does not know the property. Remove the record, or set its flag to 0.",
+            list(unknown)
+        );
+        return Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)));
+    }
+    let issuers: Vec<(&Record, &str)> =
         records.into_iter().filter_map(|record| Some((record, issuer(record)?))).collect();
-    let is_allowed =
-        |issuer: &[u8]| authorities.iter().any(|name| issuer.eq_ignore_ascii_case(name.as_bytes()));
+    let is_allowed = |issuer: &str| authorities.iter().any(|name| issuer.eq_ignore_ascii_case(name));
     if issuers.is_empty() || issuers.iter().any(|(_, issuer)| is_allowed(issuer)) {
         return Ok(Some(Finding::RIGHT));
     }
@@ -55,10 +68,30 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
     Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
 }
 
-/// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
-fn issuer(record: &Record) -> Option<&[u8]> {
+fn is_unknown_and_critical(record: &Record) -> bool {
+    let is_known = |tag: String| KNOWN.iter().any(|known| known.eq_ignore_ascii_case(&tag));
+    record.caa().is_some_and(|property| property.flag & CRITICAL != 0 && !is_known(property.tag.to_string()))
+}
+
+/// The authority that an `issue` property names (RFC 8659, section 4.2); empty for none, which a malformed value means
+/// too.
+fn issuer(record: &Record) -> Option<&str> {
     let property = record.caa().filter(|property| property.tag.to_string().eq_ignore_ascii_case("issue"))?;
-    property.value.split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii)
+    let value = str::from_utf8(&property.value).unwrap_or_default();
+    let (issuer, parameters) = value.split_once(';').unwrap_or((value, ""));
+    let are_well_formed = trimmed(parameters).is_empty() || parameters.split(';').all(is_parameter);
+    Some(if are_well_formed { trimmed(issuer) } else { "" })
+}
+
+/// Whether a text is a tag, an equals sign and a value.
+fn is_parameter(text: &str) -> bool {
+    let Some((tag, value)) = text.split_once('=') else { return false };
+    let is_word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    trimmed(tag).split('-').all(is_word) && trimmed(value).bytes().all(|b| b.is_ascii_graphic())
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
 }
 
 #[cfg(test)]
@@ -150,7 +183,55 @@ mod tests {
             assert_eq!(ask(vec![(WWW, Record::Caa(128, tag, "other.example"))]), "", "{tag}");
         }
         assert_eq!(ask(vec![(WWW, Record::Caa(128, "ISSUE", "letsencrypt.org"))]), "");
+        assert_eq!(ask(vec![(WWW, Record::Caa(128, "IssueWild", ";"))]), "");
         assert_eq!(ask(vec![(WWW, Record::Caa(1, "tbs", "un\x1bknown"))]), "");
+    }
+
+    #[test]
+    fn critical_property_that_is_unknown_blocks_whatever_else_allows() {
+        for (flag, tag) in [(128, "tbs"), (255, "tbs"), (129, "contactemail"), (128, "ISSUEX")] {
+            let message = ask(vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(flag, tag, "x"))]);
+            let start = format!(
+                "The record is correct, but the CAA records of www.example.com block the certificate (CAA {flag} {tag} \
+                 \"x\"): the flag 128 forbids it"
+            );
+            assert!(message.starts_with(&start), "{message}");
+        }
+        assert_eq!(ask(vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(127, "tbs", "x"))]), "");
+        // One of a parent does not count if the name has records of its own.
+        let parent = ("example.com", Record::Caa(128, "tbs", "x"));
+        assert_eq!(ask(vec![parent.clone(), (WWW, issue("letsencrypt.org"))]), "");
+        assert!(blocks_at("example.com", vec![parent]));
+    }
+
+    #[test]
+    fn malformed_value_names_no_authority() {
+        for value in [
+            "letsencrypt.org; %%%%%",
+            "letsencrypt.org; account",
+            "letsencrypt.org; a=b;",
+            "letsencrypt.org;; a=b",
+            "letsencrypt.org; -a=b",
+            "letsencrypt.org; =b",
+            "letsencrypt.org; a=b c=d",
+            "letsencrypt.org; a=\u{e9}",
+            "letsencrypt.org a=b",
+            "letsencrypt.org.",
+            "letsencrypt.org\n",
+            "\"letsencrypt.org\"",
+            "letsencrypt.org, sectigo.com",
+        ] {
+            assert!(blocks_at("example.com", vec![("example.com", issue(value))]), "{value}");
+            assert_eq!(ask(vec![(WWW, issue(value)), (WWW, issue("sectigo.com"))]), "", "{value}");
+        }
+        for value in [
+            "letsencrypt.org ;\t",
+            "letsencrypt.org;a=b",
+            "letsencrypt.org; a-b = c=d ; e=",
+            "letsencrypt.org; validationmethods=http-01,dns-01; accounturi=https://x.example/1",
+        ] {
+            assert_eq!(ask(vec![("example.com", issue(value))]), "", "{value}");
+        }
     }
 
     #[test]

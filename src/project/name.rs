@@ -3,9 +3,13 @@
 use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
-use super::record::registered;
+use super::record::{has_known_suffix, registered};
 use super::refusal::{Refusal, RefusalCode};
 use crate::http::host::without_port;
+
+/// Names that DNS never has (RFC 6761, RFC 7686, RFC 9476). Others of special use, such as `test`, are in the DNS of some
+/// networks.
+const UNKNOWN_TO_DNS: [&str; 4] = ["localhost", "invalid", "onion", "alt"];
 
 /// Parses the name of a domain to be added. `platform` is the host of the hosting platform, whose own names cannot be
 /// added. Returns the name in A-labels and lower case.
@@ -32,6 +36,11 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     if name == platform || name.ends_with(&format!(".{platform}")) {
         return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
     }
+    if name.rsplit('.').next().is_some_and(|last| UNKNOWN_TO_DNS.contains(&last))
+        || !name.contains('.') && !has_known_suffix(&name)
+    {
+        return refuse("is not a full domain name in the public DNS. Enter one such as pets.example.com.");
+    }
     if registered(&name).is_none() {
         return refuse(
             "is a public suffix, not a full domain name. Enter one under it, such as pets.example.com.",
@@ -40,11 +49,13 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     Ok(name)
 }
 
-/// The host of a URL that was pasted; other text as it is.
+/// The host of a URL that was pasted; other text as it is. Only a URL has a user before its host: `info@example.com` is
+/// an address of mail.
 fn host_of(text: &str) -> &str {
-    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    without_port(authority.rsplit('@').next().unwrap_or_default())
+    let url = text.split_once("://").map(|(_, rest)| rest);
+    let authority = url.unwrap_or(text).split(['/', '?', '#']).next().unwrap_or_default();
+    let host = url.and(authority.rsplit('@').next()).unwrap_or(authority);
+    without_port(host)
 }
 
 /// A name as it is stored. Text that cannot be a name is returned as it is, and equals no stored name.
@@ -95,6 +106,12 @@ mod tests {
             ("example.co.uk", "example.co.uk"),
             ("https://user:pw@Pets.example.com.:443/path?query#part", "pets.example.com"),
             ("http://pets.example.com/", "pets.example.com"),
+            ("ssh://git@pets.example.com", "pets.example.com"),
+            ("https://pets.example.com/@user", "pets.example.com"),
+            ("pets.example.com/@user", "pets.example.com"),
+            ("pets.test", "pets.test"),
+            ("pets.local", "pets.local"),
+            ("localhost.example.com", "localhost.example.com"),
             ("pets.example.com:8080/path", "pets.example.com"),
             ("//pets.example.com", ""),
             ("a_b.example.com", ""),
@@ -115,8 +132,19 @@ mod tests {
             ("[2001:db8::1]", "not a domain name"),
             ("2001:db8::1", "not a domain name"),
             ("192.0.2", "IP address"),
-            ("localhost", "full domain name"),
-            ("com", "suffix"),
+            ("localhost", "'localhost' is not a full domain name"),
+            ("LOCALHOST.", "not a full domain name"),
+            ("pets.localhost", "not a full domain name"),
+            ("pets.example.invalid", "not a full domain name"),
+            ("abc.onion", "not a full domain name"),
+            ("onion", "not a full domain name"),
+            ("intranet", "not a full domain name"),
+            ("test", "not a full domain name"),
+            ("info@example.com", "'info@example.com' is not a domain name"),
+            ("mailto:info@example.com", "'mailto:info@example.com' is not a domain name"),
+            ("info@pets.example.com:25/path", "not a domain name"),
+            ("@example.com", "not a domain name"),
+            ("com", "'com' is a public suffix"),
             ("co.uk", "suffix"),
             ("github.io", "suffix"),
             ("-a.example.com", "digits and hyphens"),

@@ -56,8 +56,8 @@ impl DnsRecord {
     }
 }
 
-/// Whether the name is an apex domain, which a registrar registers (by the Public Suffix List), such as
-/// `example.co.uk`. The name has A-labels in lower case.
+/// Whether the name is one that a registrar registers (by the Public Suffix List), such as `example.co.uk`. It is the apex
+/// of a zone unless DNS says otherwise. The name has A-labels in lower case.
 pub(super) fn is_apex(name: &str) -> bool {
     zone_of(name) == name
 }
@@ -72,6 +72,11 @@ fn zone_of(name: &str) -> &str {
 pub(super) fn registered(name: &str) -> Option<&str> {
     let domain = SUFFIXES.domain(name.as_bytes())?;
     std::str::from_utf8(domain.as_bytes()).ok()
+}
+
+/// Whether the Public Suffix List has the suffix of a name.
+pub(super) fn has_known_suffix(name: &str) -> bool {
+    SUFFIXES.suffix(name.as_bytes()).is_some_and(|suffix| suffix.is_known())
 }
 
 #[cfg(test)]

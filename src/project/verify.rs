@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::check::{Finding, list};
-use super::record::is_apex;
-use crate::dns::{Answer, Dns, DnsError, NameServers, Record, RecordType};
+use super::record::{is_apex, registered};
+use crate::dns::{Answer, Dns, DnsError, NameServers, Record, RecordType, with_parents};
 use crate::model::DomainEvent;
 
 /// The types that may not exist alongside the CNAME record of a subdomain, of those that are common.
@@ -18,14 +18,23 @@ pub(super) const WRONG_TARGET: &str = "wrong_target";
 /// There is no record, or DNS does not show it yet.
 const NOT_FOUND_YET: &str = "not_found_yet";
 
+/// What is found, if DNS answers.
+type Found = Result<Finding, DnsError>;
+
 /// Looks up the record of a domain. The name has A-labels in lower case.
 pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
     let found = dns.authorities(name).and_then(|mut authorities| {
-        if is_apex(name) {
-            apex(name, &host, &mut authorities, dns)
+        let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
+        let is_apex = match authorities.ask(name, RecordType::SOA) {
+            // A registered name is a part of its parent's zone if it is an alias without a SOA record.
+            Ok(zone) => is_apex(name) && targets.is_empty() || has_soa(&zone),
+            Err(_) => is_apex(name),
+        };
+        if is_apex {
+            apex(name, &host, &targets, &mut authorities, dns)
         } else {
-            subdomain(name, &host, &mut authorities)
+            subdomain(name, &host, &targets, &mut authorities, dns)
         }
     });
     found.unwrap_or_else(|error| {
@@ -41,11 +50,18 @@ fn wrong(code: &str, message: String) -> Finding {
     Finding::new(DomainEvent::Wrong, code, message)
 }
 
-fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Finding, DnsError> {
-    let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
+/// Whether the name of an answer is the apex of a zone.
+fn has_soa(answer: &Answer) -> bool {
+    answer.own().any(|record| record.kind() == RecordType::SOA)
+}
+
+fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameServers, dns: &Dns) -> Found {
     if targets.iter().any(|target| target != host) {
-        let elsewhere =
-            format!("The CNAME record of {name} points to {}. It must point to {host}.", list(targets));
+        let elsewhere = format!(
+            "The CNAME record of {name} points to {}. It must point to {host}.{}",
+            list(targets),
+            appended(name, host, targets)
+        );
         return Ok(wrong(WRONG_TARGET, elsewhere));
     }
     let mut others = BTreeSet::new();
@@ -54,8 +70,12 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Fi
         others.extend(answer.own().filter(|record| record.kind() == kind).map(ToString::to_string));
     }
     if !others.is_empty() {
-        let (also, advice) = if targets.is_empty() { ("", hidden(host)) } else { ("also ", String::new()) };
         let (what, them) = named(&others);
+        let own = if targets.is_empty() { addresses(name, authorities)? } else { BTreeSet::new() };
+        if !own.is_empty() && own.is_subset(&addresses(host, &mut dns.resolvers()).unwrap_or_default()) {
+            return Ok(wrong(CONFLICTING_RECORD, flattened(name, host, &what)));
+        }
+        let (also, advice) = if targets.is_empty() { ("", hidden(host)) } else { ("also ", String::new()) };
         let conflict = format!(
             "{name} {also}has {what}. Remove {them}: a name with a CNAME cannot have other records.{advice}"
         );
@@ -68,6 +88,26 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Fi
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
     Ok(Finding::RIGHT)
+}
+
+/// What is wrong if the provider completed the value of a CNAME record with the zone of the name.
+fn appended(name: &str, host: &str, targets: &[String]) -> String {
+    let mut zones = with_parents(name).filter(|zone| registered(zone).is_some());
+    let zone = zones.find(|zone| targets.contains(&format!("{host}.{zone}")));
+    zone.map_or_else(String::new, |zone| {
+        format!(
+            " The DNS provider appended the zone {zone} to the value: enter '{host}.', with the dot at its end."
+        )
+    })
+}
+
+/// What to do if a name has no CNAME record, but the addresses of the platform host.
+fn flattened(name: &str, host: &str, what: &str) -> String {
+    format!(
+        "{name} has {what}, and leads to {host} by its addresses, but without a CNAME record. If your DNS settings show a \
+         CNAME record, the provider flattens it: it answers with addresses in its place. Turn flattening off for this \
+         record. If they show addresses, replace them with a CNAME record to {host}."
+    )
 }
 
 /// Records for a sentence, and their pronoun.
@@ -90,8 +130,7 @@ fn hidden(host: &str) -> String {
     )
 }
 
-fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Result<Finding, DnsError> {
-    let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
+fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServers, dns: &Dns) -> Found {
     if !targets.is_empty() {
         let conflict = format!(
             "{name} has a CNAME record to {}. An apex domain cannot have one, because it has NS and SOA records. \
@@ -105,8 +144,9 @@ fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Res
     let known = if of_host.is_empty() { "none".to_owned() } else { list(&of_host) };
     if own.is_empty() {
         let missing = format!(
-            "{name} has no addresses yet. Create an ALIAS or ANAME record with the value {host}, or A and AAAA records \
-             with its addresses {known}. DNS changes can take up to 48 hours."
+            "{name} has no addresses yet, and cannot have a CNAME record, because it is the apex of a zone. Create an \
+             ALIAS or ANAME record with the value {host}, or A and AAAA records with its addresses {known}. DNS \
+             changes can take up to 48 hours."
         );
         return Ok(wrong(NOT_FOUND_YET, missing));
     }

@@ -159,7 +159,7 @@ fn stray_aaaa_record_is_named_as_the_fault() {
 
 #[test]
 fn cname_at_an_apex_conflicts() {
-    let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Cname(HOST))]));
+    let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Cname(HOST)), (APEX, Record::Soa)]));
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
@@ -202,4 +202,77 @@ fn wrong_target_is_found_even_if_a_resolver_cannot_follow_it() {
     });
     let found = verify(WWW, HOST, &server.dns());
     assert_eq!(reason(found, DomainEvent::Wrong).0, "wrong_target");
+}
+
+#[test]
+fn subdomain_that_is_a_zone_needs_addresses_as_every_apex() {
+    let zone = |mut records: Records| {
+        records.extend([(WWW, Record::Soa), (WWW, Record::Ns("ns.example.net"))]);
+        apex(records)
+    };
+    // Records that a zone may have at its apex are no conflict.
+    let own = vec![(WWW, Record::A([192, 0, 2, 1])), (WWW, Record::Mx("mail.example.com"))];
+    assert_eq!(status(WWW, zone(own)), Finding::RIGHT);
+    let (code, message) = wrong(WWW, zone(Vec::new()));
+    assert_eq!(code, "not_found_yet");
+    let start = "www.example.com has no addresses yet, and cannot have a CNAME record, because it is the apex of a zone. \
+                 Create an ALIAS or ANAME record with the value petstore.sites.example.net, or A";
+    assert!(message.starts_with(start), "{message}");
+    let (code, message) = wrong(WWW, zone(vec![(WWW, Record::A([192, 0, 2, 9]))]));
+    assert!(code == "wrong_target" && message.contains("It must have those of"), "{message}");
+    // A zone above or below it makes no zone of the name.
+    let records = vec![(APEX, Record::Soa), ("a.www.example.com", Record::Soa), (WWW, Record::Cname(HOST))];
+    assert_eq!(status(WWW, records), Finding::RIGHT);
+    // The target of a CNAME record may be a zone.
+    assert_eq!(status(WWW, vec![(WWW, Record::Cname(HOST)), (HOST, Record::Soa)]), Finding::RIGHT);
+}
+
+#[test]
+fn registered_name_that_is_no_zone_may_have_a_cname() {
+    // `js.org` is a public suffix whose owner gives names away by CNAME records.
+    assert_eq!(status("pets.js.org", vec![("pets.js.org", Record::Cname(HOST))]), Finding::RIGHT);
+    let (code, message) = wrong("pets.js.org", vec![("pets.js.org", Record::Cname("old.example.org"))]);
+    assert!(
+        code == "wrong_target" && message.ends_with("It must point to petstore.sites.example.net."),
+        "{message}"
+    );
+}
+
+#[test]
+fn subdomain_with_the_addresses_of_the_platform_is_not_told_to_remove_them() {
+    for own in [
+        vec![Record::A([192, 0, 2, 1])],
+        vec![Record::A([192, 0, 2, 1]), Record::A([192, 0, 2, 2]), Record::Aaaa("2001:db8::1")],
+        vec![Record::Aaaa("2001:db8::1"), Record::Txt("text".to_owned())],
+    ] {
+        let (code, message) = wrong(WWW, apex(own.into_iter().map(|record| (WWW, record)).collect()));
+        assert_eq!(code, "conflicting_record");
+        assert!(message.contains("the provider flattens it") && !message.contains("Remove"), "{message}");
+    }
+    for own in [vec![Record::A([192, 0, 2, 9])], vec![Record::A([192, 0, 2, 1]), Record::A([192, 0, 2, 9])]] {
+        let (_, message) = wrong(WWW, apex(own.into_iter().map(|record| (WWW, record)).collect()));
+        assert!(!message.contains("flattens"), "{message}");
+    }
+}
+
+#[test]
+fn zone_that_the_provider_appended_to_the_value_is_named() {
+    let said = |name, target| wrong(name, vec![(name, Record::Cname(target))]).1;
+    for (name, zone, target) in [
+        (WWW, "example.com", "petstore.sites.example.net.example.com"),
+        ("a.b.example.com", "example.com", "petstore.sites.example.net.EXAMPLE.com"),
+        ("a.b.example.com", "b.example.com", "petstore.sites.example.net.b.example.com"),
+        ("pets.example.co.uk", "example.co.uk", "petstore.sites.example.net.example.co.uk"),
+    ] {
+        let advice = format!(
+            " The DNS provider appended the zone {zone} to the value: enter \
+             'petstore.sites.example.net.', with the dot at its end."
+        );
+        assert!(said(name, target).ends_with(&advice), "{}", said(name, target));
+    }
+    for other in
+        ["petstore.sites.example.net.com", "petstore.sites.example.net.example.org", "old.example.com"]
+    {
+        assert!(!said(WWW, other).contains("appended"), "{other}");
+    }
 }
