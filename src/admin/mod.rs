@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::endpoint::{self, Failure, Router};
 use crate::error::Error;
-use crate::http::{Request, Response, Target};
+use crate::http::host::{is_address, without_port};
+use crate::http::{ApiError, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
 use crate::store::Reader;
@@ -64,6 +65,7 @@ impl AdminService {
     /// Answers a request, and notes the name of its key.
     fn respond(&mut self, request: &Request, key_name: &mut Option<String>) -> Result<Response, Failure> {
         let target = Target::parse(request.target);
+        is_at_home(request, &target)?;
         if request.method == "OPTIONS" {
             return Ok(ROUTER.options(&target)?);
         }
@@ -92,15 +94,85 @@ impl Service for AdminService {
     }
 }
 
+/// Refuses what the page of another site makes a browser send: under a name of that site which resolves to this
+/// address (DNS rebinding), or from a foreign origin.
+fn is_at_home(request: &Request, target: &Target) -> Result<(), ApiError> {
+    let host = request.header_values("Host").next().unwrap_or_default();
+    let name = without_port(host);
+    // A site needs a name with a dot.
+    if !is_address(name) && name.contains('.') && !metrics::is_served_at(name, target) {
+        let message = "Metrics and settings are served at IP addresses, localhost, and names without a dot; metrics also \
+                       at this machine's name.";
+        return Err(ApiError::with_message(Code::MisdirectedRequest, message));
+    }
+    let is_own = |origin: &str| origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
+    if request.header_values("Origin").all(is_own) {
+        return Ok(());
+    }
+    Err(forbidden("The admin address does not accept requests from pages of other origins."))
+}
+
+fn forbidden(message: &'static str) -> ApiError {
+    ApiError::with_message(Code::InsufficientScope, message).header(
+        "WWW-Authenticate",
+        "Bearer realm=\"petstore\", error=\"insufficient_scope\", scope=\"admin\"",
+    )
+}
+
 /// The header fields that the admin address reads.
 pub fn header_fields() -> Vec<&'static str> {
-    ROUTER.header_fields(settings::GUARD_FIELDS)
+    ROUTER.header_fields(&[settings::GUARD_FIELDS, &["Host", "Origin"]].concat())
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::system::uname;
+
     use super::*;
     use crate::endpoint::flaw;
+
+    fn status(path: &str, headers: &[(&'static str, &str)]) -> u16 {
+        let request = Request { id: "-", method: "POST", target: path, headers: headers.to_vec(), body: b"" };
+        is_at_home(&request, &Target::parse(path)).map_or_else(|error| error.code.status(), |()| 200)
+    }
+
+    #[test]
+    fn every_path_is_for_this_machine_and_names_without_a_dot() {
+        let machine = uname();
+        let domain = format!("{}.Prod.example.net:9090", machine.nodename().to_str().unwrap().to_uppercase());
+        for path in
+            ["/metrics", "/internal/reset", "/internal/tls-allowed?domain=a", "/settings/domains", "/x", "*"]
+        {
+            for host in ["127.0.0.1", "127.0.0.1:9090", "[::1]:9090", "localhost:9090", "petstore:9090", ""] {
+                assert_eq!(status(path, &[("Host", host)]), 200, "{host} {path}");
+            }
+            for host in
+                ["evil.example:9090", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example."]
+            {
+                assert_eq!(status(path, &[("Host", host)]), 421, "{host} {path}");
+            }
+            let of_domain = status(path, &[("Host", &domain)]);
+            assert_eq!(of_domain, if path == "/metrics" { 200 } else { 421 }, "{path}");
+        }
+    }
+
+    #[test]
+    fn no_path_takes_requests_from_pages_of_other_origins() {
+        for path in ["/metrics", "/internal/reset", "/settings/api/domains"] {
+            let from = |origin| status(path, &[("Host", "127.0.0.1:9090"), ("Origin", origin)]);
+            assert_eq!(from("http://127.0.0.1:9090"), 200, "{path}");
+            for origin in [
+                "http://evil.example",
+                "http://127.0.0.1",
+                "http://localhost:9090",
+                "null",
+                "",
+                "chrome-extension://x",
+            ] {
+                assert_eq!(from(origin), 403, "{origin} {path}");
+            }
+        }
+    }
 
     #[test]
     fn table_is_sound() {

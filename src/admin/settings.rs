@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{AdminContext, Call, Handler, Operation};
+use super::{AdminContext, Call, Handler, Operation, forbidden};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
-use crate::http::host::{is_address, without_port};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
@@ -86,13 +85,13 @@ impl AdminContext {
 }
 
 /// The header fields that [`guard`] reads.
-pub const GUARD_FIELDS: &[&str] = &["Accept", "Authorization", "Host", "Origin"];
+pub const GUARD_FIELDS: &[&str] = &["Accept", "Authorization"];
 
-/// Refuses requests that other sites cause, and requests to the interface without an admin key. Notes the name of
+/// Refuses requests to the interface without an admin key. Notes the name of
 /// the key for the access log. Leads a browser from `/` to the page.
 ///
 /// # Errors
-/// That redirect; 401, 403 or 421; the store's failure, if it cannot be read.
+/// That redirect; 401 or 403; the store's failure, if it cannot be read.
 pub fn guard(
     context: &mut AdminContext,
     request: &Request,
@@ -102,11 +101,7 @@ pub fn guard(
     if target.path == "/" && request.header_values("Accept").any(|value| value.contains("text/html")) {
         return Err(Failure::Instead(Response::new(302, b"").header("Location", PAGE)));
     }
-    let is_interface = target.path.starts_with(API);
-    if is_interface || context.settings.assets.contains_key(&*target.path) {
-        is_at_home(request)?;
-    }
-    if !is_interface {
+    if !target.path.starts_with(API) {
         return Ok(());
     }
     let AdminContext { settings: ProjectSettings { authenticator, .. }, store, .. } = context;
@@ -127,28 +122,6 @@ pub fn guard(
     let message =
         "The settings need an API key with the admin scope; 'petstore key add NAME --admin' creates one.";
     Err(forbidden(message).into())
-}
-
-/// Refuses what the page of another site makes a browser send: under a foreign name that resolves to this
-/// address (DNS rebinding), or from a foreign origin.
-fn is_at_home(request: &Request) -> Result<(), Failure> {
-    let host = request.header_values("Host").next().unwrap_or_default();
-    if !is_address(without_port(host)) {
-        let message = "The settings are served at IP addresses and localhost only, not under another name.";
-        return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
-    }
-    let is_own = |origin: &str| origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
-    if request.header_values("Origin").all(is_own) {
-        return Ok(());
-    }
-    Err(forbidden("The settings do not accept requests from pages of other origins.").into())
-}
-
-fn forbidden(message: &'static str) -> ApiError {
-    ApiError::with_message(Code::InsufficientScope, message).header(
-        "WWW-Authenticate",
-        "Bearer realm=\"petstore\", error=\"insufficient_scope\", scope=\"admin\"",
-    )
 }
 
 /// The page, or a file that it loads.

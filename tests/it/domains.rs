@@ -199,7 +199,7 @@ fn certificate_may_be_issued_for_verified_names_only() {
     let hosted = Hosted::verified();
     hosted.done(&["domain", "add", "new.example.com"]);
     let ask = |query: &str| {
-        hosted.ask("GET", &format!("/internal/tls-allowed{query}"), "Host: proxy.internal\r\n", "")
+        hosted.ask("GET", &format!("/internal/tls-allowed{query}"), "Host: petstore:9090\r\n", "")
     };
     ask("?domain=pets.example.com").expect(200);
     ask("?domain=PETS.example.com").expect(200);
@@ -471,7 +471,18 @@ fn settings_take_only_an_admin_key_from_their_own_page() {
             "origins",
         );
     }
-    hosted.ask("GET", "/settings/domains", "Host: evil.example\r\n", "").expect(421);
+    for (method, target) in [
+        ("GET", "/settings/domains"),
+        ("GET", "/internal/tls-allowed?domain=pets.example.com"),
+        ("POST", "/internal/reset"),
+        ("OPTIONS", "/internal/reset"),
+        ("GET", "/nowhere"),
+    ] {
+        let refused = hosted.ask(method, target, "Host: evil.example\r\n", "");
+        refused.expect_error(421, "misdirected_request", "names without a dot");
+        let fields = format!("Host: {home}\r\nOrigin: http://evil.example\r\n");
+        hosted.ask(method, target, &fields, "").expect_error(403, "insufficient_scope", "other origins");
+    }
     let page = hosted.ask("GET", "/settings/domains", &format!("Host: {home}\r\n"), "");
     assert!(page.expect(200).header("Content-Security-Policy").unwrap().contains("default-src 'none'"));
     hosted.server.send(format!("GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n")).expect(200);

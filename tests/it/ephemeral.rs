@@ -182,6 +182,24 @@ fn reset(server: &Server) -> Reply {
 }
 
 #[test]
+fn reset_is_not_for_pages_of_other_sites() {
+    let server = start(&["--sample", "5", "--admin", "0"]);
+    let home = server.admin.unwrap();
+    server.connect().post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#).expect(201);
+    for (fields, status) in [
+        (format!("Host: {home}\r\nOrigin: http://evil.example\r\n"), 403),
+        (format!("Host: {home}\r\nOrigin: null\r\n"), 403),
+        (format!("Host: evil.example:{}\r\n", home.port()), 421),
+        ("Host: evil.example\r\nOrigin: http://evil.example\r\n".to_owned(), 421),
+    ] {
+        let mut connection = Connection::open(home);
+        connection.send(format!("POST /internal/reset HTTP/1.1\r\n{fields}Content-Length: 0\r\n\r\n"));
+        connection.reply().expect(status);
+    }
+    assert_eq!(server.connect().get_all("/v1/pets", KEY).len(), 6, "nothing was reset");
+}
+
+#[test]
 fn reset_brings_back_pets_ids_retries_keys_and_whatever_is_remembered() {
     let server = start(&["--sample", "5", "--admin", "0"]);
     let ci = add_key(&databases(&server.folder)[0], &["ci"]);
