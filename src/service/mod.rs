@@ -27,6 +27,8 @@ pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;
 pub use writing::WriteService;
 
+/// The request header field of a browser that wants a script as a service worker (Service Workers, section 'Update').
+const SERVICE_WORKER: &str = "Service-Worker";
 /// The methods of a deployed file.
 const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
 /// The label in the metrics for a request that reaches no operation.
@@ -153,6 +155,8 @@ impl Pipeline {
                     return Err(refused);
                 }
             }
+        } else if request.header_values(SERVICE_WORKER).next().is_some() {
+            return Err(refuse_worker(is_deployed(database, &target.path)?).into());
         }
         let operation = match self.router.route(request.method, &target) {
             Err(error) if error.code == Code::NotFound => Self::route_to_file(request, database, &target)?,
@@ -202,12 +206,20 @@ fn run<T>(part: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| Err(Failure::Fault("panicked".to_owned())))
 }
 
+/// Refuses a script to a browser that wants to keep it as a service worker: it would outlive its deploy, and see every key
+/// that is entered in the reference. A worker of a script that is gone goes with all that it has stored.
+fn refuse_worker(is_deployed: bool) -> ApiError {
+    let message = "Scripts are not served as service workers, which could read the API keys of this origin.";
+    let refused = ApiError::with_message(Code::NotFound, message);
+    if is_deployed { refused } else { refused.header("Clear-Site-Data", "\"storage\"") }
+}
+
 /// The header fields that the service reads: the key, what the operations declare, and what tells the names of
 /// the project from others.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
-    let own = [AUTHORIZATION, ACCEPT, HOST, FORWARDED_PROTO];
-    ROUTER.header_fields(if has_domains { &own } else { &own[..2] })
+    let own = [AUTHORIZATION, ACCEPT, SERVICE_WORKER, HOST, FORWARDED_PROTO];
+    ROUTER.header_fields(if has_domains { &own } else { &own[..3] })
 }
 
 /// Whether the response to a read is small, by its method and target with a space between: the gate serves
@@ -304,7 +316,8 @@ mod tests {
                 "Content-Encoding",
                 "Content-Type",
                 "Idempotency-Key",
-                "If-None-Match"
+                "If-None-Match",
+                "Service-Worker"
             ]
         );
     }

@@ -268,6 +268,7 @@ const KNOWN_HEADERS: &[&str] = &[
     "Access-Control-Max-Age",
     "Allow",
     "Cache-Control",
+    "Clear-Site-Data",
     "Connection",
     "Content-Encoding",
     "Content-Length",

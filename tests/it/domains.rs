@@ -379,6 +379,43 @@ fn reference_has_a_browser_keep_no_key_that_scripts_of_deployed_files_could_read
 }
 
 #[test]
+fn no_script_becomes_a_service_worker() {
+    let hosted = Hosted::start();
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("app")).unwrap();
+    for name in ["sw.js", "app/sw.mjs"] {
+        std::fs::write(folder.path().join(name), "self.onfetch = () => 0").unwrap();
+    }
+    hosted.done(&["site", "deploy", folder.path().to_str().unwrap()]);
+    let ask = |path: &str, fields: &str| {
+        hosted.server.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"))
+    };
+    let worker = |path: &str, more: &str| {
+        let refused = ask(path, &format!("Service-Worker: script\r\nAccept: */*\r\n{more}"));
+        refused.expect_error(404, "not_found", "service workers");
+        refused.header("Clear-Site-Data").map(str::to_owned)
+    };
+    let tag = ask("/sw.js", "").expect(200).header("ETag").unwrap().to_owned();
+    let known = format!("If-None-Match: {tag}\r\n");
+    for path in ["/sw.js", "/sw.js?1", "/%73w.js", "/app/sw.mjs"] {
+        assert_eq!(worker(path, &known), None, "the pages of this deploy keep what they have stored");
+    }
+    ask("/sw.js", &known).expect(304);
+    // Neither do those of the site.
+    let page = String::from_utf8(ask("/", "").body.clone()).unwrap();
+    let own = page.split("src=\"").nth(1).map(|rest| rest.split('"').next().unwrap());
+    if let Some(own) = own {
+        ask(own, "").expect(200);
+        worker(own, "");
+    }
+    hosted.done(&["site", "rollback"]);
+    for path in ["/sw.js", "/app/sw.mjs", "/of-another-program.js"] {
+        assert_eq!(worker(path, &known).as_deref(), Some("\"storage\""), "{path}");
+    }
+    assert_eq!(ask("/sw.js", "").expect(404).header("Clear-Site-Data"), None);
+}
+
+#[test]
 fn deployed_files_are_served_alongside_the_site() {
     let hosted = Hosted::start();
     let folder = Folder::new();

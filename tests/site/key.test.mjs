@@ -216,3 +216,64 @@ test('beside deployed files the key is in memory alone', async () => {
   await service.run('site', 'deploy');
   await close();
 });
+
+// The script of a worker that takes the place of the reference.
+const WORKER = `
+  self.addEventListener('install', () => self.skipWaiting());
+  self.addEventListener('activate', (event) => event.waitUntil(clients.claim()));
+  self.addEventListener('fetch', (event) => {
+    if (new URL(event.request.url).pathname !== '/') return;
+    event.respondWith(new Response('<title>Forged</title>' + event.request.url, { headers: { 'Content-Type': 'text/html' } }));
+  });`;
+
+async function deployWorker() {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-deploy-'));
+  writeFileSync(join(folder, 'sw.js'), WORKER);
+  writeFileSync(join(folder, 'mine.html'), '<!doctype html><title>Mine</title>');
+  await service.run('site', 'deploy', folder);
+  rmSync(folder, { recursive: true });
+}
+
+// Registers the worker, and says what came of it.
+const register = (page) =>
+  page.evaluate(async () => {
+    try {
+      const { active } = await navigator.serviceWorker.register('/sw.js').then(() => navigator.serviceWorker.ready);
+      return active ? 'registered' : 'waiting';
+    } catch (error) {
+      return error.name;
+    }
+  });
+
+test('a deployed script becomes no service worker, which would outlive its deploy', async () => {
+  await deployWorker();
+  const { page, close } = await open(browser);
+  await page.goto(`${service.url}/mine.html`);
+  assert.equal(await register(page), 'TypeError');
+  await service.run('site', 'deploy');
+  await page.goto(`${service.url}/#key=${KEY}`);
+  await assertText(state(page), 'This key works.');
+  assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null);
+  await close();
+});
+
+test('a service worker from before goes once its script is gone', async () => {
+  await deployWorker();
+  const { page, close } = await open(browser);
+  // An older version gave it away.
+  const asked = (route) => route.fulfill({ body: WORKER, headers: { 'Content-Type': 'text/javascript' } });
+  await page.context().route('**/sw.js', asked);
+  await page.goto(`${service.url}/mine.html`);
+  assert.equal(await register(page), 'registered');
+  await page.goto(service.url);
+  assert.equal(await page.title(), 'Forged');
+  await page.context().unroute('**/sw.js', asked);
+  await service.run('site', 'deploy');
+  // As the browser does by itself a while after each visit.
+  await page.evaluate(async () => (await navigator.serviceWorker.ready).update().catch(() => {}));
+  await page.goto('about:blank');
+  await page.goto(`${service.url}/#key=${KEY}`);
+  await assertText(state(page), 'This key works.');
+  assert.deepEqual(await page.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length), 0);
+  await close();
+});
