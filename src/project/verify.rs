@@ -26,6 +26,7 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
     let found = dns.authorities(name).and_then(|mut authorities| {
         let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
+        let has_soa = |zone: &Answer| zone.own().any(|record| record.kind() == RecordType::SOA);
         let is_apex = match authorities.ask(name, RecordType::SOA) {
             // A registered name is a part of its parent's zone if it is an alias without a SOA record.
             Ok(zone) => is_apex(name) && targets.is_empty() || has_soa(&zone),
@@ -48,11 +49,6 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
 
 fn wrong(code: &str, message: String) -> Finding {
     Finding::new(DomainEvent::Wrong, code, message)
-}
-
-/// Whether the name of an answer is the apex of a zone.
-fn has_soa(answer: &Answer) -> bool {
-    answer.own().any(|record| record.kind() == RecordType::SOA)
 }
 
 fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameServers, dns: &Dns) -> Found {
