@@ -85,6 +85,14 @@ impl Invalid {
 /// The longest name of a member that a message repeats, in characters.
 const MAX_NAME: usize = 64;
 
+/// A text as a message shows it: on one line, and the ends of a long one.
+pub fn shown(text: &str) -> String {
+    let (head, tail) = (text.floor_char_boundary(60), text.ceil_char_boundary(text.len().saturating_sub(40)));
+    let text = if head < tail { &format!("{}…{}", &text[..head], &text[tail..]) } else { text };
+    let show = |c| if matches!(c, '"' | '\'') { String::from(c) } else { c.escape_debug().to_string() };
+    text.chars().map(show).collect()
+}
+
 /// The members of an object, in the order of their names.
 pub struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Page;
 use super::words::words;
 use crate::json::{
-    Enumeration, Integer, Invalid, Member, Object, Optional, Required, Schema, Text, describe,
+    self, Enumeration, Integer, Invalid, Member, Object, Optional, Required, Schema, Text, describe, shown,
 };
 
 words! {
@@ -201,9 +201,14 @@ impl<'a> NewPet<'a> {
     }
 }
 
-fn column<S: Schema>(name: &str, schema: &S, text: &str) -> Result<S::Value<'static>, Invalid> {
-    let invalid = || Invalid::Member(format!("The column '{name}' must be {}.", schema.expected()));
-    schema.of_text(text).ok_or_else(invalid)
+fn column<T>(name: &str, schema: &impl for<'v> Schema<Value<'v> = T>, text: &str) -> Result<T, Invalid> {
+    let cell = text.trim_ascii();
+    let is_number = serde_json::from_str::<serde_json::Number>(cell).is_ok();
+    let of_json = || schema.of_json(json::Value::Number(cell)).ok().filter(|_| is_number);
+    schema.of_text(cell).or_else(of_json).ok_or_else(|| {
+        let expected = schema.expected();
+        Invalid::Member(format!("The column '{name}' must be {expected}, not '{}'.", shown(text)))
+    })
 }
 
 #[cfg(test)]
@@ -279,8 +284,38 @@ mod tests {
         let said = |category: &str, status: &str| {
             NewPet::from_columns(["", category, status]).unwrap_err().into_message()
         };
-        assert_eq!(said("", "sold"), "The column 'categoryId' must be a 64-bit integer (int64).");
-        assert_eq!(said("1", "Sold"), "The column 'status' must be 'available', 'pending' or 'sold'.");
+        assert_eq!(said("", "sold"), "The column 'categoryId' must be a 64-bit integer (int64), not ''.");
+        let sold = "The column 'status' must be 'available', 'pending' or 'sold', not 'Sold\\u{1b}'.";
+        assert_eq!(said("1", "Sold\u{1b}"), sold);
+        let long = said(&format!("{}é1", "é".repeat(1000)), "");
+        assert!(long.len() < 250 && long.ends_with("é1'."), "{long}");
+        for (cell, number) in [
+            ("3.0", 3),
+            ("1e2", 100),
+            ("-9.223372036854775808E18", i64::MIN),
+            ("9223372036854775807.00", i64::MAX),
+            (" 5 ", 5),
+            ("007", 7),
+            ("-0.0", 0),
+        ] {
+            assert_eq!(NewPet::from_columns(["", cell, " sold"]).unwrap().category_id, number, "{cell}");
+        }
+        for cell in [
+            "1.5",
+            "9223372036854775808",
+            "1e999999999999",
+            "+1",
+            "1,000",
+            ".5",
+            "5.",
+            "0x1",
+            "1 2",
+            "\"1\"",
+            "true",
+            "٣",
+        ] {
+            assert!(said(cell, "").contains(cell.trim_matches('"')), "{cell}");
+        }
     }
 
     #[test]
