@@ -108,12 +108,17 @@ CREATE TABLE redirects (
 
 -- Imports, by their input. Each batch writes how far it came in its own transaction.
 CREATE TABLE imports (
-    -- SHA-256 of the input, with its format and whether ids are kept.
+    -- SHA-256 of the input.
     input       BLOB    PRIMARY KEY CHECK (length(input) = 32),
     -- Every pet up to this line, counted from 1, is in the database.
     line        INTEGER NOT NULL,
     -- Unix time, seconds. NULL: pets are missing.
-    finished_at INTEGER
+    finished_at INTEGER,
+    -- The least and the greatest id that its pets got.
+    first_id    INTEGER NOT NULL,
+    last_id     INTEGER NOT NULL,
+    -- 1: the pets keep the ids that they have in the input.
+    keeps_ids   INTEGER NOT NULL CHECK (keeps_ids IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 -- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second

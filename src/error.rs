@@ -96,6 +96,8 @@ pub enum ErrorKind {
     InvalidInput,
     /// An import of the same input is not finished, so another one would add pets twice.
     ImportUnfinished,
+    /// The same input was imported before, so its pets would be added twice.
+    ImportedBefore,
     /// Rows of an import are invalid, and none was written.
     InvalidRows,
     /// An input or a folder, such as the folder for a backup, does not exist.

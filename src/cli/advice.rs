@@ -35,6 +35,9 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::ClusterOutdated => {
             "if a restore is under way, wait, and if it was killed, run it again; otherwise restart the service"
         }
+        ErrorKind::DatabaseMissing if matches!(call.command, "import" | "key add") && !call.has("create") => {
+            "give the right file with --database, or make it with --create"
+        }
         ErrorKind::DatabaseMissing if !has_file => "give the right file with --database",
         ErrorKind::DatabaseForeign if !has_file => "give another file with --database",
         ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged if call.command == "backup" => {
@@ -65,9 +68,8 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "choose another name; petstore key rotate replaces a key, and petstore key revoke revokes it"
         }
         ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
-        ErrorKind::ImportUnfinished => {
-            "add the rest with --resume, or all of it once more with --from-line 1"
-        }
+        ErrorKind::ImportUnfinished => "add the rest with --resume, or all of it once more with --again",
+        ErrorKind::ImportedBefore => "add it once more with --again",
         ErrorKind::InvalidRows => {
             "correct the input or --format, or leave these lines out with --skip-invalid"
         }
@@ -115,6 +117,7 @@ mod tests {
         ErrorKind::KeyExists,
         ErrorKind::KeyExpired,
         ErrorKind::ImportUnfinished,
+        ErrorKind::ImportedBefore,
         ErrorKind::InvalidRows,
         ErrorKind::FileExists,
         ErrorKind::PermissionDenied,

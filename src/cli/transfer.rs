@@ -6,20 +6,25 @@ use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{is_obeyed, out, say_new};
+use super::output::{existing, is_obeyed, out};
 use super::signals;
 
 const FORMAT: Flag = Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]");
+/// The most refused lines that are printed.
+const MOST_REFUSED: usize = 20;
 
 pub const COMMANDS: &[Command] = &[
     Command { flags: &[FORMAT], ..Command::new("export", "", "print all pets as of one moment", export) },
     Command {
         flags: &[
-            FORMAT,
+            Flag::with("format", "FORMAT", "the format, ndjson or csv [as the name of the file ends]"),
             Flag::new("keep-ids", "keep the ids of the pets; the database must never have had a pet"),
             Flag::new("skip-invalid", "leave out invalid pets and import the others"),
             Flag::new("resume", "continue an import of the same input that was interrupted or killed"),
-            Flag::with("from-line", "NUMBER", "begin at this line, whatever was written earlier [1]"),
+            Flag::with("from-line", "NUMBER", "begin at this line [1]"),
+            Flag::new("again", "add what an earlier import of the same input has added once more"),
+            Flag::new("dry-run", "only check the pets, and add none"),
+            Flag::new("create", "create the database if it does not exist"),
         ],
         ..Command::new(
             "import",
@@ -41,14 +46,17 @@ fn export(call: &Call) -> Done {
 
 fn import(call: &Call) -> Done {
     let mut options = ImportOptions::default();
-    options.format = format(call)?;
+    let is_csv = call.operand(0).rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+    options.format = if is_csv && !call.has("format") { Format::Csv } else { format(call)? };
+    options.again = call.has("again");
+    options.dry_run = call.has("dry-run");
     options.keep_ids = call.has("keep-ids");
     options.skip_invalid = call.has("skip-invalid");
     options.resume = call.has("resume");
+    if options.resume && (options.again || call.has("from-line")) {
+        return Err(Failure::Usage("--resume cannot be combined with --from-line or --again".to_owned()));
+    }
     if let Some(line) = call.flag("from-line") {
-        if options.resume {
-            return Err(Failure::Usage("--resume and --from-line cannot be combined".to_owned()));
-        }
         let wrong = || Failure::wrong("--from-line", "a line number, 1 or more", line);
         options.from_line = Some(line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?);
     }
@@ -56,26 +64,37 @@ fn import(call: &Call) -> Done {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
     };
-    let mut refused = 0;
-    let import = Import::check(&call.config.database, source, options, |number, why| {
+    if !call.has("create") {
+        existing(&call.config.database)?;
+    }
+    let (dry_run, mut refused) = (options.dry_run, 0_usize);
+    let checked = Import::check(&call.config.database, source, options, |number, why| {
         refused += 1;
-        let why = why.replace(is_obeyed, "\u{fffd}");
-        say(&format!("Line {number}: {why}\n"));
-    })?;
+        if refused <= MOST_REFUSED {
+            say(&format!("Line {number}: {}\n", why.replace(is_obeyed, "\u{fffd}")));
+        }
+    });
+    if refused > MOST_REFUSED {
+        say(&format!("and {} more like these\n", refused - MOST_REFUSED));
+    }
+    let import = checked?;
     let valid = import.valid();
+    let left_out = if refused > 0 { format!(", left out {refused}") } else { String::new() };
+    if dry_run {
+        say(&format!("would import {valid}{left_out}\n"));
+        return Ok(());
+    }
     // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
-    let (is_new, mut has_begun) = (!petstore::database_exists(&call.config.database), false);
+    let mut has_begun = false;
     let written = import.write(&stop, |LinesWritten { line, lines, .. }| {
-        if is_new && !has_begun {
-            say_new(&call.config.database);
-        }
         has_begun = true;
         say(&format!("written up to line {line} of {lines}\n"));
     });
-    written.map_err(|error| if has_begun { error.followed_by("continue with --resume") } else { error })?;
-    let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };
-    say(&format!("imported {valid}{skipped}\n"));
+    let ids = written
+        .map_err(|error| if has_begun { error.followed_by("continue with --resume") } else { error })?;
+    let ids = ids.map(|(least, greatest)| format!("; its ids are from {least} to {greatest}"));
+    say(&format!("imported {valid}{left_out}{}\n", ids.unwrap_or_default()));
     Ok(())
 }
 

@@ -16,9 +16,14 @@ pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_se
 const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
 const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
-const PROGRESS: &str = "SELECT line, finished_at FROM imports WHERE input = ?1";
-const SET_PROGRESS: &str = "INSERT INTO imports (input, line, finished_at) VALUES (?1, ?2, ?3) \
-    ON CONFLICT (input) DO UPDATE SET line = excluded.line, finished_at = excluded.finished_at";
+const PROGRESS: &str = "SELECT line, finished_at, first_id, last_id, keeps_ids FROM imports WHERE input = ?1";
+/// New ids are consecutive within a batch; on a cluster, only its transaction knows them. If an import of all begins
+/// again, no earlier pet counts.
+const SET_PROGRESS: &str = "INSERT INTO imports (input, line, finished_at, first_id, last_id, keeps_ids) \
+    VALUES (?1, ?2, ?3, ifnull(?4, (SELECT max(id) FROM pets) + 1 - ?6), ifnull(?5, (SELECT max(id) FROM pets)), ?6 IS NULL) \
+    ON CONFLICT (input) DO UPDATE SET line = excluded.line, finished_at = excluded.finished_at, \
+        first_id = CASE WHEN excluded.line > line THEN min(first_id, excluded.first_id) ELSE excluded.first_id END, \
+        last_id = max(last_id, excluded.last_id), keeps_ids = excluded.keeps_ids";
 
 /// How far the import of an input came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +32,10 @@ pub struct Progress {
     pub line: u64,
     /// In Unix time; `None` if pets are missing.
     pub finished_at: Option<i64>,
+    /// The least and the greatest id that its pets got.
+    pub ids: (i64, i64),
+    /// Whether the pets keep the ids of the input.
+    pub keeps_ids: bool,
 }
 
 impl Database {
@@ -53,8 +62,10 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn progress(&self, input: &[u8]) -> Result<Option<Progress>, StoreError> {
-        let read =
-            |row: &Row| Ok(Progress { line: row.get::<i64>(0)?.cast_unsigned(), finished_at: row.get(1)? });
+        let read = |row: &Row| {
+            let (line, finished_at) = (row.get::<i64>(0)?.cast_unsigned(), row.get(1)?);
+            Ok(Progress { line, finished_at, ids: (row.get(2)?, row.get(3)?), keeps_ids: row.get(4)? })
+        };
         self.first(PROGRESS, params![input], read)
     }
 }
@@ -71,14 +82,21 @@ impl Writer {
         self.change(&STATEMENTS.insert_as, &values).map(drop)
     }
 
-    /// Writes within the batch how far the import of an input has come, and returns it.
+    /// Writes within the batch, whose last pet is on this line, how far the import of an input has come. `pets` are those
+    /// of the batch: the least and the greatest id that they keep, or else their number.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn set_progress(&mut self, input: &[u8], line: u64, is_done: bool) -> Result<Progress, StoreError> {
-        let finished_at = is_done.then(unix_time);
-        self.change(SET_PROGRESS, params![input, line.cast_signed(), finished_at])?;
-        Ok(Progress { line, finished_at })
+    pub fn set_progress(
+        &mut self,
+        input: &[u8],
+        (line, is_done): (u64, bool),
+        pets: Result<(i64, i64), usize>,
+    ) -> Result<(), StoreError> {
+        let (finished_at, count) = (is_done.then(unix_time), pets.err().map(usize::cast_signed));
+        let (first, last) = pets.ok().unzip();
+        self.change(SET_PROGRESS, params![input, line.cast_signed(), finished_at, first, last, count])
+            .map(drop)
     }
 
     /// Makes new pets get ids greater than this one.

@@ -74,6 +74,18 @@ impl Record {
         None
     }
 
+    /// Whether no field has text.
+    pub fn is_empty(&self) -> bool {
+        self.text.trim_ascii().is_empty()
+    }
+
+    /// Removes empty fields from its end until there are only so many, as spreadsheets add some.
+    pub fn trim(&mut self, count: usize) {
+        while self.ends.len() > count && self.fields().last() == Some(&"") {
+            self.ends.pop();
+        }
+    }
+
     /// The fields of a record that is not open.
     pub fn fields(&self) -> Vec<&str> {
         let mut start = 0;

@@ -27,12 +27,12 @@ pub fn rows(kind: u8, bytes: &[u8]) {
 
 type Read = (u64, Result<Row<'static>, String>);
 
-/// Each row with its line, or what is wrong with the header.
+/// Each row with its line, or what ends the import.
 fn read(bytes: &[u8], format: Format, keep_ids: bool, piece: usize) -> Result<Vec<Read>, String> {
     let source = BufReader::with_capacity(piece, bytes);
     let mut rows = Rows::new(source, "", format, keep_ids).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
-    while let Some(line) = rows.advance().unwrap() {
+    while let Some(line) = rows.advance().map_err(|error| error.to_string())? {
         found.push((line, rows.row().map(|(id, new)| (id, new.to_static()))));
     }
     assert!(rows.next_line > found.last().map_or(0, |(line, _)| *line));

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Format;
-use super::input::{Input, Source};
+use super::input::{Input, Source, cannot_read};
 use super::rows::Rows;
+use super::start;
+use crate::clock::{rfc3339, unix_time};
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::NewPet;
-use crate::store::{self, Progress, Writer};
+use crate::store::{self, Database, Progress, Reader, Writer};
 
 /// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
 /// a running service never wait long.
@@ -35,12 +37,15 @@ pub struct ImportOptions {
     pub keep_ids: bool,
     /// Whether to write the valid pets even if others are invalid; by default not.
     pub skip_invalid: bool,
-    /// The first line to write, counted from 1, whatever the database knows of an earlier import. By default all lines
-    /// are written, unless an import of the same input is unfinished.
+    /// The first line to write, counted from 1. By default all lines are written.
     pub from_line: Option<u64>,
     /// Whether to continue the import of the same input, with the same format and `keep_ids`, however it ended: each pet
     /// is added once. If nothing is missing, nothing is added. By default not.
     pub resume: bool,
+    /// Whether to write lines that an earlier import of the same input has written; by default not.
+    pub again: bool,
+    /// Whether to check only, so that a database that this user can only read will do; by default not.
+    pub dry_run: bool,
 }
 
 /// The progress of an import.
@@ -92,10 +97,11 @@ impl Import {
     /// why. Writes nothing. A relative `database` must lead to the same file when the pets are written.
     ///
     /// # Errors
-    /// [`ErrorKind::ImportUnfinished`] if the import must be continued, [`ErrorKind::InvalidInput`] if it cannot be,
+    /// [`ErrorKind::ImportedBefore`] if the input was imported before, [`ErrorKind::ImportUnfinished`] if its import
+    /// must be continued, [`ErrorKind::InvalidInput`] if it cannot be,
     /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
-    /// [`ErrorKind::InvalidInput`] if the header line of CSV is wrong, a row is longer than 1 MiB, or
-    /// [`ImportOptions::from_line`] is beyond the end,
+    /// [`ErrorKind::InvalidInput`] if the input is of another format, the header line of CSV is wrong, an invalid row
+    /// takes several lines, a row is longer than 1 MiB, or [`ImportOptions::from_line`] is beyond the end,
     /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is
     /// no such file, and the kinds of a database that cannot be opened.
     pub fn check(
@@ -105,11 +111,19 @@ impl Import {
         refuse: impl FnMut(u64, &str),
     ) -> Result<Self, Error> {
         // An unusable database is reported before the input is read.
-        let store = if store::exists(database) { Some(Writer::open(database)?) } else { None };
+        let store: Option<Box<Database>> = match options.dry_run {
+            _ if !store::exists(database) => None,
+            true => Some(Reader::open_existing(database)?),
+            false => Some(Writer::open(database)?),
+        };
         let input = Input::open(source)?;
-        let mut hash = hmac_sha256::Hash::new();
-        hash.update([u8::from(options.format == Format::Csv), u8::from(options.keep_ids)]);
-        let digest = input.digest(hash)?;
+        let mut text = input.read()?;
+        start::check(
+            text.fill_buf().map_err(|error| cannot_read(&input.name, error))?,
+            &input.name,
+            options.format,
+        )?;
+        let digest = input.digest()?;
         let begun = store.as_deref().map_or(Ok(None), |store| store.progress(&digest))?;
         let from_line = first_line(&options, database, begun)?;
         if options.keep_ids && from_line == 1 {
@@ -139,6 +153,13 @@ impl Import {
                 _ => Ok(()),
             });
             match row {
+                Err(why) if rows.next_line - 1 > line => {
+                    let (last, why) = (rows.next_line - 1, why.trim_end_matches('.'));
+                    let why = format!(
+                        "lines {line} to {last}: {why}; a quote there may be missing, so nothing was written"
+                    );
+                    return fail(ErrorKind::InvalidInput, why);
+                }
                 _ if line < self.from_line => {}
                 Ok(()) => valid += 1,
                 Err(why) => {
@@ -165,12 +186,13 @@ impl Import {
     }
 
     /// Writes the pets in batches, each flushed to the disk, and calls `progress` after each. Between the batches a
-    /// running service can write. Ends early once `stop` is set.
+    /// running service can write. Ends early once `stop` is set. Returns the least and the greatest id that pets of
+    /// the input have, those of imports that it continues included; `None` if there are none.
     ///
     /// # Errors
     /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the
     /// lock for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written, and the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
-    pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<(), Error> {
+    pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<Ids, Error> {
         let mut line = self.from_line - 1;
         let lines = self.lines;
         if self.options.resume {
@@ -186,12 +208,15 @@ impl Import {
         })
     }
 
-    fn write_batches(&self, stop: &AtomicBool, mut written: impl FnMut(u64)) -> Result<(), Error> {
+    fn write_batches(&self, stop: &AtomicBool, mut written: impl FnMut(u64)) -> Result<Ids, Error> {
+        if self.options.dry_run {
+            return Ok(None);
+        }
         let mut store = Writer::open(&self.database)?;
         store.be_patient(PATIENCE);
         let (mut rows, mut batch) = (self.rows()?, Vec::new());
         let mut released: Option<Instant> = None;
-        let (mut seen, mut left) = (self.begun, self.valid);
+        let (mut seen, mut left) = (self.begun.map(|begun| begun.line), self.valid);
         while left > 0 {
             // Read the next pets while other processes can take the lock.
             let line = self.read_batch(&mut rows, &mut batch)?;
@@ -205,19 +230,22 @@ impl Import {
             if stop.load(Ordering::SeqCst) {
                 return fail(ErrorKind::Interrupted, "interrupted");
             }
-            let written_now = store.transact(|store| {
-                if store.progress(&self.digest)? != seen {
+            store.transact(|store| {
+                if store.progress(&self.digest)?.map(|progress| progress.line) != seen {
                     let line = "another import of the same input has written meanwhile";
                     return fail(ErrorKind::ImportUnfinished, line);
                 }
                 self.write_batch(store, &batch, released.is_none())?;
-                Ok::<_, Error>(store.set_progress(&self.digest, line, left == 0)?)
+                let ids = || batch.iter().filter_map(|(id, _)| *id);
+                let pets = ids().min().zip(ids().max()).ok_or(batch.len());
+                Ok::<_, Error>(store.set_progress(&self.digest, (line, left == 0), pets)?)
             })?;
-            seen = Some(written_now);
+            seen = Some(line);
             released = Some(Instant::now());
             written(line);
         }
-        Ok(())
+        // All is written, even if this cannot be read.
+        Ok(store.progress(&self.digest).ok().flatten().map(|progress| progress.ids))
     }
 
     /// Writes a batch within a transaction.
@@ -259,6 +287,7 @@ impl Import {
     }
 }
 
+type Ids = Option<(i64, i64)>;
 type Batch = Vec<(Option<i64>, NewPet<'static>)>;
 type Lines<'i> = Rows<'i, BufReader<&'i File>>;
 
@@ -275,26 +304,35 @@ fn insert(ranges: &mut BTreeMap<i64, i64>, id: i64) -> bool {
 
 /// The first line to write, as an earlier import of the same input came this far.
 fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>) -> Result<u64, Error> {
-    match (begun, options.from_line) {
-        (Some(begun), _) if options.resume => Ok(begun.line + 1),
-        (None, _) if options.resume => {
-            let line = format!(
-                "{} knows of no import of this input, as it is now and with these options",
-                database.display()
-            );
-            fail(ErrorKind::InvalidInput, line)
+    let first = options.from_line.unwrap_or(1);
+    let Some(begun) = begun.filter(|begun| !options.resume || begun.keeps_ids == options.keep_ids) else {
+        if !options.resume {
+            return Ok(first);
         }
-        (Some(Progress { line, finished_at: None }), None) => {
+        let knows = format!("{} knows of no import of this input", database.display());
+        return fail(ErrorKind::InvalidInput, format!("{knows}, as it is now and with these options"));
+    };
+    let (line, (least, greatest)) = (begun.line, begun.ids);
+    match begun.finished_at {
+        _ if options.resume => Ok(line + 1),
+        _ if options.again || first > line => Ok(first),
+        None => {
             let line =
                 format!("an import of this input ended early: everything up to line {line} is written");
             fail(ErrorKind::ImportUnfinished, line)
         }
-        (_, from_line) => Ok(from_line.unwrap_or(1)),
+        Some(at) => {
+            // A time later than now is of a clock that was wrong.
+            let on = if at > unix_time() { String::new() } else { format!(" on {}", rfc3339(at)) };
+            let line =
+                format!("this input was imported{on}, and its pets got ids from {least} to {greatest}");
+            fail(ErrorKind::ImportedBefore, line)
+        }
     }
 }
 
 /// Refuses a database that has ever had a pet: an id would be used again.
-fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
+fn check_new(database: &Path, store: Option<&Database>) -> Result<(), Error> {
     if store.map_or(Ok(0), |store| store.last_id())? > 0 {
         let line = format!("ids cannot be kept: {} already has or had pets", database.display());
         return fail(ErrorKind::DatabaseNotNew, line);
@@ -383,7 +421,7 @@ mod tests {
     fn pets_that_came_since_the_check_end_an_import_that_keeps_ids() {
         let (folder, text) = (Folder::new(), r#"{"id":7,"name":"a","categoryId":1}"#);
         let import = checked(&folder, text, ImportOptions { keep_ids: true, ..from(1) }).0.unwrap();
-        imported(&folder, text, from(1));
+        imported(&folder, &text.replace("7", "8"), from(1));
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             // So that trying for ever fails.

@@ -69,12 +69,12 @@ impl Input {
         Ok(BufReader::with_capacity(PIECE, &self.file))
     }
 
-    /// The digest of what `hash` has so far, followed by the whole input.
+    /// The digest of the whole input.
     ///
     /// # Errors
     /// Fails if the input cannot be read.
-    pub fn digest(&self, mut hash: hmac_sha256::Hash) -> Result<[u8; 32], Error> {
-        let mut source = self.read()?;
+    pub fn digest(&self) -> Result<[u8; 32], Error> {
+        let (mut source, mut hash) = (self.read()?, hmac_sha256::Hash::new());
         loop {
             let piece = source.fill_buf().map_err(|error| cannot_read(&self.name, error))?;
             let length = piece.len();

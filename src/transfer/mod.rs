@@ -9,6 +9,7 @@ pub mod fuzz_tests;
 mod import;
 mod input;
 mod rows;
+mod start;
 
 use std::str::FromStr;
 

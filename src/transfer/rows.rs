@@ -7,7 +7,7 @@ use super::Format;
 use super::csv::{Record, columns};
 use super::input::cannot_read;
 use crate::error::{Error, ErrorKind, fail};
-use crate::json::Invalid;
+use crate::json::{Invalid, shown};
 use crate::model::{MEMBERS, NewPet};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
@@ -57,10 +57,9 @@ impl<'i, R: BufRead> Rows<'i, R> {
             rows.source.consume(MARK.len());
         }
         if rows.places.is_some() {
-            rows.advance()?;
-            let text = str::from_utf8(&rows.text).map_err(|_| "the line is not UTF-8 text".to_owned());
-            let places = text.and_then(|_| Places::of(&rows.fields().unwrap_or_default(), keep_ids));
-            let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line 1: {why}"));
+            let line = rows.advance()?.unwrap_or(1);
+            let places = rows.fields().and_then(|header| Places::of(&header, keep_ids));
+            let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line {line}: {why}"));
             rows.places = Some(places.map_err(wrong)?);
         }
         Ok(rows)
@@ -71,19 +70,20 @@ impl<'i, R: BufRead> Rows<'i, R> {
     /// # Errors
     /// If the input cannot be read, or the row is too long.
     pub fn advance(&mut self) -> Result<Option<u64>, Error> {
-        let line = loop {
+        loop {
             self.text.clear();
             if !self.read_line()? {
                 return Ok(None);
             }
-            if !self.text.trim_ascii().is_empty() {
-                break self.next_line - 1;
+            let (line, mut is_row) = (self.next_line - 1, !self.text.trim_ascii().is_empty());
+            if is_row && self.places.is_some() {
+                self.record = self.read_record()?;
+                is_row = !self.record.as_ref().is_ok_and(Record::is_empty);
             }
-        };
-        if self.places.is_some() {
-            self.record = self.read_record()?;
+            if is_row {
+                return Ok(Some(line));
+            }
         }
-        Ok(Some(line))
     }
 
     /// Reads the record that begins with the text, to its end or its fault.
@@ -96,6 +96,7 @@ impl<'i, R: BufRead> Rows<'i, R> {
             }
             start = self.text.len();
             if !record.is_open {
+                record.trim(self.places.as_ref().map_or(0, |places| places.count));
                 return Ok(Ok(record));
             }
             if !self.read_line()? {
@@ -121,17 +122,22 @@ impl<'i, R: BufRead> Rows<'i, R> {
         Ok(has_line)
     }
 
+    /// A sentence, followed by the current row.
+    fn found(&self, why: &str) -> String {
+        format!("{why} Found: {}", shown(String::from_utf8_lossy(&self.text).trim_ascii_end()))
+    }
+
     /// The fields of the current row of CSV.
-    fn fields(&self) -> Result<Vec<&str>, &'static str> {
-        let record = self.record.as_ref().map_err(|fault| *fault)?;
-        str::from_utf8(&self.text).map_err(|_| "The line is not UTF-8 text.")?;
+    fn fields(&self) -> Result<Vec<&str>, String> {
+        let record = self.record.as_ref().map_err(|fault| self.found(fault))?;
+        str::from_utf8(&self.text).map_err(|_| self.found("The line is not UTF-8 text."))?;
         Ok(record.fields())
     }
 
     /// The pet of the current row.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it, in the words of the HTTP interface.
+    /// A sentence that says what is wrong with it.
     #[inline(never)] // It is called in two places, and large.
     pub fn row(&self) -> Result<Row<'_>, String> {
         let Some(places) = &self.places else {
@@ -141,9 +147,12 @@ impl<'i, R: BufRead> Rows<'i, R> {
             } else {
                 NewPet::from_json(line).map(|new| (None, new))
             };
-            // The row is one line of many.
-            return row
-                .map_err(|invalid| invalid.into_message().replace(" at line 1 column ", " at column "));
+            // The row is no body, but one line of many.
+            return row.map_err(|invalid| {
+                let why = invalid.into_message().replace(" at line 1 column ", " at column ");
+                let rest = why.strip_prefix("The body ").map(|rest| format!("The line {rest}"));
+                self.found(&rest.unwrap_or(why))
+            });
         };
         let fields = self.fields()?;
         if fields.len() != places.count {
@@ -160,12 +169,12 @@ impl<'i, R: BufRead> Rows<'i, R> {
 impl Places {
     /// Finds the columns in the header line.
     fn of(header: &[&str], keep_ids: bool) -> Result<Self, String> {
+        let header: Vec<&str> = header.iter().map(|name| name.trim_ascii()).collect();
         let columns = columns();
         let expected = format!("the header line is {}, in any order", columns.join(","));
         for (i, name) in header.iter().enumerate() {
             if !columns.contains(name) {
-                let name = &name[..name.floor_char_boundary(64)];
-                return Err(format!("the column '{name}' is unknown; {expected}"));
+                return Err(format!("the column '{}' is unknown; {expected}", shown(name)));
             }
             if header[..i].contains(name) {
                 return Err(format!("the column '{name}' is given more than once"));
@@ -239,14 +248,17 @@ mod tests {
             ("id,name\n", false, "'categoryId' is missing"),
             ("name,categoryId,Status\n", false, "'Status' is unknown"),
             ("name,categoryId,name\n", false, "'name' is given more than once"),
-            ("{\"name\":\"x\"}\n", false, "'name' is missing"),
+            (",,\n\nname,,categoryId\n", false, "line 3: the column '' is unknown"),
+            ("name,category\u{1b}Id\n", false, "'category\\u{1b}Id' is unknown"),
+            ("name,cat\"egoryId\n", false, MALFORMED),
+            ("name,\"categoryId\na,1\n", false, "line 1: A quoted field has no closing quote. Found: "),
         ] {
             let said = Rows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
             assert!(said.contains(named), "{header:?}: {said}");
         }
         // As a spreadsheet's "Unicode text" is.
         let said = Rows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, false).err().unwrap().to_string();
-        assert_eq!(said, "line 1: the line is not UTF-8 text");
+        assert_eq!(said, "line 1: The line is not UTF-8 text. Found: \u{fffd}\u{fffd}n\\0,\\0");
     }
 
     #[test]
@@ -255,7 +267,8 @@ mod tests {
         let rows = read(text, Format::Ndjson, false);
         assert_eq!(
             rows[0].1.as_ref().unwrap_err(),
-            "The body must be one JSON object with 'name' and 'categoryId': expected ident at column 2."
+            "The line must be one JSON object with 'name' and 'categoryId': expected ident at column 2. \
+             Found: nonsense"
         );
         assert!(rows[1].1.as_ref().unwrap_err().contains("'categoryId' is missing"));
         assert_eq!(rows[2], (3, Ok("0 b 1".to_owned())));
@@ -267,18 +280,18 @@ mod tests {
 
     #[test]
     fn record_ends_where_it_seems_to_and_the_next_is_read() {
-        let text = b"name,categoryId\n\xc3,\xa9\n\"\xff\nb\",1\n5\" nail,1\na,1\nc,\"1\nd,1\n";
+        let text = b"name,categoryId\n\xc3,\xa9\n\"\xff\nb\",1\n5\" nail,1\na,1\nc,\"1\n";
         let mut rows = Rows::new(&text[..], "", Format::Csv, false).unwrap();
         let mut expect = |line, said| {
             assert_eq!(rows.advance().unwrap(), Some(line));
             assert_eq!(rows.row().map(|(_, new)| new.name.into_owned()), said);
         };
-        let no_text = Err("The line is not UTF-8 text.".to_owned());
-        expect(2, no_text.clone());
-        expect(3, no_text);
-        expect(5, Err(MALFORMED.to_owned()));
+        let no_text = |found: &str| Err(format!("The line is not UTF-8 text. Found: {found}"));
+        expect(2, no_text("\u{fffd},\u{fffd}"));
+        expect(3, no_text("\"\u{fffd}\\nb\",1"));
+        expect(5, Err(format!("{MALFORMED} Found: 5\" nail,1")));
         expect(6, Ok("a".to_owned()));
-        expect(7, Err("A quoted field has no closing quote.".to_owned()));
+        expect(7, Err("A quoted field has no closing quote. Found: c,\"1".to_owned()));
         assert_eq!(rows.advance().unwrap(), None);
     }
 
@@ -302,5 +315,16 @@ mod tests {
         assert_eq!(rows.advance().unwrap(), Some(2));
         assert!(rows.advance().unwrap_err().to_string().starts_with("line 3: "), "where it begins");
         assert!(rows.text.len() < MAX_ROW + 3, "what is too long is not kept");
+    }
+
+    #[test]
+    fn rows_and_columns_without_text_are_none() {
+        let text = "\u{feff},,,,\r\nname, categoryId ,status,,\r\na,1,,,\r\n,,,,\r\n\"\",\" \",\r\nb,2,sold\r\nc,3,,,,,,\r\nd,4,,x,\r\ne,5\r\n";
+        let few = |has: usize| Err(format!("The row has {has} fields, and the header has 3."));
+        let pet = |pet: &str| Ok(pet.to_owned());
+        assert_eq!(
+            read(text, Format::Csv, false),
+            [(3, pet("0 a 1")), (6, pet("0 b 2")), (7, pet("0 c 3")), (8, few(4)), (9, few(2))]
+        );
     }
 }

@@ -157,11 +157,23 @@ fn failures_of_imports_are_told_apart() {
     };
     let pet = "{\"id\":1,\"name\":\"Rex\",\"categoryId\":1}\n";
     expect(check("{}", ImportOptions::default()), ErrorKind::InvalidRows);
+    expect(check("name,categoryId", ImportOptions::default()), ErrorKind::InvalidInput);
     let missing = Source::File(folder.path().join("none"));
     let checked = Import::check(&folder.database(), missing, ImportOptions::default(), |_, _| {});
     expect(checked, ErrorKind::FileMissing);
     let import = check(pet, keeping_ids()).unwrap();
     expect(import.write(&AtomicBool::new(true), |_| {}), ErrorKind::Interrupted);
     check(pet, keeping_ids()).unwrap().write(&AtomicBool::new(false), |_| {}).unwrap();
-    expect(check(pet, keeping_ids()), ErrorKind::DatabaseNotNew);
+    expect(check(pet, keeping_ids()), ErrorKind::ImportedBefore);
+    let mut again = keeping_ids();
+    again.again = true;
+    expect(check(pet, again), ErrorKind::DatabaseNotNew);
+    let mut dry_run = ImportOptions::default();
+    dry_run.dry_run = true;
+    let import = check("{\"name\":\"Tom\",\"categoryId\":1}", dry_run).unwrap();
+    assert_eq!(import.valid(), 1);
+    assert_eq!(import.write(&AtomicBool::new(false), |_| {}).unwrap(), None);
+    let mut pets = Vec::new();
+    petstore::export(&folder.database(), petstore::Format::Ndjson, &mut pets).unwrap();
+    assert_eq!(pets, pet.as_bytes());
 }

@@ -87,7 +87,7 @@ fn every_member_comes_out_as_it_went_in() {
     for format in ["ndjson", "csv"] {
         let file = folder.path().join(format);
         std::fs::write(&file, export(format, &database)).unwrap();
-        let words = ["import", "--format", format, file.to_str().unwrap()];
+        let words = ["import", "--create", "--format", format, file.to_str().unwrap()];
         for flags in [&[][..], &["--keep-ids"]] {
             let other = Folder::new();
             succeed(&[&words[..], flags].concat(), &other.database());

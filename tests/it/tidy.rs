@@ -352,7 +352,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("json", &[]),
     ("model", &["clock", "json"]),
     ("keys", &["clock", "model", "store"]),
-    ("transfer", &["json", "model", "store"]),
+    ("transfer", &["clock", "json", "model", "store"]),
     ("project", &["api", "clock", "config", "dns", "http", "model", "store"]),
     ("maintenance", &["clock", "store"]),
     ("store", &["clock", "environment", "model"]),

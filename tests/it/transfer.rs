@@ -44,7 +44,7 @@ fn start_import_to(err: Stdio, database: &Path, words: &[&str], input: &str) -> 
     let folder = Folder::new();
     let path = folder.path().join("input");
     std::fs::write(&path, input).unwrap();
-    let mut command = petstore(&[&["import"], words].concat());
+    let mut command = petstore(&[&["import", "--create"], words].concat());
     let input = Stdio::from(File::open(&path).unwrap());
     Process::spawn(command.env("PETSTORE_DATABASE", database).stdin(input).stdout(Stdio::piped()).stderr(err))
 }
@@ -52,7 +52,9 @@ fn start_import_to(err: Stdio, database: &Path, words: &[&str], input: &str) -> 
 #[track_caller]
 fn expect_imported(output: Output, said: &str) {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(text(output.stderr).lines().last(), Some(said));
+    let last = text(output.stderr).lines().last().unwrap_or_default().to_owned();
+    // The ids follow, if there are any.
+    assert_eq!(last.split("; its ids are from ").next(), Some(said), "{last}");
     assert_eq!(text(output.stdout), "");
 }
 
@@ -114,12 +116,25 @@ fn import_of_an_export_gives_the_same_export() {
 }
 
 #[test]
-fn new_database_of_an_import_is_announced() {
+fn import_makes_a_database_only_if_it_is_told_to() {
     let folder = Folder::new();
-    let said = || text(import(&folder.database(), &[], ODD[0]).stderr);
-    let line = format!("petstore: created the new database {}; ", folder.database().display());
-    assert!(said().starts_with(&line), "before the pets");
-    assert_eq!(said().matches(&line).count(), 0);
+    let file = folder.path().join("pets.ndjson");
+    std::fs::write(&file, ODD[0]).unwrap();
+    let import =
+        |words: &[&str]| run(&[&["import", file.to_str().unwrap()], words].concat(), &folder.database());
+    for words in [&[][..], &["--dry-run"], &["--create", "--dry-run"]] {
+        let output = import(words);
+        let said = text(output.stderr);
+        let (code, expected) = if words.len() < 2 {
+            (1, "; give the right file with --database, or make it with --create\n")
+        } else {
+            (0, "would import 1\n")
+        };
+        assert!(output.status.code() == Some(code) && said.ends_with(expected), "{words:?}: {said}");
+        assert!(!folder.database().exists(), "{words:?}");
+    }
+    expect_imported(import(&["--create"]), "imported 1");
+    expect_imported(import(&["--again"]), "imported 1");
 }
 
 #[test]
@@ -165,9 +180,10 @@ fn refused_lines_are_named_and_nothing_is_written() {
     let input =
         "{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\"}\n\n{\"name\":\"c\",\"categoryId\":1.5}\nx\n";
     let refused = [
-        "Line 2: The field 'categoryId' is missing; it must be a 64-bit integer (int64).",
-        "Line 4: The field 'categoryId' must be a 64-bit integer (int64), not a number with a fraction.",
-        "Line 5: The body must be one JSON object with 'name' and 'categoryId': expected value at column 1.",
+        "Line 2: The field 'categoryId' is missing; it must be a 64-bit integer (int64). Found: {\"name\":\"b\"}",
+        "Line 4: The field 'categoryId' must be a 64-bit integer (int64), not a number with a fraction. \
+         Found: {\"name\":\"c\",\"categoryId\":1.5}",
+        "Line 5: The line must be one JSON object with 'name' and 'categoryId': expected value at column 1. Found: x",
     ];
     let nothing = format!("petstore: 3 lines are {}", wording::REFUSED_ROWS);
     expect_refused(import(&folder.database(), &[], input), &[&refused[..], &[&nothing]].concat());
@@ -184,12 +200,17 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
     let line = |id: &str| format!("{{\"id\":{id},\"name\":\"a\",\"categoryId\":1}}\n");
     let input: String = ["5", "3", "5", "9223371036854775808", "9223372036854775808"].map(line).concat();
     let expected = "Line 4: The field 'id' must be an integer from 1 to 9223371036854775807, not a number";
+    let found = |id: &str| format!("Found: {}", line(id).trim_end());
     expect_refused(
         import(&folder.database(), &["--keep-ids"], &input),
         &[
             "Line 3: The id 5 is given more than once.",
-            &format!("{expected} out of bounds."),
-            &format!("{} beyond int64.", expected.replace("Line 4", "Line 5")),
+            &format!("{expected} out of bounds. {}", found("9223371036854775808")),
+            &format!(
+                "{} beyond int64. {}",
+                expected.replace("Line 4", "Line 5"),
+                found("9223372036854775808")
+            ),
             &format!("petstore: 3 lines are {}", wording::REFUSED_ROWS),
         ],
     );
@@ -253,7 +274,11 @@ fn interrupted_import_that_keeps_ids_adds_none_twice() {
     let go_on =
         |from: u64| import(&folder.database(), &["--keep-ids", "--from-line", &from.to_string()], &input);
     let early = text(go_on(from - 1).stderr);
-    assert!(early.starts_with("petstore: UNIQUE constraint failed: pets.id; "), "{early}");
+    let expected = format!(
+        "petstore: an import of this input ended early: everything up to line {} is written; ",
+        from - 1
+    );
+    assert!(early.starts_with(&expected), "{early}");
     assert_eq!(export(&folder.database(), "ndjson"), there);
     expect_imported(go_on(from), &format!("imported {}", count + 1 - from));
     assert_eq!(export(&folder.database(), "ndjson"), input);
@@ -312,9 +337,12 @@ fn unfinished_import_is_neither_repeated_nor_continued_with_another_input() {
     let there = names(&database).len();
     let unfinished = format!(
         "petstore: an import of this input ended early: everything up to line {there} is written; \
-         add the rest with --resume, or all of it once more with --from-line 1"
+         add the rest with --resume, or all of it once more with --again"
     );
-    expect_refused(import(&database, &[], &input), &[&unfinished]);
+    // Nor from a line that is written, nor with new ids in place of those that were kept.
+    for words in [&[][..], &["--from-line", "1"], &["--keep-ids"], &["--dry-run"], &["--skip-invalid"]] {
+        expect_refused(import(&database, words, &input), &[&unfinished]);
+    }
     let unknown = format!(
         "petstore: {} knows of no import of this input, as it is now and with these options",
         database.display()
@@ -324,12 +352,80 @@ fn unfinished_import_is_neither_repeated_nor_continued_with_another_input() {
     expect_refused(import(&database, &["--resume"], &(input.clone() + "\n")), &[&unknown]);
     let with_ids = import(&database, &["--resume", "--keep-ids"], &input);
     expect_refused(with_ids, &[&unknown]);
-    assert_eq!(import(&database, &["--resume", "--from-line", "2"], &input).status.code(), Some(2));
+    for words in [&["--resume", "--from-line", "2"][..], &["--resume", "--again"]] {
+        assert_eq!(import(&database, words, &input).status.code(), Some(2));
+    }
     // Another input has nothing to do with it.
     expect_imported(import(&database, &[], ODD[0]), "imported 1");
     expect_imported(import(&database, &["--resume"], &input), &format!("imported {}", 20_000 - there));
     assert_eq!(names(&database).len(), 20_001);
-    expect_imported(import(&database, &[], &input), "imported 20000");
+    expect_imported(import(&database, &["--again"], &input), "imported 20000");
+}
+
+#[test]
+fn input_that_was_imported_is_added_again_only_if_that_is_wanted() {
+    let folder = Folder::new();
+    let database = folder.database();
+    let last = |output: Output| text(output.stderr).lines().last().unwrap_or_default().to_owned();
+    let input = pets(5000);
+    assert_eq!(last(import(&database, &[], ODD[0])), "imported 1; its ids are from 1 to 1");
+    assert_eq!(last(import(&database, &[], &input)), "imported 5000; its ids are from 2 to 5001");
+    for words in [&[][..], &["--keep-ids"], &["--from-line", "5000"], &["--dry-run"], &["--skip-invalid"]] {
+        let said = last(import(&database, words, &input));
+        let when = said.strip_prefix("petstore: this input was imported on 20").expect(&said);
+        let rest = "Z, and its pets got ids from 2 to 5001; add it once more with --again";
+        assert!(when.ends_with(rest) && when.len() == "26-01-01T00:00:00".len() + rest.len(), "{said}");
+    }
+    assert_eq!(last(import(&database, &["--resume"], &input)), "imported 0; its ids are from 2 to 5001");
+    assert_eq!(names(&database).len(), 5001);
+    let again = import(&database, &["--again", "--from-line", "4000"], &input);
+    assert_eq!(last(again), "imported 1001; its ids are from 5002 to 6002");
+    assert!(last(import(&database, &[], &input)).contains(" ids from 5002 to 6002; "));
+    // Another input, if only by a byte.
+    assert_eq!(
+        last(import(&database, &[], &format!("{input}\n"))),
+        "imported 5000; its ids are from 6003 to 11002"
+    );
+    // A clock that was wrong.
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute_batch("UPDATE imports SET finished_at = 99999999999999").unwrap();
+    let said = last(import(&database, &[], &input));
+    assert!(said.starts_with("petstore: this input was imported, and its pets got ids"), "{said}");
+}
+
+#[test]
+fn ids_that_are_kept_are_told_across_interruptions() {
+    let folder = Folder::new();
+    // In a descending order, so that the least id comes last.
+    let input: String = (1..=20_000)
+        .rev()
+        .map(|id| format!("{{\"id\":{},\"name\":\"a\",\"categoryId\":1}}\n", 3 * id))
+        .collect();
+    interrupted(&folder, &["--keep-ids"], &input);
+    let output = import(&folder.database(), &["--resume", "--keep-ids"], &input);
+    assert!(text(output.stderr).ends_with("; its ids are from 3 to 60000\n"));
+}
+
+#[test]
+fn import_that_is_only_checked_needs_no_right_to_write() {
+    let server = Server::start();
+    server.create(ODD[1]).expect(201);
+    let database = server.folder.database();
+    let before = export(&database, "ndjson");
+    expect_refused(
+        import(&database, &["--dry-run"], "x\n{}"),
+        &[
+            "Line 1: The line must be one JSON object with 'name' and 'categoryId': expected value at column 1. Found: x",
+            "Line 2: The field 'name' is missing; it must be a string. Found: {}",
+            &format!("petstore: 2 lines are {}", wording::REFUSED_ROWS),
+        ],
+    );
+    let output = import(&database, &["--dry-run", "--skip-invalid"], &format!("x\n{}", pets(2)));
+    expect_imported(output, "would import 2, left out 1");
+    let had = format!("petstore: ids cannot be kept: {} {}", database.display(), wording::NOT_NEW);
+    let with_id = "{\"id\":1,\"name\":\"a\",\"categoryId\":1}";
+    expect_refused(import(&database, &["--dry-run", "--keep-ids"], with_id), &[&had]);
+    assert_eq!(export(&database, "ndjson"), before);
 }
 
 #[test]
@@ -425,9 +521,84 @@ fn byte_order_mark_is_ignored_and_an_array_is_refused() {
     let folder = Folder::new();
     let marked = format!("\u{feff}{}\n", ODD[1]);
     expect_imported(import(&folder.database(), &[], &marked), "imported 1");
-    let array = "Line 1: The body must be one JSON object with 'name' and 'categoryId'.";
-    let nothing = format!("petstore: 1 line is {}", wording::REFUSED_ROWS);
-    expect_refused(import(&folder.database(), &[], &format!("[{}]", ODD[0])), &[array, &nothing]);
+}
+
+#[test]
+fn what_the_interface_prints_is_imported_without_changing_a_number() {
+    let server = Server::start();
+    for (i, number) in (0..).zip([i64::MAX, i64::MIN, 9_007_199_254_740_993]) {
+        for j in 0..4 {
+            let name = ["a},{", "\\\"]", "[\\\\", "\\né\\u0000"][(i + j) % 4];
+            server.create(&format!("{{\"name\":\"{name}\",\"categoryId\":{number}}}")).expect(201);
+        }
+    }
+    let (folder, exported) = (Folder::new(), export(&server.folder.database(), "ndjson"));
+    let printed = text(server.get("/v1/pets").body);
+    let import = |name: &str, words: &[&str]| {
+        let file = folder.path().join(name);
+        run(&[&["import", file.to_str().unwrap(), "--create"], words].concat(), &folder.database())
+    };
+    std::fs::write(folder.path().join("pets.json"), &printed).unwrap();
+    let output = import("pets.json", &[]);
+    assert!(text(output.stderr).contains("pets.json is a JSON array: write each pet on a line of its own"));
+    // The way that the guide names.
+    let guide = include_str!("../../src/site/pages/data.md");
+    let line = guide.lines().find(|line| line.starts_with("python3 -c ")).unwrap();
+    let mut shell = std::process::Command::new("sh");
+    assert!(shell.args(["-ec", line]).current_dir(folder.path()).status().unwrap().success());
+    expect_imported(import("pets.ndjson", &["--keep-ids"]), "imported 12");
+    assert_eq!(export(&folder.database(), "ndjson"), exported);
+}
+
+#[test]
+fn quote_that_nobody_closes_swallows_no_line() {
+    let folder = Folder::new();
+    let rows: String = (0..990).map(|i| format!("n{i},1\n")).collect();
+    for input in ["name,categoryId\n\"a,1\nb,2\nc,3\n", &format!("name,categoryId\na,1\n\"b,2\n{rows}")] {
+        let output = import(&folder.database(), &["--format", "csv", "--skip-invalid"], input);
+        let (first, last) = if input.len() < 100 { (2, 4) } else { (3, 993) };
+        let said = format!(
+            "petstore: lines {first} to {last}: A quoted field has no closing quote. Found: \"{{}}; \
+             a quote there may be missing, so nothing was written"
+        );
+        let [before, after] = said.split("{}").collect::<Vec<_>>()[..] else { panic!("{said}") };
+        let error = text(output.stderr);
+        assert!(error.starts_with(before) && error.trim_end().ends_with(after), "{error}");
+        assert!(error.len() < 300 && output.status.code() == Some(1), "{error}");
+    }
+    // A later quote seems to close it; or the rest of the row is wrong.
+    for (rows, lines) in [
+        ("\"a,1\nb,2\n\"c\",3\nd,4\n", "lines 2 to 4: A field with a quote"),
+        ("\"a,1\n\"\",2\n\"c\"", "lines 2 to 4: A field with a quote"),
+        ("a,\"1\r\nb,\",2\r\n", "lines 2 to 3: The row has 3 fields"),
+        ("\"a,1\nb\",x\nc,2\n", "lines 2 to 3: The column 'categoryId' must be"),
+    ] {
+        for words in [&["--skip-invalid"][..], &["--from-line", "4"], &[]] {
+            let words = [&["--format", "csv"], words].concat();
+            let output = import(&folder.database(), &words, &format!("name,categoryId\n{rows}"));
+            let error = text(output.stderr);
+            assert!(error.starts_with(&format!("petstore: {lines}")), "{rows:?} {words:?}: {error}");
+        }
+    }
+    // A name of several lines, and a row that can be told apart.
+    let input = "name,categoryId\n\"a\nb\",1\n\"c\"d,1\n\"e\r\n\r\n\",2\n\"f,3";
+    let output = import(&folder.database(), &["--format", "csv", "--skip-invalid"], input);
+    expect_imported(output, "imported 2, left out 2");
+}
+
+#[test]
+fn only_so_many_refused_lines_are_printed() {
+    for (count, more) in
+        [(20, None), (21, Some("and 1 more like these")), (30_000, Some("and 29980 more like these"))]
+    {
+        let output = import(&Folder::new().database(), &[], &"{\"name\":1}\n".repeat(count));
+        let said = text(output.stderr);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 21 + usize::from(more.is_some()));
+        assert!(lines[19].starts_with("Line 20: ") && more.is_none_or(|more| lines[20] == more), "{said}");
+        let nothing = format!("petstore: {count} lines are {}", wording::REFUSED_ROWS);
+        assert_eq!(*lines.last().unwrap(), nothing);
+    }
 }
 
 #[test]
@@ -436,7 +607,8 @@ fn file_is_read_and_what_cannot_be_is_named() {
     let file = folder.path().join("pets.csv");
     std::fs::write(&file, "name,categoryId\n\"a\nb\",1\n").unwrap();
     let file = file.to_str().unwrap();
-    expect_imported(run(&["import", file, "--format", "csv"], &folder.database()), "imported 1");
+    // The ending says that it is CSV.
+    expect_imported(run(&["import", file, "--create"], &folder.database()), "imported 1");
     let json = folder.path().join("pets.ndjson");
     std::fs::write(&json, ODD[0]).unwrap();
     let (json, folder_name) = (json.to_str().unwrap(), folder.path().to_str().unwrap());
@@ -445,12 +617,13 @@ fn file_is_read_and_what_cannot_be_is_named() {
         (&["import", folder_name], 1, "Is a directory"),
         (&["import", file, "--format", "xml"], 2, "--format must be 'ndjson' or 'csv', not 'xml'"),
         (&["import", file, "--from-line", "0"], 2, "--from-line"),
+        (&["import", json, "--format", "csv"], 1, "pets.ndjson is JSON, not CSV"),
         (
-            &["import", json, "--format", "csv"],
+            &["import", file, "--format", "ndjson"],
             1,
-            "line 1: the column 'name' is missing; the header line is id,",
+            "is not NDJSON, as no line begins with '{', and the first is 'name,categoryId'; if it is CSV, that must be said",
         ),
-        (&["import", file, "--keep-ids", "--format", "csv"], 1, wording::NOT_NEW),
+        (&["import", json, "--keep-ids"], 1, wording::NOT_NEW),
         (&["export", "--format", ""], 2, "--format"),
         (&["export", "--database", "/nowhere"], 1, wording::DATABASE_MISSING),
     ] {
@@ -459,4 +632,69 @@ fn file_is_read_and_what_cannot_be_is_named() {
         assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
         assert!(error.contains(said) && error.lines().count() == 1, "{words:?}: {error}");
     }
+}
+
+#[test]
+fn import_that_is_killed_after_its_last_commit_is_not_added_again() {
+    let (folder, input) = (Folder::new(), pets(3));
+    // It cannot say that it is done, so it is killed once it is.
+    for words in [&[][..], &["--skip-invalid", "--from-line", "3"]] {
+        let input = format!("{input}{}", "\n".repeat(words.len()));
+        let there = run(&["export"], &folder.database()).stdout.len();
+        let (_logged, err) = full_pipe();
+        let process = start_import_to(err.into(), &folder.database(), words, &input);
+        wait_until("the last commit", || run(&["export"], &folder.database()).stdout.len() > there);
+        process.signal("KILL");
+        process.output();
+        let before = export(&folder.database(), "ndjson");
+        let again = import(&folder.database(), words, &input);
+        assert_eq!(again.status.code(), Some(1));
+        assert!(text(again.stderr).starts_with("petstore: this input was imported on "));
+        expect_imported(import(&folder.database(), &["--resume"], &input), "imported 0");
+        assert_eq!(export(&folder.database(), "ndjson"), before);
+    }
+}
+
+#[test]
+fn csv_of_other_programs_is_read() {
+    let folder = Folder::new();
+    let script = r#"
+import csv, random, sys
+random.seed(7)
+names = ["".join(random.choice('ab ,;\t"\'\r\né\u202e😀') for _ in range(random.randrange(9))) for _ in range(300)]
+for dialect in ("excel", "unix"):
+    # Without a quote, this dialect writes a carriage return as it is, and most programs read it as the end of a line.
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC)[dialect == "unix":]:
+        for tail in ([], ["", ""]):
+            with open(f"{dialect}-{quoting}-{len(tail)}.csv", "w", newline="", encoding="utf-8-sig") as file:
+                out = csv.writer(file, dialect, quoting=quoting)
+                out.writerow(["name", "categoryId", "status"] + tail)
+                for i, name in enumerate(names):
+                    out.writerow([name, [i, float(i)][i % 2], ["sold", ""][i % 2]] + tail)
+                out.writerow(["", "", ""] + tail)
+with open("tabs.csv", "w", newline="") as file:
+    csv.writer(file, "excel-tab").writerows([["name", "categoryId"], ["a", 1]])
+sys.stdout.write("".join(name + "\0" for name in names))
+"#;
+    let mut python = std::process::Command::new("python3");
+    let made = python.args(["-c", script]).current_dir(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let expected: Vec<String> = text(made.stdout).split_terminator('\0').map(str::to_owned).collect();
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let (path, other) = (entry.unwrap().path(), Folder::new());
+        let output = run(&["import", "--create", path.to_str().unwrap()], &other.database());
+        if path.ends_with("tabs.csv") {
+            assert!(text(output.stderr).contains("its header is 'name\\tcategoryId': save it with commas"));
+            continue;
+        }
+        expect_imported(output, "imported 300");
+        let exported = export(&other.database(), "ndjson");
+        let pets = exported.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        for ((i, pet), name) in (0..).zip(pets).zip(&expected) {
+            assert_eq!((&pet["name"], &pet["categoryId"]), (&name.as_str().into(), &serde_json::json!(i)));
+        }
+        count += 1;
+    }
+    assert_eq!(count, 10);
 }

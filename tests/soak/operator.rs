@@ -316,7 +316,7 @@ impl Operator {
                 std::fs::write(&path, self.service.succeed(&["export"])).expect("a file");
                 let number = self.next();
                 self.service.database = self.service.path().join(format!("moved-{number}.db"));
-                self.service.succeed(&["import", "--keep-ids", &name(&path)]);
+                self.service.succeed(&["import", "--create", "--keep-ids", &name(&path)]);
                 self.backups.clear();
                 run.model().move_out();
                 self.settle(run);
