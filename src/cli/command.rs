@@ -153,9 +153,6 @@ impl Call {
     /// The path of the database, which must exist unless `--create` is given.
     pub fn writable(&self) -> Result<&Path, Error> {
         let database = &self.config.database;
-        if self.has("create") {
-            return Ok(database);
-        }
-        existing(database).map_err(|error| error.followed_by("to create it, add --create"))
+        if self.has("create") { Ok(database) } else { existing(database) }
     }
 }

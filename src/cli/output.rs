@@ -63,14 +63,6 @@ pub fn say(line: &str) {
     let _ = io::stderr().write_all(format!("petstore: {line}\n").as_bytes());
 }
 
-/// Says that a command has created a new database, as a mistyped name is the usual cause.
-pub fn say_new(database: &Path) {
-    say(&format!(
-        "created the new database {}; if you meant an existing one, give it with --database",
-        absolute(database).display()
-    ));
-}
-
 /// The path of a database that must exist.
 pub fn existing(database: &Path) -> Result<&Path, Error> {
     if petstore::database_exists(database) { Ok(database) } else { Err(Error::no_database(database)) }

@@ -5,8 +5,8 @@ use std::io::{Write, stderr, stdin};
 use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{existing, is_obeyed, out};
+use super::command::{CREATE, Call, Command, Done, Failure, Flag};
+use super::output::{is_obeyed, out};
 use super::signals;
 
 const FORMAT: Flag = Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]");
@@ -24,7 +24,7 @@ pub const COMMANDS: &[Command] = &[
             Flag::with("from-line", "NUMBER", "begin at this line [1]"),
             Flag::new("again", "add what an earlier import of the same input has added once more"),
             Flag::new("dry-run", "only check the pets, and add none"),
-            Flag::new("create", "create the database if it does not exist"),
+            CREATE,
         ],
         ..Command::new(
             "import",
@@ -64,11 +64,8 @@ fn import(call: &Call) -> Done {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
     };
-    if !call.has("create") {
-        existing(&call.config.database)?;
-    }
     let (dry_run, mut refused) = (options.dry_run, 0_usize);
-    let checked = Import::check(&call.config.database, source, options, |number, why| {
+    let checked = Import::check(call.writable()?, source, options, |number, why| {
         refused += 1;
         if refused <= MOST_REFUSED {
             say(&format!("Line {number}: {}\n", why.replace(is_obeyed, "\u{fffd}")));

@@ -312,7 +312,7 @@ fn key_in_the_wrong_folder_is_refused_and_makes_no_database() {
     expect_refusal(
         run(&["key", "add", "ci"], &missing),
         1,
-        "to create it, add --create; give the right file with --database",
+        "give the right file with --database, or make it with --create",
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     for words in [
