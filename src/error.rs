@@ -4,6 +4,7 @@
 //! shows the message: the command line adds it by kind.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
@@ -243,6 +244,23 @@ pub(crate) fn start_thread<T: Send + 'static>(
 /// The folder of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Flushes the names in a folder, where the file system can do that: SMB before Linux 4.17, VirtualBox and some of
+/// FUSE cannot, and a folder that takes files need not let them be listed.
+pub fn flush_folder(folder: &Path) -> io::Result<()> {
+    use io::ErrorKind as Os;
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                Os::InvalidInput | Os::Unsupported | Os::IsADirectory | Os::PermissionDenied
+            ) =>
+        {
+            Ok(())
+        }
+        flushed => flushed,
+    }
 }
 
 /// Fails with a kind and a one-line description.

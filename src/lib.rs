@@ -90,6 +90,8 @@ pub use config::{
     VARIABLES,
 };
 pub use environment::{flaw, from_environment};
+#[doc(hidden)]
+pub use error::flush_folder;
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};

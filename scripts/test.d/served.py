@@ -1,4 +1,4 @@
-"""What power-cut and disk-faults share: the program, a service, and clients whose creates are written down."""
+"""What power-cut, disk-faults and file-systems share: the program, a service, and clients whose creates are written down."""
 
 import contextlib
 import http.client

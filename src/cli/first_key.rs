@@ -4,12 +4,12 @@
 //! next start takes either for its own. So that no key becomes valid that another user has put there, the file must belong
 //! to this user, nobody else may write to it, and nobody else may rename files in its folder.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use petstore::{Config, Error, KeyRing, KeyScope, RingState};
+use petstore::{Config, Error, KeyRing, KeyScope, RingState, flush_folder};
 
 use super::keys::keep;
 use super::output::{absolute, print};
@@ -106,7 +106,7 @@ fn write(ring: &mut KeyRing, path: &Path, is_new: bool) -> Result<(), Error> {
         is_ours = made.is_ok();
         made.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()))
             // So that the name of the file survives a power cut.
-            .and_then(|()| File::open(absolute(path).parent().unwrap_or(path))?.sync_all())
+            .and_then(|()| flush_folder(absolute(path).parent().unwrap_or(path)))
             .map_err(|error| unusable(path, error))
     });
     made.inspect_err(|_| {

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::partial::Partial;
+use super::partial::{Partial, flush_name};
+use crate::clock;
 use crate::error::Error;
 
 /// The suffix of the note's name.
@@ -30,10 +31,15 @@ pub struct Note {
     pub is_sound: bool,
 }
 
-/// Reads the note about a database. `None` if there is none; a note that cannot be read counts as 'never'.
+/// Reads the note about a database. `None` if there is none; a note that cannot be read counts as 'never', and so does
+/// a time that is later than now.
 pub fn last_backup(database: &Path) -> Option<Note> {
     match fs::read(path(database)) {
-        Ok(text) => Some(serde_json::from_slice(&text).unwrap_or_default()),
+        Ok(text) => {
+            let note: Note = serde_json::from_slice(&text).unwrap_or_default();
+            let is_past = note.unix_time <= clock::unix_time();
+            Some(if is_past { note } else { Note { unix_time: 0, ..note } })
+        }
         Err(error) if error.kind() == Os::NotFound => None,
         Err(_) => Some(Note::default()),
     }
@@ -50,11 +56,11 @@ impl Note {
         let text = serde_json::to_vec(&self).map_err(|error| cannot(error.into()))?;
         let mut partial = Partial::beside(&target)?;
         let file = &mut partial.file;
-        file.set_permissions(Permissions::from_mode(MODE))
-            .and_then(|()| file.write_all(&text))
-            .and_then(|()| file.sync_all())
-            .map_err(cannot)?;
-        partial.replace(&target)
+        // Not all file systems have modes.
+        let _ = file.set_permissions(Permissions::from_mode(MODE));
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(cannot)?;
+        partial.replace(&target)?;
+        flush_name(&target)
     }
 }
 

@@ -1,13 +1,13 @@
 //! A file that is not complete yet. It lies in the folder of its target, and gets its name in one step.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::{rfc3339, unix_time};
-use crate::error::{Error, ErrorKind, fail, folder_of};
+use crate::error::{Error, ErrorKind, fail, flush_folder, folder_of};
 
 /// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
 /// killed, the next one with the same target removes it.
@@ -34,7 +34,7 @@ impl Partial {
         // removes it.
         let left = File::open(&path).ok();
         if let Some(left) = &left {
-            if left.try_lock().is_err() {
+            if matches!(left.try_lock(), Err(TryLockError::WouldBlock)) {
                 return is_in_use();
             }
             let _ = fs::remove_file(&path);
@@ -42,8 +42,9 @@ impl Partial {
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = made.map_err(|error| cannot_create(target, error))?;
         let _ = file.lock();
-        // Another process has removed it before it was locked.
-        if file.metadata().is_ok_and(|found| found.nlink() == 0) {
+        // Another process has removed it before it was locked. Not all file systems count a file's names.
+        let id = |file: io::Result<Metadata>| file.map(|file| (file.dev(), file.ino())).ok();
+        if id(fs::symlink_metadata(&path)) != id(file.metadata()) {
             return is_in_use();
         }
         Ok(Self { path, file, has_name: false })
@@ -52,24 +53,43 @@ impl Partial {
     /// Gives the file its name. The content was flushed before; this flushes the name.
     ///
     /// # Errors
-    /// [`ErrorKind::FileExists`] if there is a file of this name.
+    /// [`ErrorKind::FileExists`] if there is a file of this name. If the name cannot be flushed, the file is removed.
     pub fn put(self, target: &Path) -> Result<(), Error> {
-        if target.symlink_metadata().is_ok() { Err(exists(target)) } else { self.replace(target) }
+        if target.symlink_metadata().is_ok() {
+            return Err(exists(target));
+        }
+        self.replace(target)?;
+        flush_new(target)
     }
 
-    /// Replaces the target in one step. The content was flushed before; this flushes the name.
+    /// Replaces the target in one step. The content was flushed before; the name is not.
+    ///
+    /// # Errors
+    /// The target is then as it was.
     pub fn replace(mut self, target: &Path) -> Result<(), Error> {
-        fs::rename(&self.path, target).map_err(|error| cannot_create(target, error))?;
+        fs::rename(&self.path, target).map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => {
+                let what = format!("cannot replace {}", target.display());
+                Error::io(what, error)
+                    .followed_by("if the file is mounted by itself, mount its folder instead")
+            }
+            _ => cannot_create(target, error),
+        })?;
         self.has_name = true;
-        flush_name(target)
+        Ok(())
     }
+}
+
+/// Flushes the name of a file that this process has just made. If that fails, the file is removed.
+pub fn flush_new(path: &Path) -> Result<(), Error> {
+    flush_name(path).inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 /// Flushes the names in the folder of a file.
 pub fn flush_name(path: &Path) -> Result<(), Error> {
     let folder = folder_of(path);
-    let flushed = File::open(folder).and_then(|folder| folder.sync_all());
-    flushed.map_err(|error| Error::io(format!("cannot flush the folder {}", folder.display()), error))
+    flush_folder(folder)
+        .map_err(|error| Error::io(format!("cannot flush the folder {}", folder.display()), error))
 }
 
 impl Drop for Partial {

@@ -4,21 +4,28 @@
 //!
 //! 1. Write the copy next to the database, flush and check it: the old database.
 //! 2. Lock the old database, and move its write-ahead log into it: the old database, in one file. If the log is not its
-//!    own, or it is too damaged, the log gets the dated name.
+//!    own, or it is too damaged, the log stays for now.
 //! 3. Give the copy the API keys and the highest ids of the old database: the old database.
-//! 4. Give the old database the dated name as well: the old database.
+//! 4. Give the old database the dated name as well, or copy it where a file cannot have two names: the old database.
 //! 5. Rename the copy to the database's name: the new database. The old one has the dated name.
+//! 6. Give the log that has stayed the dated name. Until then nothing opens the new database, as it is not its log.
+//!
+//! What fails before step 5 is done removes what was made.
 
 use std::fs::{self, Metadata};
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::Stop;
 use super::backup::copied;
 use super::check::usable;
-use super::partial::{Partial, cannot_create, dated, flush_name};
+use super::partial::{Partial, cannot_create, dated, flush_name, flush_new};
 use crate::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
 use crate::store::{self, Claim, Snapshot, carry, lacks_log, log_of, retire};
+
+/// The bytes after which a copy asks whether to stop.
+const STEP: u64 = 1 << 20;
 
 /// The result of a [`restore`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +93,8 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
         None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
-    let (kept, has_old_keys) = put(partial, &target, old.is_some(), is_whole, with_keys)?;
+    let old = claim.as_ref().zip(old.as_ref());
+    let (kept, has_old_keys) = put(partial, &target, old, is_whole, with_keys, stop)?;
     Ok(Restored { pets, kept, has_old_keys })
 }
 
@@ -131,35 +139,67 @@ fn of_backup(error: impl Into<Error>) -> Error {
     }
 }
 
-/// Steps 2 to 5. Returns the new path of the old database, or of its log if there was only that, and whether the copy
+/// Steps 2 to 6. Returns the new path of the old database, or of its log if there was only that, and whether the copy
 /// has got its keys.
 fn put(
     partial: Partial,
     target: &Path,
-    has_old: bool,
+    old: Option<(&Claim, &Metadata)>,
     is_whole: bool,
     with_keys: bool,
+    stop: Stop,
 ) -> Result<(Option<PathBuf>, bool), Error> {
     // Held until the new database is in place, so that nobody writes to the old one.
     let locked = is_whole.then(|| retire(target)).transpose()?.flatten();
+    if old.is_some() && locked.is_none() {
+        log::warn!("the old database cannot be read, so ids that it has given may be given again");
+    }
     let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry(old, &partial.path, with_keys))?;
     let flushed = partial.file.sync_all();
     flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
     let (kept, _) = dated(|date| target.with_added_extension(date));
     let (log, kept_log) = (log_of(target), log_of(&kept));
     let has_log = log.exists();
-    if has_log {
+    let in_place = match old {
+        Some((claim, owner)) => keep(claim, owner, target, &kept, stop)
+            .and_then(|()| partial.replace(target).inspect_err(|_| drop(fs::remove_file(&kept)))),
+        None => partial.put(target),
+    };
+    in_place.map_err(|error| error.followed_by("nothing was changed"))?;
+    let kept = old.map(|_| kept).or_else(|| has_log.then(|| kept_log.clone()));
+    let finished = flush_name(target).and_then(|()| {
+        if !has_log {
+            return Ok(());
+        }
         fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error))?;
-    }
-    if has_old {
-        fs::hard_link(target, &kept).map_err(|error| cannot_create(&kept, error))?;
+        flush_name(&kept_log)
+    });
+    finished.map_err(|error| {
+        let dated =
+            kept.iter().map(|kept| format!(", and the old one is {}", kept.display())).collect::<String>();
+        let left = if log.exists() { format!("; move {} elsewhere", log.display()) } else { String::new() };
+        error.followed_by(format_args!("the new database is in place{dated}{left}"))
+    })?;
+    Ok((kept, has_old_keys))
+}
+
+/// Step 4. If it fails, there is nothing with the dated name.
+fn keep(claim: &Claim, owner: &Metadata, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error> {
+    if fs::hard_link(target, kept).is_ok() {
         // Or a power cut could keep the rename and lose this name.
-        flush_name(&kept)?;
-        partial.replace(target)?;
-        return Ok((Some(kept), has_old_keys));
+        return flush_new(kept);
     }
-    partial.put(target)?;
-    Ok((has_log.then_some(kept_log), false))
+    // Without a date, so that the next restore removes what a killed one leaves.
+    let mut copy = Partial::beside(&target.with_added_extension("old"))?;
+    let cannot = |error| Error::io(format!("cannot write {}", kept.display()), error);
+    let content = claim.file().map_err(cannot)?;
+    while io::copy(&mut content.take(STEP), &mut copy.file).map_err(cannot)? > 0 {
+        if stop() {
+            return fail(ErrorKind::Interrupted, "interrupted");
+        }
+    }
+    give(&copy, owner).and_then(|()| copy.file.sync_all()).map_err(cannot)?;
+    copy.put(kept)
 }
 
 /// Gives the copy to the owner of a file or folder, as the service of another user could not read it otherwise.

@@ -37,8 +37,9 @@ impl Series {
         date.is_some_and(|date| date.len() == FORM.len() && date.bytes().zip(FORM).all(fits))
     }
 
-    /// Removes the oldest backups beyond `keep`. `newest` always stays, and so does the newest of each other database, as
-    /// `database_of` tells them. Returns the paths of the removed ones, and of those that stay for that reason alone.
+    /// Removes the oldest backups beyond `keep`. `newest`, which was made now, always stays, and so does the newest of each
+    /// other database, as `database_of` tells them. Whatever is dated later than now stays too, and does not count. Returns
+    /// the paths of the removed ones, and of those that stay as the newest of another database.
     ///
     /// # Errors
     /// Fails if a file cannot be removed; the older ones are then removed.
@@ -56,6 +57,13 @@ impl Series {
         let mut older: Vec<PathBuf> =
             of_series.map(|entry| entry.path()).filter(|path| path != newest).collect();
         older.sort();
+        let later = older.split_off(older.partition_point(|path| path.as_path() < newest));
+        if let Some(first) = later.first() {
+            let (count, first) = (later.len(), first.display());
+            log::warn!(
+                "backups with a date later than now, which stay and do not count: {count}, from {first} on; was the clock wrong?"
+            );
+        }
         let mut known = vec![None, database_of(newest)];
         let mut others = Vec::new();
         for path in older.iter().rev() {
@@ -130,10 +138,21 @@ mod tests {
         let none = Vec::new;
         assert_eq!(thin(5, 7), [none(), none()]);
         assert_eq!(thin(5, 3), [vec![path(1), path(2)], none()]);
-        // A clock that was set back.
-        assert_eq!(thin(3, 1), [vec![path(4), path(5)], none()]);
-        assert!(path(3).exists());
-        (4..=5).for_each(|day| fs::write(path(day), "another").unwrap());
-        assert_eq!(thin(3, 1), [vec![path(4)], vec![path(5)]]);
+        (1..=2).for_each(|day| fs::write(path(day), "another").unwrap());
+        assert_eq!(thin(5, 1), [vec![path(1), path(3), path(4)], vec![path(2)]]);
+    }
+
+    #[test]
+    fn what_is_dated_later_than_now_neither_counts_nor_goes() {
+        let folder = Folder::new();
+        let series = series("petstore.db");
+        let path = |year: usize| folder.0.join(series.name(&format!("{year}-01-01T18-00-00Z")));
+        let years = [2026, 2027, 2028, 2056, 2057, 9999];
+        years.iter().for_each(|year| fs::write(path(*year), "").unwrap());
+        let thin = |keep| series.thin(&path(2028), NonZeroUsize::new(keep).unwrap(), |_| None).unwrap();
+        assert_eq!(thin(3), [vec![], vec![]]);
+        assert_eq!(thin(2), [vec![path(2026)], vec![]]);
+        assert_eq!(thin(1), [vec![path(2027)], vec![]]);
+        assert!([2028, 2056, 2057, 9999].iter().all(|year| path(*year).exists()));
     }
 }

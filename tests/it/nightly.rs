@@ -267,3 +267,25 @@ fn drill_refuses_what_cannot_be_restored() {
     expect_refusal(drill(&file), 1, "is not sound");
     expect_refusal(drill(&target.path().join("none.db")), 1, wording::FILE_MISSING);
 }
+
+#[test]
+fn backups_of_a_time_to_come_neither_count_nor_go() {
+    let server = Server::start_with(|command| command.args(["--admin", "0"]));
+    let (target, database) = (Folder::new(), server.folder.database());
+    for name in ["pets-2056-01-01T00-00-00Z.db", "pets-2056-01-02T00-00-00Z.db"] {
+        std::fs::write(target.path().join(name), "").unwrap();
+    }
+    let (first, _) = back_up(&database, &target, &["--keep", "2"]);
+    let words = ["backup", "--to", text(target.path()), "--keep", "2"];
+    let said = String::from_utf8(run(&words, &database).stderr).unwrap();
+    let warning = "later than now, which stay and do not count: 2, from ";
+    assert!(said.lines().count() == 1 && said.contains(warning), "{said}");
+    assert!(first.exists());
+    back_up(&database, &target, &["--keep", "2"]);
+    assert!(!first.exists());
+    assert_eq!(dated(&target).len(), 4);
+    // Nor is a backup from then a fact.
+    let note = r#"{"unix_time":2713910400,"pets":0,"is_sound":true}"#;
+    std::fs::write(database.with_added_extension("last-backup"), note).unwrap();
+    assert_eq!(told(&server), Some((0, 1, 0)));
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::harness::{Folder, Server, add_key};
+use crate::harness::{Folder, Server, add_key, expect_refusal, is_root, output, run};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -293,4 +293,76 @@ fn log_of_another_database_is_kept_apart() {
     assert!(std::fs::read(&kept[0]).unwrap() == old, "the log is not moved into it");
     assert!(std::fs::read(&kept[1]).unwrap() == log);
     assert_eq!((kept.len(), count(&crashed.database())), (2, 1));
+}
+
+#[test]
+fn file_that_is_mounted_by_itself_stays_and_is_told() {
+    if !is_root() {
+        return; // Only root can mount it.
+    }
+    let (_backup, name) = backup_of(0);
+    let folder = filled(3);
+    // In a mount namespace of its own, which ends with it.
+    let mut alone = std::process::Command::new("unshare");
+    alone.args(["-m", "sh", "-c", r#"mount --bind "$1" "$1" && exec "$0" restore --database "$1" "$2""#]);
+    let refused = output(alone.arg(env!("CARGO_BIN_EXE_petstore")).arg(folder.database()).arg(&name));
+    expect_refusal(refused, 1, "mount its folder instead; nothing was changed");
+    assert_eq!((kept(folder.path()), partials(folder.path())), (vec![], vec![]));
+    assert_eq!(count(&folder.database()), 4);
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_database_is_carried() {
+    for (damaged, said, id, is_valid) in [
+        ("api_keys", "the API keys of the old database cannot be read", 3, true),
+        (
+            "sqlite_sequence",
+            "the highest id of pets in the old database cannot be read, so ids above 2 may",
+            3,
+            true,
+        ),
+        ("pets", "", 3, false),
+    ] {
+        let server = Server::start();
+        server.fill(["Rex"]);
+        let (database, copy) = (server.folder.database(), server.folder.path().join("copy"));
+        let key = add_key(&database, &["ci"]);
+        succeed(&["backup", copy.to_str().unwrap()], &database);
+        server.fill(["Tom"]);
+        succeed(&["key", "revoke", "ci"], &database);
+        let folder = server.kill();
+        let old = Connection::open(&database).unwrap();
+        let page = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+        let page: u32 = old.query_row(page, [damaged], |row| row.get(0)).unwrap();
+        drop(old);
+        let file = std::fs::File::options().write(true).open(&database).unwrap();
+        file.write_all_at(&[0xff; 4096], u64::from(page - 1) * 4096).unwrap();
+        let done = run(&["restore", copy.to_str().unwrap()], &database);
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && told.contains(said) && told.is_empty() == said.is_empty(), "{told}");
+        let server = Server::start_in(folder, |command| command);
+        server.connect().get("/v1/pets", key.trim_end()).expect(if is_valid { 200 } else { 401 });
+        assert_eq!(
+            server.create(r#"{"name":"Kim","categoryId":1}"#).expect(201).json()["id"],
+            id,
+            "{damaged}"
+        );
+    }
+}
+
+#[test]
+fn key_whose_name_is_damaged_is_carried() {
+    let server = Server::start();
+    let (database, copy) = (server.folder.database(), server.folder.path().join("copy"));
+    succeed(&["backup", copy.to_str().unwrap()], &database);
+    let key = add_key(&database, &["ci"]);
+    let folder = server.kill();
+    let old = Connection::open(&database).unwrap();
+    old.execute_batch("UPDATE api_keys SET name = CAST(x'4a6f73e9' AS TEXT)").unwrap();
+    drop(old);
+    succeed(&["restore", copy.to_str().unwrap()], &database);
+    let found = Connection::open(&database).unwrap();
+    let name = found.query_row("SELECT hex(name) FROM api_keys", [], |row| row.get::<_, String>(0));
+    assert_eq!(name.as_deref(), Ok("4A6F73E9"));
+    drop((folder, key));
 }

@@ -9,45 +9,68 @@ use super::backup::open;
 use super::{Snapshot, cannot_open, schema};
 use crate::error::Error;
 
-const KEYS: &str =
-    "SELECT id, digest, name, read_only, is_admin, created_at, expires_at, last_used_at FROM api_keys";
+/// A name that is no UTF-8 is carried too.
+const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at \
+    FROM api_keys";
 const INSERT_KEY: &str = "INSERT INTO api_keys \
-    (id, digest, name, read_only, is_admin, created_at, expires_at, last_used_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-const HIGHEST: &str = "SELECT seq, name FROM sqlite_sequence WHERE name IN ('pets', 'api_keys', 'deploys')";
+    (id, digest, name, read_only, is_admin, created_at, expires_at, last_used_at) \
+    VALUES (?, ?, CAST(? AS TEXT), ?, ?, ?, ?, ?)";
+const HIGHEST: &str = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?1";
+/// The tables that never give an id twice.
+const NUMBERED: [&str; 3] = ["pets", "api_keys", "deploys"];
 const RAISE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = ?2";
 /// There is a row for a table only after its first insert (`sqlite.org/autoinc.html`).
 const ADD: &str = "INSERT INTO sqlite_sequence (seq, name) SELECT ?1, ?2 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?2)";
 
 /// Gives a copy the highest ids of the database that it replaces, so that none is given again, and on request its keys.
-/// Returns whether the copy has its keys now. A copy of another database stays as it is, and so does one whose old
-/// database cannot be read.
+/// Returns whether the copy has its keys now. A copy of another database stays as it is. What cannot be read of a
+/// damaged database is told, and the rest is carried; its keys only if it tells whose they are.
 ///
 /// # Errors
 /// If the copy cannot be written.
 pub fn carry(old: &Connection, copy: &Path, with_keys: bool) -> std::result::Result<bool, Error> {
-    let read = || Ok((schema::identity(old)?, rows(old, KEYS)?, rows(old, HIGHEST)?));
-    let Ok::<_, rusqlite::Error>((identity, keys, highest)) = read() else { return Ok(false) };
+    let identity = schema::identity(old);
     let write = || -> Result<bool> {
         let mut copy = open(copy)?;
-        if identity.is_none() || schema::identity(&copy)? != identity {
+        let is_of = schema::identity(&copy)?;
+        if identity.as_ref().is_ok_and(|identity| identity.is_none() || *identity != is_of) {
             return Ok(false);
         }
         let transaction = copy.transaction()?;
-        if with_keys {
+        let keys = identity.and_then(|_| if with_keys { rows(old, KEYS).map(Some) } else { Ok(None) });
+        let keys = keys.unwrap_or_else(|error| {
+            log::warn!("the API keys of the old database cannot be read: {error}");
+            None
+        });
+        if let Some(keys) = &keys {
             transaction.execute("DELETE FROM api_keys", [])?;
-            for key in &keys {
+            for key in keys {
                 transaction.execute(INSERT_KEY, params_from_iter(key))?;
             }
         }
-        for sequence in &highest {
-            transaction.execute(RAISE, params_from_iter(sequence))?;
-            transaction.execute(ADD, params_from_iter(sequence))?;
+        for table in NUMBERED {
+            if let Some(id) = highest(old, table) {
+                transaction.execute(RAISE, (id, table))?;
+                transaction.execute(ADD, (id, table))?;
+            }
         }
         transaction.commit()?;
-        Ok(with_keys)
+        Ok(keys.is_some())
     };
     write().map_err(|error| cannot_open(copy, error))
+}
+
+/// The highest id that a table has given; `None` if it has given none, or that cannot be read.
+fn highest(old: &Connection, table: &str) -> Option<i64> {
+    old.query_row(HIGHEST, [table], |row| row.get(0)).unwrap_or_else(|error| {
+        // At least those that are still there.
+        let sql = format!("SELECT max(id) FROM {table}");
+        let there: Option<i64> = old.query_row(&sql, [], |row| row.get(0)).ok().flatten();
+        let above = there.map(|id| format!(" above {id}")).unwrap_or_default();
+        log::warn!("the highest id of {table} in the old database cannot be read, so ids{above} may be given again: {error}");
+        there
+    })
 }
 
 fn rows(connection: &Connection, sql: &str) -> Result<Vec<Vec<Value>>> {

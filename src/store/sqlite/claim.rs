@@ -1,7 +1,7 @@
 //! One service at a time has a database, whatever names its file has. Only the owner may read a new file.
 
-use std::fs::{self, OpenOptions, TryLockError};
-use std::io::ErrorKind as Os;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind as Os, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -83,6 +83,15 @@ impl Claim {
         claimed.push(locked.id);
         drop(claimed);
         Ok(Self { is_new, locked })
+    }
+
+    /// The file, from its beginning. Closing another handle of it would cancel SQLite's locks.
+    ///
+    /// # Errors
+    /// If the system cannot go back to its beginning.
+    pub fn file(&self) -> io::Result<&File> {
+        (&*self.locked).rewind()?;
+        Ok(&self.locked)
     }
 
     /// Refuses the write-ahead log of another database. Call this before opening the database.
