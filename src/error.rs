@@ -246,7 +246,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Flushes the names in a folder, where the file system can do that: SMB before Linux 4.17, VirtualBox and some of
+/// Flushes the names in a folder, where the file system can do that: SMB before Linux 4.17 and some of
 /// FUSE cannot, and a folder that takes files need not let them be listed.
 pub fn flush_folder(folder: &Path) -> io::Result<()> {
     use io::ErrorKind as Os;

@@ -150,7 +150,7 @@ mod tests {
         let years = [2026, 2027, 2028, 2056, 2057, 9999];
         years.iter().for_each(|year| fs::write(path(*year), "").unwrap());
         let thin = |keep| series.thin(&path(2028), NonZeroUsize::new(keep).unwrap(), |_| None).unwrap();
-        assert_eq!(thin(3), [vec![], vec![]]);
+        assert_eq!(thin(3), [vec![], vec![]] as [Vec<PathBuf>; 2]);
         assert_eq!(thin(2), [vec![path(2026)], vec![]]);
         assert_eq!(thin(1), [vec![path(2027)], vec![]]);
         assert!([2028, 2056, 2057, 9999].iter().all(|year| path(*year).exists()));
