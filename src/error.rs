@@ -249,18 +249,10 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 /// Flushes the names in a folder, where the file system can do that: SMB before Linux 4.17 and some of
 /// FUSE cannot, and a folder that takes files need not let them be listed.
 pub fn flush_folder(folder: &Path) -> io::Result<()> {
-    use io::ErrorKind as Os;
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                Os::InvalidInput | Os::Unsupported | Os::IsADirectory | Os::PermissionDenied
-            ) =>
-        {
-            Ok(())
-        }
-        flushed => flushed,
-    }
+    use io::ErrorKind::{InvalidInput, IsADirectory, PermissionDenied, Unsupported};
+    let cannot = [InvalidInput, IsADirectory, PermissionDenied, Unsupported];
+    let flushed = File::open(folder).and_then(|folder| folder.sync_all());
+    flushed.or_else(|error| if cannot.contains(&error.kind()) { Ok(()) } else { Err(error) })
 }
 
 /// Fails with a kind and a one-line description.
