@@ -1,7 +1,7 @@
 //! `petstore healthcheck`: asks a running service whether it is ready. For images without a shell.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -44,11 +44,15 @@ fn run(call: &Call) -> Done {
     Err(Error::new(ErrorKind::Io, format!("{address} is not ready: {}", said.trim_end())).into())
 }
 
-/// Sends the request, and returns the response. For the system, `0.0.0.0` and `[::]` are this machine.
+/// Sends the request, and returns the response. For the system, `0.0.0.0` and `[::]` are this machine; a service at `[::]`
+/// may have IPv4 alone.
 fn ask(address: &str) -> io::Result<String> {
     match address.strip_prefix("unix:") {
         Some(path) => exchange(UnixStream::connect(path)?),
-        None => exchange(TcpStream::connect(address)?),
+        None => exchange(TcpStream::connect(address).or_else(|error| {
+            let port = address.strip_prefix("[::]:").and_then(|port| port.parse().ok());
+            port.map_or(Err(error), |port: u16| TcpStream::connect((Ipv4Addr::LOCALHOST, port)))
+        })?),
     }
 }
 

@@ -1,10 +1,10 @@
-//! The log. Lines go through a bounded channel to a thread of their own, so that a slow reader of standard error
+//! The log. Lines go through a channel with a bound on lines and bytes to a thread of their own, so that a slow reader of standard error
 //! never blocks the service. Lines that find the channel full are dropped and counted, and a line reports it.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Record};
@@ -13,13 +13,16 @@ use petstore::{Error, ErrorKind};
 use super::json_line;
 use super::output::start_thread;
 
-/// The most lines that can wait to be written.
+/// The most lines that can wait to be written, and their bytes.
 const MAX_LINES: usize = 2048;
+const MAX_BYTES: usize = 1024 * 1024;
 /// How long the end of the program waits for the last lines.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static SENDER: OnceLock<SyncSender<Message>> = OnceLock::new();
 static DROPPED: AtomicU64 = AtomicU64::new(0);
+/// The bytes of the lines that wait.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 enum Message {
     Line(Vec<u8>),
@@ -78,7 +81,10 @@ struct LineEnd(SyncSender<Message>);
 
 impl Write for LineEnd {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Err(TrySendError::Full(_)) = self.0.try_send(Message::Line(line.to_vec())) {
+        // Counted before it is sent, since it may be written at once.
+        let has_room = WAITING.fetch_add(line.len(), Ordering::Relaxed) + line.len() <= MAX_BYTES;
+        if !has_room || self.0.try_send(Message::Line(line.to_vec())).is_err() {
+            WAITING.fetch_sub(line.len(), Ordering::Relaxed);
             DROPPED.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -93,7 +99,10 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
     for message in receiver {
         // If standard error fails, there is nowhere to report it.
         match message {
-            Message::Line(line) => drop(out.write_all(&line)),
+            Message::Line(line) => {
+                let _ = out.write_all(&line);
+                WAITING.fetch_sub(line.len(), Ordering::Relaxed);
+            }
             Message::Flush(pending) => drop(pending),
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
@@ -110,6 +119,20 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_wait_have_bounded_bytes() {
+        let (sender, receiver) = sync_channel(MAX_LINES);
+        let mut end = LineEnd(sender);
+        let line = [b'a'; 16 * 1024];
+        (0..MAX_LINES).for_each(|_| end.write_all(&line).unwrap());
+        drop(end);
+        let waiting = receiver.iter().count();
+        WAITING.fetch_sub(waiting * line.len(), Ordering::Relaxed);
+        // A line of another test may wait too.
+        assert!((60..=64).contains(&waiting), "{waiting}");
+        DROPPED.store(0, Ordering::Relaxed);
+    }
 
     #[test]
     fn dropped_lines_are_counted() {

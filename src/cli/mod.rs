@@ -64,7 +64,8 @@ pub fn run() -> ExitCode {
                 variables::warn_unknown();
             }
             // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
-            let done = signals::note(&[SIGXFSZ]).map_err(Failure::from).and_then(|_| (command.run)(&call));
+            let caught = signals::end_as_first().and_then(|()| signals::note(&[SIGXFSZ]));
+            let done = caught.map_err(Failure::from).and_then(|_| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
         Err(line) => Err(usage(&line)),

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use petstore::{Address, Config, Ephemeral, Error, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
-use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
 use super::output::{existing, print};
@@ -74,6 +75,9 @@ fn run(call: &Call) -> Done {
     signals::note(&[SIGHUP, SIGUSR1, SIGUSR2])?;
     // The service listens on it and on nothing else.
     if let Some(socket) = passed {
+        if config.listen.text() != Listen::default().text() {
+            log::warn!("--listen (PETSTORE_LISTEN) is ignored, because the supervisor passes a socket");
+        }
         config.listen = Listen::Socket(Arc::new(socket));
     }
     config.open_files = Some(raise_open_files()?);
@@ -81,6 +85,8 @@ fn run(call: &Call) -> Done {
         existing(&config.database)?;
     }
     let mut made_key = None;
+    // What is temporary is removed in any case.
+    let asked = config.ephemeral.is_some().then(|| signals::note(&[SIGINT, SIGTERM])).transpose()?;
     if config.ephemeral.is_some() && config.api_key.is_none() {
         made_key = Some(petstore::new_api_key()?);
         config.api_key.clone_from(&made_key);
@@ -93,6 +99,9 @@ fn run(call: &Call) -> Done {
     })?;
     let stopper = server.stopper();
     let ending = signals::end(stopper.clone(), began)?;
+    if asked.is_some_and(|asked| asked.load(Ordering::Relaxed)) {
+        stopper.stop();
+    }
     supervisor::start_watchdog(server.health_check())?;
     log::warn!("{}", server.summary());
     let address = server.address();

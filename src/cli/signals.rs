@@ -1,7 +1,7 @@
 //! Signals: the first one asks for an orderly end, a later one ends the process at once.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use petstore::{Error, Stopper};
@@ -9,7 +9,7 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
-use signal_hook::low_level::{emulate_default_handler, signal_name};
+use signal_hook::low_level::{emulate_default_handler, exit, signal_name};
 
 use super::output::start_thread;
 use super::{logging, supervisor};
@@ -18,6 +18,19 @@ use super::{logging, supervisor};
 /// and timeout(1) sends two.
 const SAME: Duration = Duration::from_secs(1);
 
+/// Whether the signals of [`end_as_first`] still end the process.
+static ENDS: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+
+/// Has SIGTERM and SIGINT end the process at once if it is process 1 of a container, as they end any other by default:
+/// process 1 gets only signals that it catches (`pid_namespaces(7)`).
+pub fn end_as_first() -> Result<(), Error> {
+    if std::process::id() != 1 {
+        return Ok(());
+    }
+    let catch = |signal| flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ENDS));
+    [SIGTERM, SIGINT].into_iter().try_for_each(|signal| catch(signal).map(drop)).map_err(cannot_watch)
+}
+
 /// Returns a flag that each of these signals sets, in place of what it did before.
 pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let noted = Arc::new(AtomicBool::new(false));
@@ -25,6 +38,9 @@ pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
         .iter()
         .try_for_each(|signal| flag::register(*signal, Arc::clone(&noted)).map(drop))
         .map_err(cannot_watch)?;
+    if signals.contains(&SIGTERM) {
+        ENDS.store(false, Ordering::Relaxed);
+    }
     Ok(noted)
 }
 
@@ -32,6 +48,7 @@ pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
 /// once. Returns where the name of the first will be.
 pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str>>, Error> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot_watch)?;
+    ENDS.store(false, Ordering::Relaxed);
     let ending = Arc::new(OnceLock::new());
     let noted = Arc::clone(&ending);
     let obey = move || {
@@ -48,6 +65,9 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
             } else if asked.elapsed() >= SAME {
                 log_end(&format!("a second signal, {name}"), began, &stopper);
                 logging::flush();
+                if std::process::id() == 1 {
+                    exit(128 + signal);
+                }
                 let _ = emulate_default_handler(signal);
             }
         }

@@ -32,6 +32,9 @@ fn service_is_found_at_every_form_of_its_address() {
         let server = Server::start_with(|command| command.args(["--listen", "[::]:0"]));
         expect_ready(&format!("[::]:{}", server.address.port()));
     }
+    // Nobody may listen at the IPv6 address, where there is no IPv6.
+    let server = Server::start_with(|command| command.args(["--listen", "127.0.0.1:0"]));
+    expect_ready(&format!("[::]:{}", server.address.port()));
     let folder = Folder::new();
     let place = format!("unix:{}", folder.path().join("http.sock").display());
     let _server = Server::start_in(folder, |command| command.args(["--listen", &place]));

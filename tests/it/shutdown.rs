@@ -1,11 +1,11 @@
 //! SIGTERM and SIGINT: requests that have begun are finished. Other signals change nothing.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::client::{Connection, get, post};
-use crate::harness::{KEY, Server};
+use crate::harness::{Folder, KEY, Process, Server, change, is_root, program};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -123,4 +123,46 @@ fn signals_of_other_programs_end_nothing() {
     }
     server.get("/v1/pets").expect(200);
     server.stop();
+}
+
+/// A command as process 1 of a container, and its process.
+fn as_first(words: &[&str], folder: &Folder, input: Stdio) -> (Process, String) {
+    let mut command = Command::new("unshare");
+    // Whoever is not root becomes it in a namespace of users.
+    command.args(if is_root() { &["-pf"][..] } else { &["-rpf"] }).arg("--mount-proc").arg(program());
+    command.args(words).env("PETSTORE_DATABASE", folder.database()).env("TMPDIR", std::env::temp_dir());
+    let process = Process::start_with_input(&mut command, input);
+    let id = process.child.id();
+    let mut first = String::new();
+    wait_until("the command to run", || {
+        first = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", first.trim()));
+        name.is_ok_and(|name| name == "petstore\n")
+    });
+    (process, first.trim().to_owned())
+}
+
+#[test]
+fn process_1_ends_on_a_signal_too() {
+    let folder = Server::start().kill();
+    change(
+        &folder.database(),
+        "INSERT INTO pets (name, category_id) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000)
+         SELECT printf('%0100d', i), 1 FROM n",
+    );
+    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+        // Nobody reads what `export` prints, and nobody writes what `import` reads.
+        for words in [&["export"], &["import"]] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let (mut process, first) = as_first(words, &folder, reader.into());
+            // It reads or writes, and waits.
+            wait_until("it to wait", || {
+                let state = std::fs::read_to_string(format!("/proc/{first}/wchan")).unwrap();
+                state.contains("pipe")
+            });
+            assert!(Command::new("kill").args([&format!("-{signal}"), &first]).status().unwrap().success());
+            assert_eq!(process.ended().code(), Some(status), "{words:?} {signal}");
+            drop(writer);
+        }
+    }
 }

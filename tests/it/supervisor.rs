@@ -197,3 +197,15 @@ fn socket_for_another_process_is_not_taken() {
     server.get("/v1/pets").expect(200);
     assert!(output(petstore(&["--help"]).env("LISTEN_FDS", "1")).status.success());
 }
+
+#[test]
+fn address_that_a_passed_socket_replaces_is_told() {
+    for (listen, lines) in [("127.0.0.1:1", 1), ("127.0.0.1:8080", 0)] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server =
+            Server::start_on(listener, Folder::new(), |command| command.env("PETSTORE_LISTEN", listen));
+        server.get("/v1/pets").expect(200);
+        let logged = server.stop();
+        assert_eq!(logged.matches("--listen (PETSTORE_LISTEN) is ignored").count(), lines, "{logged}");
+    }
+}
