@@ -98,6 +98,9 @@ pub struct Config {
     /// The address for metrics and for the settings of the project, open to everybody who can reach it. Default:
     /// none.
     pub admin: Option<SocketAddr>,
+    /// The names under which the admin address may be asked, such as `petstore.monitoring.svc`, in addition to IP
+    /// addresses, `localhost` and, for metrics, this machine's name and names without a dot. Default: none.
+    pub admin_hosts: Vec<String>,
     /// How the project is hosted. Default: without a platform and without domains.
     pub hosting: Hosting,
     /// One more API key with full scope, in addition to those in the database. Default: none.
@@ -132,6 +135,7 @@ impl Default for Config {
             trusted_proxies: loopback(),
             allow_origins: Vec::new(),
             admin: None,
+            admin_hosts: Vec::new(),
             hosting: Hosting::default(),
             api_key: None,
             contact: None,

@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::RwLock;
 use std::thread::{self, JoinHandle};
 
 /// What went wrong, for callers that handle some failures themselves.
@@ -239,6 +240,23 @@ pub(crate) fn start_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Error> {
     thread::Builder::new().name(name.into()).spawn(work).map_err(Error::no_thread)
+}
+
+/// Tries out whether so many threads can be started at once.
+///
+/// # Errors
+/// As [`start_thread`].
+pub(crate) fn check_threads(count: usize) -> Result<(), Error> {
+    let running = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let (before, lock) = (running(), RwLock::new(()));
+    let started = thread::scope(|scope| {
+        let _held = lock.write();
+        let start = |_| thread::Builder::new().spawn_scoped(scope, || drop(lock.read())).map(drop);
+        (0..count).try_for_each(start)
+    });
+    // The system counts a thread for a moment after it has ended.
+    (0..1000).take_while(|_| running() > before).for_each(|_| thread::yield_now());
+    started.map_err(Error::no_thread)
 }
 
 /// The folder of a file.

@@ -44,6 +44,8 @@ pub struct AdminContext {
     /// Whether the service only reads.
     pub read_only: bool,
     pub settings: ProjectSettings,
+    /// The names under which the address may be asked, in lower case.
+    pub hosts: Vec<String>,
     /// `None`: the service is not ephemeral.
     pub reset: Option<Reset>,
 }
@@ -65,7 +67,7 @@ impl AdminService {
     /// Answers a request, and notes the name of its key.
     fn respond(&mut self, request: &Request, key_name: &mut Option<String>) -> Result<Response, Failure> {
         let target = Target::parse(request.target);
-        is_at_home(request, &target)?;
+        is_at_home(&self.context.hosts, request, &target)?;
         if request.method == "OPTIONS" {
             return Ok(ROUTER.options(&target)?);
         }
@@ -95,14 +97,15 @@ impl Service for AdminService {
 }
 
 /// Refuses what the page of another site makes a browser send: under a name of that site which resolves to this
-/// address (DNS rebinding), or from a foreign origin.
-fn is_at_home(request: &Request, target: &Target) -> Result<(), ApiError> {
+/// address (DNS rebinding) and that the operator has not allowed, or from a foreign origin.
+fn is_at_home(hosts: &[String], request: &Request, target: &Target) -> Result<(), ApiError> {
     let host = request.header_values("Host").next().unwrap_or_default();
-    let name = without_port(host);
+    let name = without_port(host).trim_end_matches('.');
+    let is_allowed = || hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
     // A site needs a name with a dot.
-    if !is_address(name) && name.contains('.') && !metrics::is_served_at(name, target) {
-        let message = "Metrics and settings are served at IP addresses, localhost, and names without a dot; metrics also \
-                       at this machine's name.";
+    if !is_address(name) && name.contains('.') && !is_allowed() && !metrics::is_served_at(name, target) {
+        let message = "Metrics and settings are served at IP addresses, localhost, names without a dot, and names that \
+                       --admin-host (PETSTORE_ADMIN_HOST) allows; metrics also at this machine's name.";
         return Err(ApiError::with_message(Code::MisdirectedRequest, message));
     }
     let is_own = |origin: &str| origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
@@ -133,7 +136,7 @@ mod tests {
 
     fn status(path: &str, headers: &[(&'static str, &str)]) -> u16 {
         let request = Request { id: "-", method: "POST", target: path, headers: headers.to_vec(), body: b"" };
-        is_at_home(&request, &Target::parse(path)).map_or_else(|error| error.code.status(), |()| 200)
+        is_at_home(&[], &request, &Target::parse(path)).map_or_else(|error| error.code.status(), |()| 200)
     }
 
     #[test]

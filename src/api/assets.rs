@@ -2,6 +2,7 @@
 
 use super::{Call, Handler, Operation, ReadContext};
 use crate::endpoint::Failure;
+use crate::http::response::Body;
 use crate::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
 use crate::store::{Database, FileInfo, StoreError};
 
@@ -65,12 +66,14 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
         return Err(error());
     }
     let response = match context.store.file(NOT_FOUND, NOT_FOUND)? {
-        Some(page) => {
-            Response::new(404, context.store.content(&page, false)?).header("Content-Type", page.content_type)
-        }
+        Some(page) => Response::new(404, content(context, call, &page, false)?)
+            .header("Content-Type", page.content_type),
         None => {
-            let mut page =
-                context.assets.get(NOT_FOUND).ok_or_else(error)?.respond([None; 2].map(Option::into_iter));
+            let mut page = context
+                .assets
+                .get(NOT_FOUND)
+                .ok_or_else(error)?
+                .respond([None; 2].map(Option::into_iter), call.is_head());
             page.status = 404;
             page
         }
@@ -90,10 +93,20 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
         let query = call.target.query.map(|query| format!("?{query}")).unwrap_or_default();
         return Ok(Some(Response::new(308, b"").header("Location", format!("./{name}/{query}"))));
     }
-    let form = Form::choose(&file.tag, file.has_gzip, call.asset_fields());
-    let content = if form.is_known { None } else { Some(context.store.content(&file, form.gzip)?.into()) };
+    let form = Form::choose(&file.tag, file.gzip_length.is_some(), call.asset_fields());
+    let content = if form.is_known { None } else { Some(content(context, call, &file, form.gzip)?) };
     let response = form.respond(file.content_type, content);
     Ok(Some(response.header("Cache-Control", "no-cache")))
+}
+
+/// The content of a file in this form. For HEAD, only its length is read.
+fn content(context: &ReadContext, call: &Call, file: &FileInfo, gzip: bool) -> Result<Body, StoreError> {
+    let length = file.gzip_length.filter(|_| gzip).unwrap_or(file.length);
+    if call.is_head() {
+        Ok(Body::Length(length as usize))
+    } else {
+        Ok(context.store.content(file, gzip)?.into())
+    }
 }
 
 /// Whether there is a deployed file at a path.
@@ -124,7 +137,7 @@ const fn row(path: &'static str, id: &'static str) -> Operation {
 
 /// The response with a document of the site, or the 404.
 pub(super) fn asset(context: &ReadContext, call: &Call, path: &str) -> Result<Response, Failure> {
-    let found = context.assets.get(path).map(|asset| asset.respond(call.asset_fields()));
+    let found = context.assets.get(path).map(|asset| asset.respond(call.asset_fields(), call.is_head()));
     found.map_or_else(|| not_found(context, call), Ok)
 }
 

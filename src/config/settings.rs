@@ -76,6 +76,13 @@ pub const SETTINGS: &[Setting] = &[
             let expected = "a port such as 9090, or an address with its port";
             put(&mut config.admin, port.or_else(named).map(Some), expected)
         }),
+    Setting::new("admin-host", "NAME")
+        .help("name under which the admin address may be asked, besides IP addresses and localhost")
+        .list()
+        .set(|config, text| {
+            let expected = "a host name such as petstore.monitoring.svc, without a port";
+            put(&mut config.admin_hosts, list(text, host_name), expected)
+        }),
     Setting::new("first-key-file", "FILE")
         .help("file for the first API key of a new database: created, unless it has a key"),
     Setting::new("log-format", "FORMAT")
@@ -132,8 +139,8 @@ pub const VARIABLES: &[[&str; 3]] = &[
     ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
     [
         "TMPDIR",
-        "folder for temporary files, with a path of at most 60 bytes: sockets, and the copies of import, \
-         check --restored and serve --ephemeral",
+        "folder for temporary files: the copies of import, check --restored and serve --ephemeral; without it, \
+         serve uses the folder of the database",
         "/tmp",
     ],
 ];
@@ -151,6 +158,14 @@ const DATABASE: &str = if cfg!(feature = "cluster") {
 } else {
     "the SQLite file; serve creates it if it does not exist, and so do import and key add with --create"
 };
+
+/// A host name in lower case, without the dot that may end it.
+fn host_name(text: &str) -> Option<String> {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+    let is_name = name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_name_byte));
+    is_name.then(|| name.to_ascii_lowercase())
+}
 
 fn number(text: &str, most: usize) -> Option<usize> {
     text.parse().ok().filter(|number| (1..=most).contains(number))

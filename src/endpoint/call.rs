@@ -24,6 +24,11 @@ impl<'r, H> Call<'r, H> {
         Self { operation, request, target, caller: None }
     }
 
+    /// Whether the body of the response is not asked for.
+    pub fn is_head(&self) -> bool {
+        self.request.method == "HEAD"
+    }
+
     /// The value of a path parameter; `None` if the segment is not such a value.
     pub fn path<S: Schema>(&self, parameter: &PathParameter<S>) -> Option<S::Value<'static>> {
         self.check_declared(parameter.name);

@@ -146,8 +146,13 @@ impl Gate {
     /// Refuses a client for which there is no place: tries to send a 503, and closes.
     fn turn_away(&mut self, mut stream: TcpStream, peer: Peer, message: &'static str) {
         let mut client = Client::new(peer, &self.shared);
-        client.refuse(ApiError::with_message(Code::Overloaded, message), &mut self.shared);
-        // Best effort. What has arrived is read, because closing with unread bytes would send a reset.
+        // Best effort. What has arrived is read, because it says what the client must get, such as no body for HEAD, and
+        // because closing with unread bytes would send a reset.
+        let count = stream.read(&mut self.scratch).unwrap_or(0);
+        client.receive(&self.scratch[..count], &mut self.shared);
+        if client.state() != State::Responding {
+            client.refuse(ApiError::with_message(Code::Overloaded, message), &mut self.shared);
+        }
         let _ = stream.write(client.output());
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read(&mut self.scratch);

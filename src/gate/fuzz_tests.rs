@@ -11,7 +11,7 @@ use mio::Events;
 use super::addresses::Peer;
 use super::client::{Client, Shared, State};
 use super::connections::READ_BYTES;
-use super::lanes::LaneAddress;
+use super::lanes::OpenLane;
 use super::strict_tests::{Read, Request, read};
 use super::wire::exchange::GeneralFields;
 use super::wire::head::Intake;
@@ -21,6 +21,7 @@ use super::{Gate, GateConfig, Listening, Stopper};
 use crate::config::Deadlines;
 use crate::fuzzing::Parts;
 use crate::http::Response;
+use crate::http::Size;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
 use crate::lane::{Answer, Content, LaneKind, LaneRequest, TICKET_LENGTH};
 use crate::metrics::Metrics;
@@ -222,9 +223,13 @@ impl SmallGate {
             max_connections: PLACES,
             client_memory: BUDGET,
             deadlines: Deadlines::default(),
-            lanes: vec![LaneAddress { path, kind: LaneKind::Read, window: 1 }],
+            lanes: vec![OpenLane {
+                stream: UnixStream::connect(path).unwrap(),
+                kind: LaneKind::Read,
+                window: 1,
+            }],
             intake: Intake { ids: RequestIds(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
-            is_small: |line| line.ends_with(b"0"),
+            size: |line| if line.ends_with(b"0") { Size::Small } else { Size::Large },
             delay: None,
             metrics: Metrics::default(),
         };

@@ -33,6 +33,7 @@ use slab::Slab;
 
 use crate::config::Deadlines;
 use crate::error::Error;
+use crate::http::Size;
 use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
@@ -46,7 +47,7 @@ use room::Picked;
 use wire::exchange::GeneralFields;
 
 pub use health_check::HealthCheck;
-pub use lanes::LaneAddress;
+pub use lanes::OpenLane;
 pub use listening::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
@@ -71,10 +72,10 @@ pub struct GateConfig {
     /// The most bytes held for all clients together, without the lanes, which have their own bound.
     pub client_memory: usize,
     pub deadlines: Deadlines,
-    pub lanes: Vec<LaneAddress>,
+    pub lanes: Vec<OpenLane>,
     pub intake: Intake,
-    /// Whether the response to a read is small, by its method and target with a space between.
-    pub is_small: fn(&[u8]) -> bool,
+    /// The size of the response to a read, by its method and target with a space between.
+    pub size: fn(&[u8]) -> Size,
     /// How long to hold back the response to a request, by its method and target with a space between; usually `None`.
     pub delay: Option<Delay>,
     pub metrics: Metrics,
@@ -95,7 +96,7 @@ pub struct Gate {
     lanes: Vec<Lane>,
     /// The requests that wait for a lane, by [`LaneKind`].
     waiting: [Waiting; 2],
-    is_small: fn(&[u8]) -> bool,
+    size: fn(&[u8]) -> Size,
     delay: Option<Delay>,
     /// The clients whose response is held back, by when it is due.
     held_back: BinaryHeap<Reverse<(Instant, ClientId)>>,
@@ -124,7 +125,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Connects the lanes. No client is accepted before [`Gate::run`].
+    /// Watches the lanes. No client is accepted before [`Gate::run`].
     ///
     /// # Errors
     /// One plain line.
@@ -133,7 +134,7 @@ impl Gate {
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         let now = Instant::now();
-        let lane = |(i, address)| Lane::connect(address, Token(FIRST_LANE + i), poll.registry());
+        let lane = |(i, open)| Lane::new(open, Token(FIRST_LANE + i), poll.registry());
         let lanes =
             config.lanes.into_iter().enumerate().map(lane).collect::<io::Result<_>>().map_err(cannot)?;
         listening.register(poll.registry(), LISTENER).map_err(cannot)?;
@@ -146,7 +147,7 @@ impl Gate {
             serial: 0,
             lanes,
             waiting: [Waiting::default(), Waiting::default()],
-            is_small: config.is_small,
+            size: config.size,
             delay: config.delay,
             held_back: BinaryHeap::new(),
             shared: Shared {

@@ -11,7 +11,7 @@ use mio::net::UnixStream;
 use super::addresses::Peer;
 use super::client::State;
 use super::ending::LAST_WORDS;
-use super::lanes::tests::{MEMORY, config};
+use super::lanes::tests::{MEMORY, config, open};
 use super::*;
 use crate::config::Listen;
 use crate::error::ErrorKind;
@@ -58,12 +58,12 @@ impl Bench {
         let folder = Folder::new();
         let path = folder.0.join("lane");
         let far_end = FarEnd::bind(&path);
-        let lane = LaneAddress { path, kind: LaneKind::Read, window: 1 };
+        let lane = open(&path, LaneKind::Read, 1);
         let bench = Self::start(max_connections, folder, vec![lane]);
         (bench, far_end.accept())
     }
 
-    fn start(max_connections: usize, folder: Folder, lanes: Vec<LaneAddress>) -> Self {
+    fn start(max_connections: usize, folder: Folder, lanes: Vec<OpenLane>) -> Self {
         let listening = Listening::bind(&(LOOPBACK, 0).into()).unwrap();
         let address = listening.address.tcp().unwrap();
         let config = GateConfig { max_connections, ..config(lanes) };
@@ -178,6 +178,20 @@ fn health_check_takes_nobodys_place_and_keeps_its_own() {
     assert_eq!(bench.states(), [State::Waiting, State::Lingering]);
     bench.close(0);
     assert_eq!(bench.gate.own, 0);
+}
+
+#[test]
+fn head_that_is_turned_away_gets_no_body() {
+    let mut bench = Bench::new(4);
+    let address = IpAddr::from([192, 0, 2, 1]);
+    let _first = bench.let_in(address, "");
+    for (method, has_body) in [("HEAD", false), ("GET", true)] {
+        let client =
+            bench.let_in(address, &format!("{method} / HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n\r\n"));
+        let response = all(client);
+        assert!(response.starts_with("HTTP/1.1 503 ") && response.contains(": mine\r\n"), "{response}");
+        assert_eq!(!response.ends_with("\r\n\r\n"), has_body, "{response}");
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Documents that are made once and served often, with a strong entity tag, and compressed for clients that
 //! accept gzip. Only the compressed form is kept in memory: clients that do not accept it are rare.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::http::gzip::{gunzip, gzip};
+use crate::http::response::Body;
 use crate::http::{Fields, Response};
 
 /// The request header fields that decide in which form an asset is sent.
@@ -24,6 +24,8 @@ pub struct Asset {
     /// Its entity tag without the quotes.
     tag: String,
     bytes: Arc<[u8]>,
+    /// The length of the uncompressed form.
+    length: usize,
     /// Whether these are its compressed form. If not, it is never sent compressed.
     is_gzip: bool,
     fields: Fields,
@@ -33,8 +35,9 @@ impl Asset {
     /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
         let (tag, gzip) = (tag_of(&bytes), gzip(&bytes));
-        let (is_gzip, bytes) = (gzip.is_some(), gzip.unwrap_or(bytes).into());
-        let asset = Self { content_type, tag, bytes, is_gzip, fields: Fields::default() };
+        let (is_gzip, length) = (gzip.is_some(), bytes.len());
+        let bytes = gzip.unwrap_or(bytes).into();
+        let asset = Self { content_type, tag, bytes, length, is_gzip, fields: Fields::default() };
         asset.header("Cache-Control", "no-cache")
     }
 
@@ -50,12 +53,16 @@ impl Asset {
         self
     }
 
-    /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already.
-    pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
+    /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already. For
+    /// HEAD, nothing is unpacked or copied.
+    pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2], is_head: bool) -> Response {
         let form = Form::choose(&self.tag, self.is_gzip, fields);
         let unpack = self.is_gzip && !form.gzip;
-        let content = || if unpack { gunzip(&self.bytes) } else { self.bytes.to_vec() }.into();
-        let content = (!form.is_known).then(content);
+        let content = (!form.is_known).then(|| match unpack {
+            _ if is_head => Body::Length(if unpack { self.length } else { self.bytes.len() }),
+            true => gunzip(&self.bytes).into(),
+            false => self.bytes.to_vec().into(),
+        });
         form.respond(self.content_type, content).with(&self.fields)
     }
 }
@@ -87,7 +94,7 @@ impl Form {
     }
 
     /// The response. `content` must be in this form; it is not needed if the client has the document.
-    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<Cow<'static, [u8]>>) -> Response {
+    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<Body>) -> Response {
         let response = match content {
             None => Response::new(304, b""),
             Some(content) => Response::new(200, content).header("Content-Type", content_type),
@@ -124,7 +131,7 @@ pub mod tests {
     use super::*;
 
     pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
-        asset.respond([encoding, tag].map(Option::into_iter))
+        asset.respond([encoding, tag].map(Option::into_iter), false)
     }
 
     #[test]

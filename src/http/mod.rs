@@ -17,5 +17,5 @@ pub use asset::no_assets;
 pub use asset::{ASSET_HEADERS, Asset, Assets, Form, LazyAssets, names_tag, tag_of};
 pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
-pub use request::{Request, Target, name_all};
+pub use request::{Request, Size, Target, name_all};
 pub use response::{ACCESS_LOG, Fields, Response, find_field};

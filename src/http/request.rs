@@ -26,6 +26,17 @@ impl<'a> Request<'a> {
     }
 }
 
+/// How many bytes the response to a request may have, as its method and target tell. Each size waits apart from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// One item at most, or a head alone.
+    Small,
+    /// A page of usual length.
+    Medium,
+    /// A long page, or a deployed file.
+    Large,
+}
+
 /// The most requests that are named in one line of the log.
 const MAX_NAMED: usize = 20;
 

@@ -41,10 +41,18 @@ pub enum Course {
 
 /// The bytes of a body, and who owns them.
 #[derive(Clone, Debug, PartialEq)]
-enum Body {
+pub enum Body {
     Alone(Cow<'static, [u8]>),
     /// Owned together with clones of the response.
     Shared(Arc<Vec<u8>>),
+    /// Only how many there are: what HEAD needs.
+    Length(usize),
+}
+
+impl<T: Into<Cow<'static, [u8]>>> From<T> for Body {
+    fn from(bytes: T) -> Self {
+        Self::Alone(bytes.into())
+    }
 }
 
 impl Response {
@@ -62,11 +70,11 @@ impl Response {
     }
 
     /// A response with a body of any kind, or none.
-    pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
+    pub fn new(status: u16, body: impl Into<Body>) -> Self {
         Self {
             status,
             fields: Fields { lines: Vec::with_capacity(FIELD_ROOM), ..Fields::default() },
-            body: Body::Alone(body.into()),
+            body: body.into(),
             key_name: None,
             course: Course::Send,
         }
@@ -84,6 +92,11 @@ impl Response {
             other => other,
         };
         Self { body, ..self }
+    }
+
+    /// The response to HEAD in place of this one to GET (RFC 9110, section 9.3.2).
+    pub fn without_body(self) -> Self {
+        Self { body: Body::Length(self.length()), ..self }
     }
 
     /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
@@ -117,12 +130,18 @@ impl Response {
         std::str::from_utf8(find_field(&self.fields.lines, name)?).ok()
     }
 
-    /// The body; empty for 204.
+    /// The body; empty for 204 and for HEAD.
     pub fn body(&self) -> &[u8] {
         match &self.body {
             Body::Alone(bytes) => bytes,
             Body::Shared(bytes) => bytes,
+            Body::Length(_) => &[],
         }
+    }
+
+    /// The length of the body that GET has.
+    pub fn length(&self) -> usize {
+        if let Body::Length(length) = self.body { length } else { self.body().len() }
     }
 }
 

@@ -208,7 +208,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
 /// Writes what the gate passes on unchanged.
 fn write_rest(response: &Response, out: &mut Vec<u8>) {
     out.extend_from_slice(&response.fields.lines);
-    write_end_of_head(out, response.status, response.body().len());
+    write_end_of_head(out, response.status, response.length());
     out.extend_from_slice(response.body());
 }
 

@@ -2,7 +2,6 @@
 
 use std::thread::JoinHandle;
 
-use super::SocketFolder;
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::lanes::{Lanes, gate_config};
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
@@ -32,13 +31,12 @@ impl Admin {
         config: &Config,
         listening: Listening,
         metrics: &Metrics,
-        folder: &SocketFolder,
         settings: &ProjectSettings,
         reset: Option<Reset>,
         died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
         let stopper = Stopper::default();
-        let mut lanes = Lanes::new(folder, &stopper, None);
+        let mut lanes = Lanes::new(&config.database, &stopper, None);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let service = AdminService::new(AdminContext {
                 metrics: metrics.clone(),
@@ -46,12 +44,13 @@ impl Admin {
                 database: config.database.clone(),
                 read_only: config.read_only,
                 settings: settings.clone(),
+                hosts: config.admin_hosts.clone(),
                 reset: reset.clone(),
             });
-            lanes.open(kind, ADMIN_CONNECTIONS, name, name.to_owned(), service)?;
+            lanes.open(kind, ADMIN_CONNECTIONS, name.to_owned(), service)?;
         }
-        let Lanes { workers, addresses, .. } = lanes;
-        let mut gate_config = gate_config(config, ADMIN_CONNECTIONS, addresses, admin::header_fields());
+        let Lanes { workers, open, .. } = lanes;
+        let mut gate_config = gate_config(config, ADMIN_CONNECTIONS, open, admin::header_fields());
         gate_config.client_memory /= MEMORY_SHARE;
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         let run = move || {

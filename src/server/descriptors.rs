@@ -12,8 +12,8 @@ use crate::error::{Error, ErrorKind};
 /// the connection to the database of the first key, or of the thread that moves a large log, another socket if the
 /// file of a Unix socket is lost (9).
 const OWN: usize = 35;
-/// What a lane has open: its listener, three for its connection, and the database with its log.
-const LANE: usize = 6;
+/// What a lane has open: its listener and the file of its socket, three for its connection, and the database with its log.
+const LANE: usize = 7;
 /// What the admin address has open: its gate and its listener, and a connection that is turned away (4), two lanes,
 /// and its clients.
 const ADMIN_OWN: usize = 4 + 2 * LANE + ADMIN_CONNECTIONS;

@@ -1,18 +1,20 @@
 //! The drill: restores a backup into a private folder, and starts a service on it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Server, SocketFolder};
+use super::{PrivateFolder, Server};
 use crate::config::{Config, Listen};
 use crate::error::{Error, ErrorKind, fail};
 use crate::maintenance::{RestoredKeys, Stop, restore};
+use crate::worker::Door;
 
 /// Longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tries out a backup: restores it into a private folder in the one for temporary files (`TMPDIR`), which checks every
-/// pet, starts a service on it that listens on a Unix socket in the folder, and asks whether it answers. Returns the
+/// pet, starts a service on it that listens on a Unix socket without a name, and asks whether it answers. Returns the
 /// number of pets. Changes neither the backup nor any other database, and removes the folder at the end.
 ///
 /// ```no_run
@@ -25,10 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// [`ErrorKind::BackupUnsound`] if the backup cannot be restored, or the service on it does not answer, and the errors of
 /// [`restore`] and of [`Server::start`].
 pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
-    let folder = SocketFolder::new()?;
+    let folder = PrivateFolder::new(file)?;
     let database = folder.file("pets.db");
     let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
-    let listen = Listen::Unix(folder.file("http"));
+    let door = Door::make(&folder.file(".")).map_err(|error| Error::io("cannot make a socket", error))?;
+    let listen = Listen::Socket(Arc::new(door.0.listener.into()));
     let server = Server::start(Config { listen, database, ..Config::default() })?;
     if !server.health_check().is_answered(PATIENCE) {
         return fail(ErrorKind::BackupUnsound, format!("a service on {} does not answer", file.display()));

@@ -1,19 +1,21 @@
 //! Opens the lanes of a gate: a socket and a worker for each.
 
-use super::SocketFolder;
+use std::path::Path;
+
+use super::private_folder::temporarily;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
-use crate::gate::{GateConfig, Intake, LaneAddress, Stopper, TrustedProxies};
+use crate::gate::{GateConfig, Intake, OpenLane, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
-use crate::service::Faults;
-use crate::worker::{Service, Worker};
+use crate::service::{self, Faults};
+use crate::worker::{Door, Service, Worker};
 
-/// What the configuration says of every gate. Its responses to reads are small, and nothing is counted.
+/// What the configuration says of every gate. Nothing is counted.
 pub fn gate_config(
     config: &Config,
     max_connections: usize,
-    lanes: Vec<LaneAddress>,
+    lanes: Vec<OpenLane>,
     passed_on: Vec<&'static str>,
 ) -> GateConfig {
     let trusted = TrustedProxies(config.trusted_proxies.clone());
@@ -23,7 +25,7 @@ pub fn gate_config(
         deadlines: config.deadlines.clone(),
         lanes,
         intake: Intake { passed_on, trusted, ..Intake::default() },
-        is_small: |_| true,
+        size: service::size,
         delay: None,
         metrics: Metrics::default(),
     }
@@ -31,18 +33,18 @@ pub fn gate_config(
 
 /// The lanes of a gate that are opened so far.
 pub struct Lanes<'a> {
-    folder: &'a SocketFolder,
+    database: &'a Path,
     stopper: &'a Stopper,
     /// What makes requests fail on purpose.
     faults: Option<Faults>,
     pub workers: Vec<Worker>,
-    pub addresses: Vec<LaneAddress>,
+    pub open: Vec<OpenLane>,
 }
 
 impl<'a> Lanes<'a> {
     /// `stopper` ends the gate if a worker dies.
-    pub fn new(folder: &'a SocketFolder, stopper: &'a Stopper, faults: Option<Faults>) -> Self {
-        Self { folder, stopper, faults, workers: Vec::new(), addresses: Vec::new() }
+    pub fn new(database: &'a Path, stopper: &'a Stopper, faults: Option<Faults>) -> Self {
+        Self { database, stopper, faults, workers: Vec::new(), open: Vec::new() }
     }
 
     /// Starts the worker of one more lane, which has at most `window` requests at once.
@@ -53,19 +55,23 @@ impl<'a> Lanes<'a> {
         &mut self,
         kind: LaneKind,
         window: usize,
-        socket: &str,
         name: String,
         service: impl Service,
     ) -> Result<(), Error> {
-        let path = self.folder.file(socket);
+        let make = |folder: &Path| {
+            Door::make(folder).map_err(|error| {
+                Error::io(format!("cannot make a socket in {} (TMPDIR)", folder.display()), error)
+            })
+        };
+        let (door, stream) = temporarily(self.database, make)?;
         let (stopper, reason) =
             (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
         let died = move || stopper.fail(reason);
         self.workers.push(match &self.faults {
-            Some(faults) => Worker::start(&path, name, faults.around(service), died)?,
-            None => Worker::start(&path, name, service, died)?,
+            Some(faults) => Worker::start(door, name, faults.around(service), died)?,
+            None => Worker::start(door, name, service, died)?,
         });
-        self.addresses.push(LaneAddress { path, kind, window });
+        self.open.push(OpenLane { stream, kind, window });
         Ok(())
     }
 }

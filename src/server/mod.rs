@@ -4,10 +4,10 @@ mod admin;
 mod descriptors;
 mod drill;
 mod lanes;
+mod private_folder;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs", warn(dead_code, unused_imports))]
 mod project;
 mod running;
-mod socket_folder;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::keys::secret;
 use crate::maintenance::last_backup;
 use crate::store::{self, OpenStore};
 use descriptors::places;
+use private_folder::PrivateFolder;
 use running::Running;
-use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
 pub use drill::drill;
@@ -83,13 +83,14 @@ impl Server {
         let mut config = config.checked()?;
         let places = places(&config)?;
         // Before the database, so that a start that fails makes none.
-        let folder = SocketFolder::new()?;
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
         let admin_address = admin.as_ref().and_then(|listening| listening.address.tcp());
+        let mut folder = None;
         let store = match &config.ephemeral {
             Some(ephemeral) => {
-                config.database = folder.file("pets.db");
+                let own = folder.insert(PrivateFolder::new(&config.database)?);
+                config.database = own.file("pets.db");
                 store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
             }
             None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,

@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use super::SocketFolder;
+use super::PrivateFolder;
 use super::admin::Admin;
 use super::lanes::{Lanes, gate_config};
 use super::project::{self, Upkeep};
 use crate::admin::Reset;
 use crate::config::Config;
-use crate::error::Error;
+use crate::error::{Error, check_threads};
 use crate::gate::{Delay, Gate, Listening, Origins, Stopper};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
 use crate::site::{self, document};
 use crate::store::{self, OpenStore, WriteAccess};
-use crate::worker::Worker;
+use crate::worker::{THREADS, Worker};
 
 /// The most requests in the lane for writing at once: they share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
+
+/// The threads of a service that serve no lane, at most.
+const OWN_THREADS: usize = 6;
 
 /// All that runs for a service. The fields drop in their order: whoever sends requests before whoever serves them,
 /// and the claim on the database after the last connection to it.
@@ -27,7 +30,7 @@ pub struct Running {
     _workers: Vec<Worker>,
     _admin: Option<Admin>,
     _upkeep: Option<Arc<Upkeep>>,
-    _folder: SocketFolder,
+    _folder: Option<PrivateFolder>,
     _claim: Option<Box<dyn Send>>,
 }
 
@@ -39,12 +42,15 @@ impl Running {
     pub fn start(
         config: &Arc<Config>,
         places: usize,
-        folder: SocketFolder,
+        folder: Option<PrivateFolder>,
         listening: Listening,
         admin: Option<Listening>,
         store: OpenStore,
         stopper: &Stopper,
     ) -> Result<Self, Error> {
+        // tiny_http panics if it cannot start a thread.
+        let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
+        check_threads(lanes * THREADS + OWN_THREADS)?;
         let OpenStore { writer, readers, reads_at_once, claim, about: _ } = store;
         let lost: Lost = {
             let stopper = stopper.clone();
@@ -65,33 +71,32 @@ impl Running {
         let guide = document::root(config).map_or_else(|| listening.address.local_url(), str::to_owned);
         let (draws, ephemeral) = (Draws::default(), config.ephemeral.clone().unwrap_or_default());
         let faults = (ephemeral.fail > 0.0).then(|| Faults::new(ephemeral.fail, draws.clone()));
-        let mut lanes = Lanes::new(&folder, stopper, faults);
+        let mut lanes = Lanes::new(&config.database, stopper, faults);
         for (i, store) in readers.into_iter().enumerate() {
             let service = ReadService::new(store, shared.clone());
             let name = format!("reader-{i}");
-            lanes.open(LaneKind::Read, reads_at_once, &format!("read-{i}"), name, service)?;
+            lanes.open(LaneKind::Read, reads_at_once, name, service)?;
         }
         let (kind, window, name) = (LaneKind::Write, WRITES_AT_ONCE, "writer".to_owned());
         match writer {
             WriteAccess::Writes(writer) => {
-                lanes.open(kind, window, "write", name, WriteService::new(writer, shared))?;
+                lanes.open(kind, window, name, WriteService::new(writer, shared))?;
             }
             WriteAccess::Refused(reader) => {
-                lanes.open(kind, window, "write", name, ReadService::refusing(reader, shared))?;
+                lanes.open(kind, window, name, ReadService::refusing(reader, shared))?;
             }
         }
-        let Lanes { workers, addresses, .. } = lanes;
+        let Lanes { workers, open, .. } = lanes;
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
             let settings = project::settings(config, &guide, upkeep.as_ref());
             let reset = reset(config, draws.clone());
-            Admin::start(config, listening, &metrics, &folder, &settings, reset, died)
+            Admin::start(config, listening, &metrics, &settings, reset, died)
         });
         let admin = admin.transpose()?;
-        let mut gate_config = gate_config(config, places, addresses, service::header_fields(config));
+        let mut gate_config = gate_config(config, places, open, service::header_fields(config));
         gate_config.intake.origins = Origins(config.allow_origins.clone());
-        gate_config.is_small = service::is_small;
         gate_config.delay = ephemeral.delay.map(|delay| Box::new(service::delays(delay, draws)) as Delay);
         gate_config.metrics = metrics;
         let gate = Gate::new(listening, gate_config, stopper.clone())?;

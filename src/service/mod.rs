@@ -10,10 +10,10 @@ mod writing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::api::{ACCEPT, Call, FILE, Handler, Operation, ROUTER, is_deployed, is_long_page};
+use crate::api::{ACCEPT, Call, FILE, Handler, Operation, PAGE_ROWS, ROUTER, is_deployed, is_long_page};
 use crate::config::Config;
 use crate::endpoint::{Failure, Router};
-use crate::http::{ACCESS_LOG, ApiError, Code, LazyAssets, Request, Response, Target};
+use crate::http::{ACCESS_LOG, ApiError, Code, LazyAssets, Request, Response, Size, Target};
 use crate::metrics::Metrics;
 use crate::model::KeyScope;
 use crate::quiet_log::QuietLog;
@@ -222,13 +222,20 @@ pub fn header_fields(config: &Config) -> Vec<&'static str> {
     ROUTER.header_fields(if has_domains { &own } else { &own[..3] })
 }
 
-/// Whether the response to a read is small, by its method and target with a space between: the gate serves
-/// large ones apart. A list that asks for more than the default page is large, and so is a deployed file.
-pub fn is_small(line: &[u8]) -> bool {
+/// The size of the response to a read, by its method and target with a space between. The head of a list takes the whole
+/// list to make.
+pub fn size(line: &[u8]) -> Size {
     let line = str::from_utf8(line).unwrap_or_default();
     let (method, target) = line.split_once(' ').unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    method == "OPTIONS" || ROUTER.rows(path).is_some_and(|rows| rows <= 1 || !is_long_page(query))
+    match (method, ROUTER.rows(path)) {
+        ("OPTIONS", _) | (_, Some(..=1)) => Size::Small,
+        (_, PAGE_ROWS) if is_long_page(query) => Size::Large,
+        (_, PAGE_ROWS) => Size::Medium,
+        ("HEAD", _) => Size::Small,
+        (_, Some(_)) => Size::Medium,
+        (_, None) => Size::Large,
+    }
 }
 
 /// Whether a request needs a key before anything else is checked.
@@ -279,19 +286,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_page_and_file_are_large() {
+    fn size_is_that_of_what_may_be_sent() {
         for line in [
             "GET /v1/pets/7",
             "HEAD /v1/pets/7?x",
             "GET /healthz",
-            "GET /v1/pets",
-            "GET /v1/pets?after=7&limit=20",
+            "HEAD /nowhere",
+            "HEAD /openapi.json",
             "OPTIONS /v1/pets?limit=100",
         ] {
-            assert!(is_small(line.as_bytes()), "{line}");
+            assert_eq!(size(line.as_bytes()), Size::Small, "{line}");
         }
-        for line in ["GET /v1/pets?limit=21", "GET /v1/pets?%6cimit=100", "GET /nowhere", ""] {
-            assert!(!is_small(line.as_bytes()), "{line}");
+        for line in ["GET /v1/pets", "HEAD /v1/pets", "GET /v1/pets?after=7&limit=20", "GET /openapi.json"] {
+            assert_eq!(size(line.as_bytes()), Size::Medium, "{line}");
+        }
+        for line in [
+            "GET /v1/pets?limit=21",
+            "HEAD /v1/pets?limit=100",
+            "GET /v1/pets?%6cimit=100",
+            "GET /nowhere",
+            "",
+        ] {
+            assert_eq!(size(line.as_bytes()), Size::Large, "{line}");
         }
     }
 

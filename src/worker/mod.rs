@@ -5,10 +5,11 @@
 //! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
 //! it are answered, so a lane has one worker and is first in, first out.
 
+mod door;
+
 use std::collections::VecDeque;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -17,6 +18,10 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind, start_thread};
 use crate::http::{ApiError, Code, Request, Response, name_all};
 use crate::lane::{Content, TICKET_LENGTH, Ticket, write_response};
+
+use door::Bell;
+
+pub use door::Door;
 
 /// What a worker calls to answer requests.
 pub trait Service: Send + 'static {
@@ -37,26 +42,29 @@ pub struct Worker {
     server: Arc<tiny_http::Server>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// After the server.
+    _bell: Bell,
 }
 
+/// The most threads of a worker and its server.
+pub const THREADS: usize = 7;
+
 impl Worker {
-    /// Starts the server on a socket at `path`, and the worker. `died` is called if the worker ends without
-    /// being told to.
+    /// Starts the server of a lane, and the worker. `died` is called if the worker ends without being told to.
     ///
     /// # Errors
-    /// If the socket or the threads cannot be created.
+    /// If the threads cannot be created.
     pub fn start(
-        path: &Path,
+        door: Door,
         name: String,
         service: impl Service,
         died: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
         // tiny_http panics if it cannot start its first thread.
-        let server = catch_unwind(|| tiny_http::Server::http_unix(path))
+        let Door { listener, bell } = door;
+        let server = catch_unwind(|| tiny_http::Server::from_listener(listener, None))
             .map_err(|_| Error::no_thread(std::io::ErrorKind::WouldBlock.into()))?
-            .map_err(|error| {
-                Error::new(ErrorKind::Io, format!("cannot listen on {}: {error}", path.display()))
-            })?;
+            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot open a lane: {error}")))?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));
         let (source, is_told) = (Arc::clone(&server), Arc::clone(&stopping));
@@ -67,7 +75,7 @@ impl Worker {
             }
         };
         let thread = Some(start_thread(name, work)?);
-        Ok(Self { server, stopping, thread })
+        Ok(Self { server, stopping, thread, _bell: bell })
     }
 }
 
@@ -174,6 +182,8 @@ fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Take
 fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
     let mut left = responses.len();
     for (taken, response) in batch.drain(..left.min(batch.len())).zip(responses) {
+        let is_head = *taken.request.method() == tiny_http::Method::Head;
+        let response = if is_head { response.without_body() } else { response };
         print(&response, &taken, out);
         left -= 1;
         let mut writer = taken.request.into_writer();

@@ -28,19 +28,25 @@ fn echo_all(requests: &[Request], responses: &mut Vec<Response>) -> Duration {
 }
 
 struct Bench {
-    folder: Folder,
+    stream: UnixStream,
     worker: Worker,
+}
+
+/// A worker with a service, and the gate's end of its lane.
+fn worker(service: impl Service, died: impl FnOnce() + Send + 'static) -> (UnixStream, Worker) {
+    let folder = Folder::new();
+    let (door, stream) = Door::make(&folder.0).unwrap();
+    (stream, Worker::start(door, "test".to_owned(), service, died).unwrap())
 }
 
 impl Bench {
     fn start(answer: impl FnMut(&[Request], &mut Vec<Response>) -> Duration + Send + 'static) -> Self {
-        let folder = Folder::new();
-        let worker = Worker::start(&folder.0.join("lane"), "test".to_owned(), Probe(answer), || ()).unwrap();
-        Self { folder, worker }
+        let (stream, worker) = worker(Probe(answer), || ());
+        Self { stream, worker }
     }
 
     fn connect(&self) -> NearEnd {
-        NearEnd::new(UnixStream::connect(self.folder.0.join("lane")).unwrap())
+        NearEnd::new(self.stream.try_clone().unwrap())
     }
 }
 
@@ -216,10 +222,8 @@ impl Service for Broken {
 
 #[test]
 fn worker_that_is_told_to_end_has_not_died() {
-    let folder = Folder::new();
     let (died, has_died) = channel();
-    let died = move || died.send(()).unwrap();
-    let worker = Worker::start(&folder.0.join("lane"), "test".to_owned(), Broken, died).unwrap();
+    let (_stream, worker) = worker(Broken, move || died.send(()).unwrap());
     assert_eq!(logged(|| drop(worker)), [""; 0], "it has ended in time");
     let word = has_died.recv_timeout(PATIENCE);
     assert_eq!(word, Err(RecvTimeoutError::Disconnected), "the sender is gone without a word");
@@ -242,11 +246,9 @@ impl Service for Resting {
 
 #[test]
 fn what_is_due_is_done_without_a_request() {
-    let folder = Folder::new();
     let (sender, done) = channel();
-    let path = folder.0.join("lane");
-    let worker = Worker::start(&path, "test".to_owned(), Resting(sender), || ()).unwrap();
-    let bench = Bench { folder, worker };
+    let (stream, worker) = worker(Resting(sender), || ());
+    let bench = Bench { stream, worker };
     let mut lane = bench.connect();
     for what in ["rests", "rests", "rests"] {
         assert_eq!(done.recv_timeout(PATIENCE), Ok(what));

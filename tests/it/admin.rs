@@ -137,7 +137,29 @@ fn metrics_are_not_served_to_the_page_of_another_site() {
     for host in ["127.0.0.1:9090", "[::1]:9090", "localhost:9090", "petstore:9090"] {
         ask(host).expect(200);
     }
-    ask("evil.example:9090").expect_error(421, "misdirected_request", "Metrics");
+    ask("evil.example:9090").expect_error(421, "misdirected_request", "--admin-host (PETSTORE_ADMIN_HOST)");
+}
+
+#[test]
+fn name_that_the_operator_allows_is_served() {
+    let server = Server::start_with(|command| {
+        command.args(["--admin", "0", "--admin-host", "Petstore.monitoring.svc, db.example."])
+    });
+    let ask = |target: &str, host: &str| {
+        let mut connection = Connection::open(server.admin.unwrap());
+        connection.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        connection.reply()
+    };
+    for host in ["petstore.monitoring.svc:9090", "PETSTORE.monitoring.svc.", "db.example"] {
+        ask("/metrics", host).expect(200);
+        #[cfg(feature = "site")]
+        ask("/settings/api/project", host).expect(401);
+    }
+    for host in ["monitoring.svc", "x.petstore.monitoring.svc", "db.example.evil.example"] {
+        ask("/metrics", host).expect(421);
+        #[cfg(feature = "site")]
+        ask("/settings/api/project", host).expect_error(421, "misdirected_request", "--admin-host");
+    }
 }
 
 #[cfg(feature = "site")]

@@ -193,3 +193,15 @@ fn access_log_has_a_well_formed_traceparent() {
         assert_eq!(logged.lines().filter(|line| line.contains("4bf92f35")).count(), 1, "{logged}");
     }
 }
+
+#[test]
+fn line_of_a_long_target_is_bounded() {
+    let server = Server::start_with(|command| command.env("RUST_LOG", "info"));
+    for long in ["x".repeat(7000), "%C3%A9".repeat(1000)] {
+        server.get(&format!("/{long}")).expect(404);
+    }
+    let logged = server.stop();
+    let lines: Vec<&str> = logged.lines().filter(|line| line.contains("petstore::access")).collect();
+    assert_eq!(lines.len(), 2, "{logged}");
+    assert!(lines.iter().all(|line| line.contains("… 404 ") && line.len() < 1300), "{logged}");
+}

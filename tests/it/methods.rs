@@ -1,7 +1,7 @@
 //! Paths and methods: known ones, and the responses to unknown ones.
 
 use crate::client::Reply;
-use crate::harness::{KEY, Server};
+use crate::harness::{Folder, KEY, Server, run};
 
 fn ask(server: &Server, method: &str, target: &str, key: bool) -> Reply {
     let authorization = if key { format!("Authorization: Bearer {KEY}\r\n") } else { String::new() };
@@ -148,4 +148,70 @@ fn request_identifiers_are_the_clients_where_usable() {
             .header("X-Request-Id"),
         Some("mine")
     );
+}
+
+#[test]
+fn failure_of_head_has_no_body() {
+    let server = Server::start();
+    let long = "x".repeat(20_000);
+    for (request, status) in [
+        (format!("HEAD /{long}"), 414),
+        (format!("HEAD /{long} HTTP/1.1\r\nHost: h\r\n\r\n"), 414),
+        (format!("\r\nHEAD /{long}"), 414),
+        (format!("HEAD / HTTP/1.1\r\nHost: h\r\nX: {long}"), 431),
+        ("HEAD / HTTP/9.1\r\nHost: h\r\n\r\n".to_owned(), 505),
+        ("HEAD / HTTP/1.1\nHost: h\r\n\r\n".to_owned(), 400),
+        ("HEAD / HTTP/1.1\r\nHost h\r\n\r\n".to_owned(), 400),
+        ("HEAD / HTTP/1.1\r\n\r\n".to_owned(), 400),
+    ] {
+        let mut connection = server.connect();
+        connection.try_send(&request);
+        connection.reply_to("HEAD").expect(status);
+        connection.expect_end();
+    }
+    let mut connection = server.connect();
+    connection.send("HEAD / HTTP/1.1\r\n");
+    connection.end_sending();
+    connection.reply_to("HEAD").expect(400);
+    connection.expect_end();
+}
+
+/// The bytes that a process has read so far, from files and sockets.
+fn bytes_read(server: &Server) -> u64 {
+    let counted = std::fs::read_to_string(format!("/proc/{}/io", server.pid())).unwrap();
+    counted.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn head_costs_what_its_head_costs() {
+    let server = Server::start();
+    server.fill(["x".repeat(60_000).as_str(); 15]);
+    let site = Folder::new();
+    let bytes: Vec<u8> = (0..2_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(site.path().join("film.bin"), &bytes).unwrap();
+    let mut targets = vec!["/v1/pets"];
+    if cfg!(feature = "site") {
+        let words = ["site", "deploy", site.path().to_str().unwrap()];
+        assert!(run(&words, &server.folder.database()).status.success());
+        targets.push("/film.bin");
+    }
+    for target in targets {
+        let (get, head) = (ask(&server, "GET", target, true), ask(&server, "HEAD", target, true));
+        let length = get.expect(200).body.len();
+        assert_eq!(get.header("Content-Length"), Some(&*length.to_string()));
+        // A list is made for its tag; and the writer may move its log meanwhile.
+        let cost = |_| {
+            let before = bytes_read(&server);
+            ask(&server, "HEAD", target, true).expect(200);
+            bytes_read(&server) - before
+        };
+        let cost = (0..10).map(cost).min().unwrap();
+        assert!(
+            length > 800_000 && (target != "/film.bin" || cost < 50_000),
+            "{target}: {cost} bytes were read"
+        );
+        for field in ["Content-Length", "ETag", "Content-Type", "Link", "Cache-Control"] {
+            assert_eq!(head.expect(200).header(field), get.header(field), "{target}");
+        }
+    }
 }

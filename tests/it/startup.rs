@@ -1,8 +1,11 @@
 //! What is refused at the start, with one plain line and an exit code.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
-use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
+use crate::harness::{
+    Folder, KEY, Process, Server, expect_refusal, is_root, output, petstore, program, run, serve,
+};
 use crate::wording;
 
 /// A start on a free port.
@@ -41,8 +44,8 @@ fn start_that_fails_makes_no_database() {
     let admin = ["--listen", "127.0.0.1:0", "--admin", &address];
     expect_refusal(run(&admin, &folder.database()), 1, words);
     let mut command = petstore(SERVE);
-    command.env("TMPDIR", "/nowhere").env("PETSTORE_DATABASE", folder.database());
-    expect_refusal(output(&mut command), 1, "/nowhere");
+    command.env("TMPDIR", "/nowhere").env("PETSTORE_DATABASE", folder.path().join("none/pets.db"));
+    expect_refusal(output(&mut command), 1, "none");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no database is made");
 }
 
@@ -128,4 +131,70 @@ fn database_with_another_mark_is_refused_and_stays_as_it_is() {
     let before = std::fs::read(folder.database()).unwrap();
     expect_refusal(run(SERVE, &folder.database()), 1, "is the database of another application");
     assert_eq!(std::fs::read(folder.database()).unwrap(), before);
+}
+
+/// The names in a folder.
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn killed_service_leaves_nothing_in_tmpdir() {
+    let temporary = Folder::new();
+    let start = |folder| {
+        Server::start_in(folder, |command| command.args(["--admin", "0"]).env("TMPDIR", temporary.path()))
+    };
+    let server = start(Folder::new());
+    server.get("/v1/pets").expect(200);
+    assert_eq!(names(&temporary), [""; 0]);
+    let folder = server.kill();
+    assert_eq!(names(&temporary), [""; 0]);
+    // At any moment of the start, too.
+    for step in 0..30 {
+        let mut process = Process::start(serve(&folder).env("TMPDIR", temporary.path()));
+        std::thread::sleep(std::time::Duration::from_millis(step));
+        process.signal(if step % 2 == 0 { "KILL" } else { "TERM" });
+        process.ended();
+    }
+    assert_eq!(names(&temporary), [""; 0]);
+    start(folder).get("/v1/pets").expect(200);
+}
+
+#[test]
+fn service_runs_where_tmpdir_cannot_be_used() {
+    let long = Folder::new();
+    let mut deep = long.path().to_owned();
+    (0..20).for_each(|_| deep.push("0123456789"));
+    std::fs::create_dir_all(&deep).unwrap();
+    for tmpdir in ["/nowhere", "/proc/self", deep.to_str().unwrap()] {
+        let server = Server::start_with(|command| command.env("TMPDIR", tmpdir));
+        server.create(r#"{"name":"x","categoryId":1}"#).expect(201);
+        let mut left = names(&server.folder);
+        left.retain(|name| !name.starts_with("pets.db"));
+        assert_eq!(left, [""; 0], "{tmpdir}");
+    }
+}
+
+#[test]
+fn thread_that_cannot_be_started_is_told_in_one_line() {
+    let folder = Folder::new();
+    // A user whom no other test has, or this one.
+    let user = if is_root() { "65432" } else { "" };
+    for threads in 1..13 {
+        let limit = format!("--nproc={threads}");
+        let mut command = Command::new("prlimit");
+        command.arg(limit);
+        if !user.is_empty() {
+            command.args(["setpriv", &format!("--reuid={user}"), "--clear-groups"]);
+        }
+        let database = folder.path().join(format!("{threads}.db"));
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        command.arg(program()).args(SERVE).arg("--database").arg(database);
+        command.env("TMPDIR", std::env::temp_dir()).env("PETSTORE_API_KEY", KEY);
+        let process = Process::start(&mut command);
+        let said = String::from_utf8(process.output().stderr).unwrap();
+        let told = said.lines().filter(|line| line.contains("cannot start a thread")).count();
+        assert!(told == 1 && !said.contains("panicked"), "{threads}: {said}");
+    }
 }

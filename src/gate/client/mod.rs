@@ -153,7 +153,11 @@ impl Client {
 
     /// The bytes held for the client that are freed if it gives way, without its request in a lane.
     pub fn held(&self) -> usize {
-        let request = if matches!(self.state, State::Inside(_)) { 0 } else { self.request.capacity() };
+        let request = if matches!(self.state, State::Inside(_)) {
+            0
+        } else {
+            self.request.capacity() + self.reader.head.as_ref().map_or(0, Head::held)
+        };
         self.stash.capacity() + request + self.out.capacity()
     }
 
@@ -299,7 +303,7 @@ impl Client {
 
     /// Responds; the connection persists if the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
-        let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
+        let head = self.reader.take_head(&mut shared.intake);
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
         head.print(answer, !self.persists, &shared.general, &mut self.out);

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::PathBuf;
+use std::os::unix::net;
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
@@ -24,11 +24,11 @@ pub struct ClientId {
     pub serial: u64,
 }
 
-/// What the gate must know to connect a lane.
-#[derive(Clone, Debug)]
-pub struct LaneAddress {
-    /// The socket of its server.
-    pub path: PathBuf,
+/// A lane that is not yet watched.
+#[derive(Debug)]
+pub struct OpenLane {
+    /// The connection to its server.
+    pub stream: net::UnixStream,
     pub kind: LaneKind,
     /// The most requests in it at once.
     pub window: usize,
@@ -36,7 +36,8 @@ pub struct LaneAddress {
 
 /// A lane's connection, and the requests on it.
 pub struct Lane {
-    pub address: LaneAddress,
+    pub kind: LaneKind,
+    window: usize,
     token: Token,
     stream: UnixStream,
     /// The clients of the requests inside, in the order sent, and how many bytes each request has.
@@ -55,15 +56,18 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Connects a lane.
+    /// Watches a lane.
     ///
     /// # Errors
-    /// If its server cannot be reached.
-    pub fn connect(address: LaneAddress, token: Token, registry: &Registry) -> io::Result<Self> {
-        let mut stream = UnixStream::connect(&address.path)?;
+    /// If the system cannot watch it.
+    pub fn new(open: OpenLane, token: Token, registry: &Registry) -> io::Result<Self> {
+        let OpenLane { stream, kind, window } = open;
+        stream.set_nonblocking(true)?;
+        let mut stream = UnixStream::from_std(stream);
         registry.register(&mut stream, token, Interest::READABLE)?;
         Ok(Self {
-            address,
+            kind,
+            window,
             token,
             stream,
             inside: VecDeque::new(),
@@ -84,7 +88,7 @@ impl Lane {
 
     /// Whether there is room for a request with this many bytes.
     pub fn has_room(&self, bytes: usize) -> bool {
-        let has_turn = self.inside.len() < self.address.window;
+        let has_turn = self.inside.len() < self.window;
         has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= WINDOW_BYTES)
     }
 

@@ -12,6 +12,9 @@ use crate::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ACCESS_LOG, ApiError, Code};
 use crate::lane::{LaneKind, LaneRequest};
 
+/// So many bytes of the method and the path stand in the access log.
+const MAX_SUMMARY: usize = 1024;
+
 /// What every head is read by.
 #[derive(Default)]
 pub struct Intake {
@@ -31,7 +34,7 @@ pub struct Head {
     pub kind: LaneKind,
     /// Whether the response has no body, whatever the lane returns.
     pub is_head: bool,
-    is_options: bool,
+    pub is_options: bool,
     /// HTTP/1.0 clients must be told if the connection persists, HTTP/1.1 clients if it does not.
     pub is_http_1_0: bool,
     /// Whether the client wants the connection to persist.
@@ -73,6 +76,11 @@ impl Head {
         }
     }
 
+    /// The bytes kept for the access log.
+    pub fn held(&self) -> usize {
+        if let Cow::Owned(summary) = &self.summary { summary.capacity() } else { 0 }
+    }
+
     /// Reads a complete head, and writes it to `out` for the lane, with the header fields that are passed on. If this
     /// fails, what was understood still counts: the response has the client's identifier, and no body for HEAD.
     pub fn parse(
@@ -98,7 +106,9 @@ impl Head {
         pass_on_line(&head[line.target.clone()], method, head.len(), out);
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let path = out.line().split(|b| *b == b'?').next().unwrap_or_default();
-            parsed.summary = String::from_utf8_lossy(path).into_owned().into();
+            let kept = &path[..path.len().min(MAX_SUMMARY)];
+            let end = if kept.len() < path.len() { "…" } else { "" };
+            parsed.summary = (String::from_utf8_lossy(kept) + end).into_owned().into();
         }
         // After the version, such as " HTTP/1.1", and the line end.
         let start = line.target.end + 11;

@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(seen, [(4, 1, 4, false), (3, 1, 5, false), (1, 1, 3, true)]);
         for (path, other) in [("/a.txt", "/b.txt"), ("/b.txt", "/a.txt")] {
             let found = project.file(path, other).unwrap().unwrap();
-            assert_eq!((&found.tag[..], &found.path[..], found.has_gzip), ("one", "/a.txt", false));
+            assert_eq!((&found.tag[..], &found.path[..], found.gzip_length), ("one", "/a.txt", None));
             assert_eq!(project.content(&found, false).unwrap(), b"one");
         }
         assert_eq!(project.file("/b.txt", "/c.txt").unwrap(), None);

@@ -104,7 +104,7 @@ impl Database {
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
     pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
         self.first(
-            "SELECT rowid, path, content_type, tag, gzip IS NOT NULL FROM deploy_files
+            "SELECT rowid, path, content_type, tag, length(content), length(gzip) FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
             params![path, other],
             |row| {
@@ -113,7 +113,8 @@ impl Database {
                     path: row.get(1)?,
                     content_type: row.get(2)?,
                     tag: row.get(3)?,
-                    has_gzip: row.get(4)?,
+                    length: row.get(4)?,
+                    gzip_length: row.get(5)?,
                 })
             },
         )
@@ -141,6 +142,8 @@ pub struct FileInfo {
     pub content_type: String,
     /// The entity tag without its quotes.
     pub tag: String,
-    /// Whether its content is stored in gzip as well.
-    pub has_gzip: bool,
+    /// The bytes of its content.
+    pub length: u32,
+    /// The bytes of its content in gzip, if it is stored in that form too.
+    pub gzip_length: Option<u32>,
 }

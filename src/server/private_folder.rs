@@ -1,27 +1,27 @@
-//! The private folder of a service: the sockets of its lanes, and its database if that is ephemeral.
+//! A private folder for a database that goes with its service, and where temporary files can be.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, folder_of};
 
 /// The beginning of the folder's name.
-const PREFIX: &str = "petstore-lanes-";
+const PREFIX: &str = "petstore-private-";
 /// A folder that only this user may enter. Dropping it removes it. While it exists it is locked, which also keeps
 /// systemd's clean-up of `/tmp` away (`systemd.io/TEMPORARY_DIRECTORIES`).
-pub struct SocketFolder {
+pub struct PrivateFolder {
     path: PathBuf,
     _lock: File,
 }
 
-impl SocketFolder {
-    /// Creates the folder in the folder for temporary files (`TMPDIR`).
+impl PrivateFolder {
+    /// Creates a folder where temporary files can be.
     ///
     /// # Errors
     /// Fails if the folder cannot be created.
-    pub fn new() -> Result<Self, Error> {
-        Self::new_in(&std::env::temp_dir())
+    pub fn new(database: &Path) -> Result<Self, Error> {
+        temporarily(database, Self::new_in)
     }
 
     fn new_in(parent: &Path) -> Result<Self, Error> {
@@ -43,7 +43,16 @@ impl SocketFolder {
     }
 }
 
-impl Drop for SocketFolder {
+/// Makes something temporary in the folder for that (`TMPDIR`) or, if it cannot be there, next to the database: a container
+/// may have no other folder that can be written.
+///
+/// # Errors
+/// The first failure, if both fail.
+pub fn temporarily<T>(database: &Path, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
+    make(&std::env::temp_dir()).or_else(|error| make(folder_of(database)).map_err(|_| error))
+}
+
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
     }
@@ -59,7 +68,7 @@ mod tests {
     #[test]
     fn folder_is_private_and_removed_at_the_end() {
         let parent = Folder::for_sockets();
-        let folder = SocketFolder::new_in(&parent.0).unwrap();
+        let folder = PrivateFolder::new_in(&parent.0).unwrap();
         let path = folder.path.clone();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         UnixListener::bind(folder.file("read-99")).unwrap();
@@ -71,7 +80,7 @@ mod tests {
     #[test]
     fn unusable_parents_are_named() {
         let parent = Folder::for_sockets();
-        let refusal = |path: &Path| SocketFolder::new_in(path).err().unwrap();
+        let refusal = |path: &Path| PrivateFolder::new_in(path).err().unwrap();
         let missing = parent.0.join("missing");
         assert_eq!(refusal(&missing).kind(), ErrorKind::FileMissing);
         let file = parent.0.join("file");

@@ -1,0 +1,61 @@
+//! The socket of a lane. Its file is gone before anything is served, so that nothing is left of it, however the process
+//! ends, and nobody but the gate can connect.
+
+use std::fs::{File, remove_file};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, fchmod};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// Opens the file of a socket without opening the socket (open(2)).
+const O_PATH: i32 = 0o10_000_000;
+
+/// The worker's end of a lane: a listener, to which the gate has connected.
+pub struct Door {
+    pub listener: UnixListener,
+    pub bell: Bell,
+}
+
+impl Door {
+    /// Makes a socket in a folder. Returns the gate's end too.
+    ///
+    /// # Errors
+    /// If the folder cannot be written, or the process can open no more files.
+    pub fn make(folder: &Path) -> io::Result<(Self, UnixStream)> {
+        let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
+        let name = format!("petstore-lane-{random:016x}");
+        // The folder's own path may be too long for a socket.
+        let opened = File::open(folder)?;
+        let folder = if folder.as_os_str().len() > 64 { by_descriptor(&opened) } else { folder.to_owned() };
+        let path = folder.join(name);
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        // Linux gives the file the mode of the socket, so that other users cannot even connect for a moment. Other systems
+        // refuse this, and go by the umask.
+        let _ = fchmod(&socket, Mode::RWXU);
+        socket.bind(&SockAddr::unix(&path)?)?;
+        let connected = socket.listen(1).and_then(|()| UnixStream::connect(&path));
+        let bell = Bell(File::options().read(true).custom_flags(O_PATH).open(&path).ok());
+        remove_file(&path)?;
+        Ok((Self { listener: socket.into(), bell }, connected?))
+    }
+}
+
+/// Connects to the listener when it is dropped. `tiny_http` waits for clients until one comes after its server was
+/// dropped, and looks for the file of the socket, which is gone. Other systems than Linux cannot open a socket as a file;
+/// there, a thread stays until the process ends.
+pub struct Bell(Option<File>);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        let _ = self.0.as_ref().map(|socket| UnixStream::connect(by_descriptor(socket)));
+    }
+}
+
+/// A short path of what is open (proc(5)).
+fn by_descriptor(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
