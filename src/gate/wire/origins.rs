@@ -1,11 +1,17 @@
 //! Which other origins may read responses in a browser (CORS: Fetch standard, section 3.2).
 
+use crate::gate::wire::head::elements;
+use crate::gate::wire::request_line::is_token_byte;
+use crate::http::find_fields;
 use crate::http::response::write_field;
 
 /// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
 const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
     WWW-Authenticate, Idempotency-Replayed";
-/// The request header fields that they may send, in addition to the safelisted ones.
+/// The request header fields of a preflight with the method and the header fields that a script wants to send. They are
+/// in the request for the lane, where the gate finds them again.
+pub const ASKED: [&str; 2] = ["Access-Control-Request-Method", "Access-Control-Request-Headers"];
+/// The request header fields that scripts may send even unasked, in addition to the safelisted ones.
 const SENT: &[u8] = b"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";
 /// How many seconds a browser may cache the answer to a preflight.
 const MAX_AGE: &[u8] = b"600";
@@ -26,6 +32,11 @@ impl Origins {
         Some(Allowed(known.as_str().into()))
     }
 
+    /// The one that is allowed, if there are not several.
+    pub fn only(&self) -> Option<Allowed> {
+        if let [only] = &*self.0 { Some(Allowed(only.as_str().into())) } else { None }
+    }
+
     /// Whether responses depend on the origin, so that caches must tell them apart.
     pub fn tell_apart(&self) -> bool {
         self.0.iter().any(|known| known != "*")
@@ -39,10 +50,20 @@ impl Allowed {
         write_field(out, "Access-Control-Expose-Headers", EXPOSED);
     }
 
-    /// Writes the answer to a preflight, which allows these methods.
-    pub fn write_preflight(methods: &[u8], out: &mut Vec<u8>) {
-        write_field(out, "Access-Control-Allow-Methods", methods);
-        write_field(out, "Access-Control-Allow-Headers", SENT);
+    /// Writes the answer to a preflight with these header fields: what the path allows, and what is asked for, because
+    /// nothing depends on refusing it.
+    pub fn write_preflight(methods: &[u8], request: &[u8], out: &mut Vec<u8>) {
+        for (name, known, asked) in [
+            ("Access-Control-Allow-Methods", methods, ASKED[0]),
+            ("Access-Control-Allow-Headers", SENT, ASKED[1]),
+        ] {
+            let asked = find_fields(request, asked).flat_map(elements);
+            let is_new = |word: &&[u8]| {
+                word.iter().all(|b| is_token_byte(*b)) && elements(known).all(|one| one != *word)
+            };
+            let all: Vec<_> = elements(known).chain(asked.filter(is_new)).collect();
+            write_field(out, name, &all.join(&b", "[..]));
+        }
         write_field(out, "Access-Control-Max-Age", MAX_AGE);
     }
 }
