@@ -20,9 +20,9 @@ use crate::config::Deadlines;
 use crate::gate::addresses::Peer;
 use crate::gate::wire::exchange::GeneralFields;
 use crate::gate::wire::head::{Head, Intake};
-use crate::gate::wire::origins::ASKED;
+use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::reader::{Reader, Step};
-use crate::http::{ApiError, Code, find_field};
+use crate::http::{ApiError, Code};
 use crate::lane::{Answer, LaneKind, LaneRequest};
 use crate::metrics::Metrics;
 
@@ -314,16 +314,17 @@ impl Client {
     /// Responds; the connection persists if the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
         let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
-        let is_preflight = head.is_options && head.allowed.is_some();
-        let preflight = Some(self.request.fields()).filter(|_| is_preflight);
-        let preflight = preflight.filter(|fields| find_field(fields, ASKED[0]).is_some());
-        // A script must be able to send the request, and to read its failure.
-        let granted =
-            Answer { status: 204, fields: b"\r\n", body: b"", has_cache_control: false, key_name: b"-" };
-        let answer = if preflight.is_some() && answer.status != 204 { &granted } else { answer };
+        let mut preflight = Vec::new();
+        // What is malformed is no preflight.
+        if head.is_options && head.allowed.is_some() && answer.status != 400 {
+            Allowed::write_preflight(answer, self.request.fields(), &mut preflight);
+        }
+        let fields = preflight.as_slice();
+        let granted = Answer { status: 204, fields, body: b"", has_cache_control: false, key_name: b"-" };
+        let answer = if preflight.is_empty() { answer } else { &granted };
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
-        head.print(answer, preflight, !self.persists, &shared.general, &mut self.out);
+        head.print(answer, !self.persists, &shared.general, &mut self.out);
         head.log(self.peer, self.address, answer, duration);
         shared.metrics.answered(answer.status, duration);
         self.request = LaneRequest::default();

@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::clock::http_date;
 use crate::gate::addresses::Peer;
 use crate::gate::wire::head::Head;
-use crate::gate::wire::origins::Allowed;
 use crate::http::ACCESS_LOG;
 use crate::http::response::{write_field, write_status_line};
 use crate::lane::Answer;
@@ -15,16 +14,8 @@ use crate::lane::Answer;
 const HEAD_ROOM: usize = 512;
 
 impl Head {
-    /// Writes the response for the client. The response's own Cache-Control replaces the general one. `preflight` are the
-    /// header fields of a preflight.
-    pub fn print(
-        &self,
-        answer: &Answer,
-        preflight: Option<&[u8]>,
-        close: bool,
-        general: &GeneralFields,
-        out: &mut Vec<u8>,
-    ) {
+    /// Writes the response for the client. The response's own Cache-Control replaces the general one.
+    pub fn print(&self, answer: &Answer, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
         out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
         write_status_line(out, answer.status);
         out.extend_from_slice(&general.block);
@@ -36,9 +27,6 @@ impl Head {
         }
         if let Some(allowed) = &self.allowed {
             allowed.write_response(out);
-        }
-        if let Some(request) = preflight {
-            Allowed::write_preflight(answer.field("Allow").unwrap_or_default(), request, out);
         }
         if !answer.has_cache_control {
             write_field(out, "Cache-Control", b"no-store");
@@ -151,7 +139,7 @@ mod tests {
         let mut general = GeneralFields::new(false);
         general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
         let mut out = Vec::new();
-        head.print(&Answer::of(response, &mut Vec::new()), None, close, &general, &mut out);
+        head.print(&Answer::of(response, &mut Vec::new()), close, &general, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -211,7 +199,7 @@ mod tests {
             ),
         ] {
             let mut out = Vec::new();
-            head().print(&Answer::of(&response, &mut Vec::new()), None, false, &general, &mut out);
+            head().print(&Answer::of(&response, &mut Vec::new()), false, &general, &mut out);
             let text = String::from_utf8(out).unwrap();
             assert!(text.contains(vary) && text.matches("Vary").count() == 1, "{text}");
         }

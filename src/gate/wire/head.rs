@@ -70,21 +70,16 @@ impl Head {
         }
     }
 
-    /// What an incomplete head shows of who may read its refusal: the fields that have arrived, whatever is wrong with
-    /// them. If no origin is among them, it is the one that is allowed, since a browser compares it with the script's.
+    /// What the lines of an incomplete head say that have arrived, whatever is wrong with them. The only origin that is
+    /// allowed may read the refusal in any case, since a browser compares it with the script's.
     pub fn of_part(arrived: &[u8], intake: &mut Intake, out: &mut LaneRequest) -> Self {
         let is_options = arrived.trim_ascii_start().starts_with(b"OPTIONS ");
         let mut head = Self { is_options, ..Self::unknown(intake.ids.next()) };
-        if intake.origins.0.is_empty() {
-            return head;
-        }
         let lines = arrived.split(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
         let headers: Vec<_> = lines.filter_map(header_in).collect();
         // What is wrong has been found already.
         let _ = head.obey(&headers, intake);
-        if !headers.iter().any(|header| header.name.eq_ignore_ascii_case("Origin")) {
-            head.allowed = intake.origins.only();
-        }
+        head.allowed = head.allowed.or_else(|| intake.origins.only());
         out.begin(b"", [b"", b""], 0);
         pass_on(&headers, None, false, intake, out);
         head
@@ -149,13 +144,11 @@ impl Head {
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("Expect") => {
-                    for expectation in elements(value) {
-                        if expectation.eq_ignore_ascii_case(b"100-continue") {
-                            // RFC 9110, section 10.1.1: HTTP/1.0 has no 100 Continue.
-                            self.expects_continue = !self.is_http_1_0;
-                        } else {
-                            fail(ApiError::new(Code::ExpectationFailed));
-                        }
+                    let is_known = |expected: &[u8]| expected.eq_ignore_ascii_case(b"100-continue");
+                    // RFC 9110, section 10.1.1: HTTP/1.0 has no 100 Continue.
+                    self.expects_continue |= !self.is_http_1_0 && elements(value).any(is_known);
+                    if !elements(value).all(is_known) {
+                        fail(ApiError::new(Code::ExpectationFailed));
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("Origin") => self.allowed = intake.origins.allow(value),

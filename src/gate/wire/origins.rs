@@ -4,6 +4,7 @@ use crate::gate::wire::head::elements;
 use crate::gate::wire::request_line::is_token_byte;
 use crate::http::find_fields;
 use crate::http::response::write_field;
+use crate::lane::Answer;
 
 /// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
 const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
@@ -32,7 +33,7 @@ impl Origins {
         Some(Allowed(known.as_str().into()))
     }
 
-    /// The one that is allowed, if there are not several.
+    /// The one that is allowed, unless there are several.
     pub fn only(&self) -> Option<Allowed> {
         if let [only] = &*self.0 { Some(Allowed(only.as_str().into())) } else { None }
     }
@@ -50,9 +51,14 @@ impl Allowed {
         write_field(out, "Access-Control-Expose-Headers", EXPOSED);
     }
 
-    /// Writes the answer to a preflight with these header fields: what the path allows, and what is asked for, because
-    /// nothing depends on refusing it.
-    pub fn write_preflight(methods: &[u8], request: &[u8], out: &mut Vec<u8>) {
+    /// If a request with these header fields is a preflight (Fetch standard, section 3.2.2), writes the fields of the 204
+    /// that takes the place of any answer: a script must be able to read a failure itself. It allows what the path does,
+    /// and what is asked for, because nothing depends on refusing it.
+    pub fn write_preflight(answer: &Answer, request: &[u8], out: &mut Vec<u8>) {
+        if find_fields(request, ASKED[0]).next().is_none() {
+            return;
+        }
+        let methods = answer.field("Allow").unwrap_or_default();
         for (name, known, asked) in [
             ("Access-Control-Allow-Methods", methods, ASKED[0]),
             ("Access-Control-Allow-Headers", SENT, ASKED[1]),
@@ -65,6 +71,7 @@ impl Allowed {
             write_field(out, name, &all.join(&b", "[..]));
         }
         write_field(out, "Access-Control-Max-Age", MAX_AGE);
+        out.extend_from_slice(b"\r\n");
     }
 }
 
