@@ -252,9 +252,9 @@ pub fn find_field<'a>(lines: &'a [u8], name: &str) -> Option<&'a [u8]> {
     find_fields(lines, name).next()
 }
 
-/// Every value of a field in a block of lines, in their order.
+/// Every value of a field in a block of lines up to an empty one, in their order.
 pub fn find_fields<'a>(lines: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
-    lines_of(lines).filter_map(move |line| value_in(line, name))
+    lines_of(lines).take_while(|line| *line != b"\r\n").filter_map(move |line| value_in(line, name))
 }
 
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {

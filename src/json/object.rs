@@ -204,10 +204,9 @@ impl<'de> Deserialize<'de> for Object<'de> {
 
 /// The name of a member. One with half of a surrogate pair stays as it is written, since nobody expects it.
 fn name_of(text: &str) -> Cow<'_, str> {
-    match text.get(1..text.len() - 1) {
-        Some(plain) if !plain.contains('\\') => plain.into(),
-        _ => serde_json::from_str(text).map_or(text.into(), |BorrowedText(name)| name),
-    }
+    let plain = text.get(1..text.len() - 1).unwrap_or(text);
+    let decoded = plain.contains('\\').then(|| serde_json::from_str(text).ok()).flatten();
+    decoded.map_or(plain.into(), |BorrowedText(name)| name)
 }
 
 /// A string that borrows from the body if it has no escapes.

@@ -101,7 +101,7 @@ impl LaneRequest {
         &self.bytes[..self.line_length.saturating_sub(LINE_END.len())]
     }
 
-    /// The lines of the header fields, and what follows them.
+    /// The lines of the header fields, an empty one, and the body.
     pub fn fields(&self) -> &[u8] {
         &self.bytes[self.line_length..]
     }

@@ -105,6 +105,13 @@ fn preflight_is_204_whatever_the_response_will_be() {
         }
     }
     // No preflight, and no request.
+    for fields in [
+        "Access-Control-Request-Method:,\r\n\r\n",
+        "Content-Length: 41\r\n\r\nAccess-Control-Request-Method: DELETE\r\n\r\n",
+    ] {
+        let request = format!("OPTIONS /nowhere HTTP/1.1\r\nHost: h\r\nOrigin: {APP}\r\n{fields}");
+        server.send(request).expect(404);
+    }
     let plain = server.ask("OPTIONS", "/nowhere", &format!("Origin: {APP}\r\n"));
     assert_eq!(plain.expect(404).header("Access-Control-Allow-Methods"), None);
     server.ask("OPTIONS", "/v1/pets", &format!("Origin: {APP}\r\nContent-Length: x\r\n{asked}")).expect(400);

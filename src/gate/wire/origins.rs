@@ -55,7 +55,7 @@ impl Allowed {
     /// that takes the place of any answer: a script must be able to read a failure itself. It allows what the path does,
     /// and what is asked for, because nothing depends on refusing it.
     pub fn write_preflight(answer: &Answer, request: &[u8], out: &mut Vec<u8>) {
-        if find_fields(request, ASKED[0]).next().is_none() {
+        if find_fields(request, ASKED[0]).flat_map(elements).next().is_none() {
             return;
         }
         let methods = answer.field("Allow").unwrap_or_default();
