@@ -50,14 +50,15 @@ fn dripping_client_gains_nothing() {
 
 #[test]
 fn slow_upload_still_gets_its_refusal() {
-    let service = start(|deadlines| deadlines.linger = SHORT);
+    let linger = 4 * SHORT;
+    let service = start(|deadlines| deadlines.linger = linger);
     let mut slow = Connection::open(service.server.address().tcp().unwrap());
     slow.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n");
     let begun = Instant::now();
-    // Longer than one silence.
-    while begun.elapsed() < 3 * SHORT {
+    // For longer than one silence, at the pace of a slow network.
+    while begun.elapsed() < 2 * linger {
         slow.send("x".repeat(100));
-        std::thread::sleep(SHORT / 10);
+        std::thread::sleep(linger / 40);
     }
     slow.reply().expect_error(413, "content_too_large", "65536");
 }

@@ -55,21 +55,15 @@ impl Allowed {
     /// that takes the place of any answer: a script must be able to read a failure itself. It allows what the path does,
     /// and what is asked for, because nothing depends on refusing it.
     pub fn write_preflight(answer: &Answer, request: &[u8], out: &mut Vec<u8>) {
-        if find_fields(request, ASKED[0]).flat_map(elements).next().is_none() {
-            return;
-        }
-        let methods = answer.field("Allow").unwrap_or_default();
-        for (name, known, asked) in [
-            ("Access-Control-Allow-Methods", methods, ASKED[0]),
-            ("Access-Control-Allow-Headers", SENT, ASKED[1]),
-        ] {
-            let asked = find_fields(request, asked).flat_map(elements);
-            let is_new = |word: &&[u8]| {
-                word.iter().all(|b| is_token_byte(*b)) && elements(known).all(|one| one != *word)
-            };
-            let all: Vec<_> = elements(known).chain(asked.filter(is_new)).collect();
-            write_field(out, name, &all.join(&b", "[..]));
-        }
+        let is_token = |word: &&[u8]| word.iter().all(|b| is_token_byte(*b));
+        let asked = |name| find_fields(request, name).flat_map(elements).filter(is_token);
+        let Some(method) = asked(ASKED[0]).next() else { return };
+        let allow = answer.field("Allow").unwrap_or_default();
+        let more = Some(method).filter(|method| elements(allow).all(|known| known != *method));
+        let methods: Vec<_> = elements(allow).chain(more).collect();
+        let fields: Vec<_> = [SENT].into_iter().chain(asked(ASKED[1])).collect();
+        write_field(out, "Access-Control-Allow-Methods", &methods.join(&b", "[..]));
+        write_field(out, "Access-Control-Allow-Headers", &fields.join(&b", "[..]));
         write_field(out, "Access-Control-Max-Age", MAX_AGE);
         out.extend_from_slice(b"\r\n");
     }
