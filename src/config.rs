@@ -178,6 +178,11 @@ impl Config {
         Ok(self)
     }
 
+    /// The public address of the service, without a slash at its end, if it is known.
+    pub(crate) fn root(&self) -> Option<&str> {
+        self.base_url.as_deref().and_then(|base| base.strip_suffix("/v1"))
+    }
+
     /// The hosts of the base URL and the staging URL, in lower case. Requests for them are served in any case.
     pub(crate) fn own_hosts(&self) -> impl Iterator<Item = String> {
         [&self.base_url, &self.staging_url].into_iter().flatten().filter_map(|url| urls::host_of(url))

@@ -77,7 +77,8 @@ impl ReadContext {
         let mut writer = PageWriter::new(page(call)?);
         fill(&*self.store, &mut writer)?;
         let is_followed = writer.is_followed;
-        let list = tagged(writer.finish(call.operation.path).shared(), is_followed);
+        let first = format!("{}{}", self.config.root().unwrap_or_default(), call.operation.path);
+        let list = tagged(writer.finish(&first).shared(), is_followed);
         self.lists.keep(call.request.target, &list);
         Ok(unless_known(list, call))
     }
@@ -126,14 +127,15 @@ impl PageWriter {
         ControlFlow::Continue(())
     }
 
-    /// The response, with a link if another page follows (RFC 8288).
-    fn finish(mut self, path: &str) -> Response {
+    /// The response, with a link if another page follows (RFC 8288). `first` is the URL of the first page.
+    fn finish(mut self, first: &str) -> Response {
         self.body.push(b']');
         let response = Response::json_bytes(200, self.body);
         match self.last {
             Some(last) if self.is_followed => {
                 let (limit, filters) = (self.page.limit, self.filters);
-                response.header("Link", format!("<{path}?limit={limit}{filters}&after={last}>; rel=\"next\""))
+                response
+                    .header("Link", format!("<{first}?limit={limit}{filters}&after={last}>; rel=\"next\""))
             }
             _ => response,
         }

@@ -39,7 +39,11 @@ impl<'kvs> VisitSource<'kvs> for Object {
         let number = part.to_u64().map(|n| json!(n));
         // JSON has no infinity and no NaN.
         let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| json!(n)));
-        self.0.insert(key.to_string(), number.unwrap_or_else(|| part.to_string().into()));
+        let value = number.unwrap_or_else(|| part.to_string().into());
+        // What is empty is absent.
+        if value != "" {
+            self.0.insert(key.to_string(), value);
+        }
         Ok(())
     }
 }

@@ -27,9 +27,11 @@ pub struct Deadlines {
     pub answer: Duration,
     /// How long the client may take to receive the response. Default: 30 s.
     pub response: Duration,
-    /// From a response to the first byte of the next request. Default: 60 s.
+    /// From a response to the first byte of the next request. It should be longer than a proxy in front keeps its idle
+    /// connections. Default: 125 s.
     pub idle: Duration,
-    /// How long the client may take to close its side after the last response. Default: 2 s.
+    /// How long the client may send nothing without closing its side after the last response. If it does send, it has
+    /// five times as long in all. Default: 2 s.
     pub linger: Duration,
     /// How long the service may take to finish its requests when it is stopped. Default: 10 s.
     pub drain: Duration,
@@ -75,7 +77,7 @@ impl Deadlines {
             row("answer", self.answer, "handling the request", "503; for a POST, `outcome_unknown`"),
             row("response", self.response, "sending the response", CLOSED),
             row("idle", self.idle, "idle between requests", CLOSED),
-            row("linger", self.linger, "waiting for the client to close, after the last response", CLOSED),
+            row("linger", self.linger, "silent after the last response, without closing", CLOSED),
             row(
                 "drain",
                 self.drain,
@@ -96,7 +98,8 @@ impl Default for Deadlines {
             lane: Duration::from_secs(10),
             answer: Duration::from_secs(60),
             response: Duration::from_secs(30),
-            idle: Duration::from_secs(60),
+            // Usual proxies keep theirs for 60, 90 or 120 s.
+            idle: Duration::from_secs(125),
             linger: Duration::from_secs(2),
             drain: Duration::from_secs(10),
         }
@@ -106,6 +109,17 @@ impl Default for Deadlines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn guide_tells_proxies_how_long_connections_live() {
+        let idle = format!("after {} s.", Deadlines::default().idle.as_secs());
+        assert!(include_str!("../site/pages/proxy.md").contains(&idle), "{idle}");
+        for proxy in
+            [include_str!("../../scripts/deploy/nginx.conf"), include_str!("../../scripts/deploy/Caddyfile")]
+        {
+            assert!(proxy.contains(&format!("({} s)", Deadlines::default().idle.as_secs())), "{proxy}");
+        }
+    }
 
     #[test]
     fn deadline_is_a_year_at_most_and_else_as_it_is() {

@@ -200,6 +200,12 @@ mod tests {
         let origins =
             set("allow-origin", "https://a.example:8443, http://[::1]:3000,*").unwrap().allow_origins;
         assert_eq!(origins, ["https://a.example:8443", "http://[::1]:3000", "*"]);
+        let apps = "capacitor://localhost,tauri://localhost,chrome-extension://abcdefghijklmnopabcdefghijklmnop,\
+            moz-extension://8e03978e-40d5-43e8-bc93-6894a57f9324,safari-web-extension://E7A0F8A5-1111-4C5E,\
+            https://a.example:443,http://[::1]:80,http://a.example:443,app+x.y-1://h:8080";
+        let origins = set("allow-origin", apps).unwrap().allow_origins;
+        let expected = apps.replacen("https://a.example:443", "https://a.example", 1).replace("]:80,", "],");
+        assert_eq!(origins.join(","), expected);
         for text in ["9090", ":9090", "127.0.0.1:9090"] {
             assert_eq!(set("admin", text).unwrap().admin, Some(([127, 0, 0, 1], 9090).into()));
         }
@@ -258,6 +264,13 @@ mod tests {
             ("allow-origin", "https://App.example"),
             ("allow-origin", "https://"),
             ("allow-origin", "null"),
+            ("allow-origin", "https://*.example.com"),
+            ("allow-origin", "http://a:080"),
+            ("allow-origin", "1x://a"),
+            ("allow-origin", "://a"),
+            ("allow-origin", "Capacitor://localhost"),
+            ("allow-origin", "capacitor://localhost/"),
+            ("allow-origin", "file://"),
             ("title", ""),
             ("title", " a"),
             ("description", "a\nb"),

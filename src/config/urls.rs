@@ -2,11 +2,24 @@
 
 use std::net::Ipv6Addr;
 
-/// Reads `*`, or an origin as browsers write it: a scheme, a host and an optional port (RFC 6454, section 6.1).
+/// Reads `*`, or an origin as browsers write it: a scheme, a host and an optional port (RFC 6454, section 6.1). The
+/// scheme may be that of an app or an extension, whose hosts can have capitals. The usual port of a scheme is dropped,
+/// because browsers leave it out.
 pub fn origin(text: &str) -> Option<String> {
-    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_origin = host.is_some_and(is_authority) && !text.bytes().any(|b| b.is_ascii_uppercase());
-    (text == "*" || is_origin).then(|| text.to_owned())
+    if text == "*" {
+        return Some(text.to_owned());
+    }
+    let (scheme, authority) = text.split_once("://")?;
+    let is_scheme_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
+    let is_scheme =
+        scheme.starts_with(|c: char| c.is_ascii_lowercase()) && scheme.bytes().all(is_scheme_byte);
+    let is_web = ["http", "https"].contains(&scheme);
+    let has_odd_case = is_web && authority.bytes().any(|b| b.is_ascii_uppercase());
+    let has_odd_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.starts_with('0'));
+    let is_origin = is_scheme && is_authority(authority) && !has_odd_case && !has_odd_port;
+    let usual_port = if scheme == "http" { ":80" } else { ":443" };
+    let usual = text.strip_suffix(usual_port).filter(|_| is_web);
+    is_origin.then(|| usual.unwrap_or(text).to_owned())
 }
 
 /// Whether a text is a host with an optional port (RFC 3986, section 3.2). A user is refused, because the text

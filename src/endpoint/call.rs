@@ -83,7 +83,8 @@ impl<'r, H> Call<'r, H> {
     /// 415.
     pub fn json_body(&self) -> Result<&'r [u8], ApiError> {
         for coding in self.request.header_values("Content-Encoding").flat_map(|value| value.split(',')) {
-            if !coding.trim().eq_ignore_ascii_case("identity") {
+            // An empty element is none (RFC 9110, section 5.6.1.2).
+            if !["", "identity"].contains(&&*coding.trim().to_ascii_lowercase()) {
                 return Err(
                     ApiError::new(Code::UnsupportedContentEncoding).header("Accept-Encoding", "identity")
                 );

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::parameter::Parameter;
 use crate::clock::http_date;
-use crate::http::{Code, Fields, Response, find_field};
+use crate::http::{Code, Fields, find_field};
 
 /// The handler of an operation. Each address has its own type, whose variants decide the method.
 pub trait Handler {
@@ -93,8 +93,8 @@ pub struct Deprecation {
     pub successor: &'static str,
     /// How to call the successor, as the end of a sentence after its path.
     pub how: &'static str,
-    /// The header fields, printed once because each response has them.
-    announcement: OnceLock<Fields>,
+    /// The header fields without a public address, for the interface description.
+    example: OnceLock<Fields>,
 }
 
 impl<H> Operation<H> {
@@ -128,12 +128,6 @@ impl<H> Operation<H> {
         let is_named = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(|name| name == parameter);
         segments.find(|(name, _)| is_named(name) == Some(true)).map(|(_, segment)| segment)
     }
-
-    /// Adds the header fields that every response of the operation has.
-    pub fn announce(&self, response: Response) -> Response {
-        let Some(deprecation) = self.deprecation else { return response };
-        response.with(deprecation.announcement())
-    }
 }
 
 /// The length of a path up to its first parameter.
@@ -166,25 +160,23 @@ impl<H: Handler> Operation<H> {
 }
 
 /// The link to the page about deprecated operations (RFC 9745, section 3).
-const ABOUT: &str = "</docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"";
+const ABOUT: &str = "/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"";
 
 impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
     /// call instead, and `how` tells how.
     pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
-        Self { since, sunset, successor, how, announcement: OnceLock::new() }
+        Self { since, sunset, successor, how, example: OnceLock::new() }
     }
 
-    /// The header fields that announce the deprecation.
-    fn announcement(&self) -> &Fields {
-        self.announcement.get_or_init(|| {
-            let mut fields = Fields::default();
-            fields.add("Deprecation", format!("@{}", self.since).as_bytes());
-            fields.add("Link", format!("<{}>; rel=\"successor-version\"", self.successor).as_bytes());
-            fields.add("Sunset", http_date(self.sunset).as_bytes());
-            fields.add("Link", ABOUT.as_bytes());
-            fields
-        })
+    /// The header fields that announce the deprecation. `root` is the public address of the service, or empty.
+    pub fn announcement(&self, root: &str) -> Fields {
+        let mut fields = Fields::default();
+        fields.add("Deprecation", format!("@{}", self.since).as_bytes());
+        fields.add("Link", format!("<{root}{}>; rel=\"successor-version\"", self.successor).as_bytes());
+        fields.add("Link", format!("<{root}{ABOUT}").as_bytes());
+        fields.add("Sunset", http_date(self.sunset).as_bytes());
+        fields
     }
 
     /// The description of these header fields, with their values as examples.
@@ -193,12 +185,13 @@ impl Deprecation {
             ("Deprecation", "The time of the deprecation (RFC 9745)."),
             (
                 "Link",
-                "The operation to call instead (RFC 5829) and, in a second field, the page about deprecations (RFC 9745).",
+                "The operation to call instead (RFC 5829) and, after a comma, the page about deprecations (RFC 9745).",
             ),
             ("Sunset", "The date on which the operation will be removed (RFC 8594)."),
         ]
         .map(|(name, about)| {
-            let value = find_field(&self.announcement().lines, name).unwrap_or_default();
+            let example = self.example.get_or_init(|| self.announcement(""));
+            let value = find_field(&example.lines, name).unwrap_or_default();
             HeaderField { name, about, example: str::from_utf8(value).unwrap_or_default() }
         })
     }
@@ -210,15 +203,17 @@ mod tests {
 
     #[test]
     fn deprecation_is_announced() {
-        static DEPRECATION: Deprecation = Deprecation::new(1_795_219_200, 1_922_659_200, "/v1/pets", "");
-        let operation = Operation { deprecation: Some(&DEPRECATION), ..Operation::new("/", "x", "GET") };
-        let announced = operation.announce(Response::new(404, b""));
-        assert_eq!(
-            String::from_utf8_lossy(&announced.fields.lines),
-            "Deprecation: @1795219200\r\n\
-             Link: </v1/pets>; rel=\"successor-version\"\r\n\
-             Sunset: Thu, 05 Dec 2030 00:00:00 GMT\r\n\
-             Link: </docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"\r\n"
-        );
+        let deprecation = Deprecation::new(1_795_219_200, 1_922_659_200, "/v1/pets", "");
+        for root in ["", "https://pets.example/shop"] {
+            assert_eq!(
+                String::from_utf8_lossy(&deprecation.announcement(root).lines),
+                format!(
+                    "Deprecation: @1795219200\r\n\
+                     Link: <{root}/v1/pets>; rel=\"successor-version\", \
+                     <{root}/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"\r\n\
+                     Sunset: Thu, 05 Dec 2030 00:00:00 GMT\r\n"
+                )
+            );
+        }
     }
 }

@@ -45,6 +45,7 @@ use lanes::{ClientId, Lane};
 use memory::Memory;
 use room::Picked;
 use wire::exchange::GeneralFields;
+use wire::origins::ASKED;
 
 pub use health_check::HealthCheck;
 pub use lanes::OpenLane;
@@ -129,7 +130,7 @@ impl Gate {
     ///
     /// # Errors
     /// One plain line.
-    pub fn new(mut listening: Listening, config: GateConfig, stopper: Stopper) -> Result<Self, Error> {
+    pub fn new(mut listening: Listening, mut config: GateConfig, stopper: Stopper) -> Result<Self, Error> {
         let cannot = |error| Error::io("cannot start", error);
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
@@ -138,6 +139,8 @@ impl Gate {
         let lanes =
             config.lanes.into_iter().enumerate().map(lane).collect::<io::Result<_>>().map_err(cannot)?;
         listening.register(poll.registry(), LISTENER).map_err(cannot)?;
+        let intake = &mut config.intake;
+        intake.passed_on.extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
         Ok(Self {
             poll,
             listening: Some(listening),

@@ -26,8 +26,8 @@ impl TrustedProxies {
     /// fields (`before`), which are the left part of the same list. `None` if that place has no address.
     pub fn client_of(&self, value: &[u8], before: Option<IpAddr>) -> Option<IpAddr> {
         let text = std::str::from_utf8(value).ok()?;
-        for word in text.rsplit(',') {
-            let address = address(word.trim())?.to_canonical();
+        for word in text.rsplit(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let address = address(word)?.to_canonical();
             if !self.contains(address) {
                 return Some(address);
             }
@@ -75,6 +75,9 @@ mod tests {
             ("10.0.0.1", None),
             ("1.2.3.4, unknown, 10.0.0.1", None),
             ("1.2.3.4, unknown", None),
+            ("1.2.3.4,", Some("1.2.3.4")),
+            (" , 6.6.6.6,, 1.2.3.4 ,\t, 10.0.0.1,", Some("1.2.3.4")),
+            (",", None),
             ("", None),
         ] {
             assert_eq!(client(&trusted, value).as_deref(), expected, "{value}");
@@ -86,7 +89,7 @@ mod tests {
         let trusted = TrustedProxies::default();
         let before = Some(IpAddr::from([6, 6, 6, 6]));
         for (value, expected) in
-            [("127.0.0.1", before), ("1.2.3.4", Some([1, 2, 3, 4].into())), ("unknown", None), ("", None)]
+            [("127.0.0.1", before), ("1.2.3.4", Some([1, 2, 3, 4].into())), ("unknown", None), ("", before)]
         {
             assert_eq!(trusted.client_of(value.as_bytes(), before), expected, "{value}");
         }

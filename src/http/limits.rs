@@ -4,7 +4,7 @@
 /// The largest head of a request, in bytes.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// The most header fields of a request.
-pub const MAX_HEADER_FIELDS: usize = 64;
+pub const MAX_HEADER_FIELDS: usize = 100;
 /// The longest request target, in bytes.
 pub const MAX_TARGET_BYTES: usize = 8 * 1024;
 /// The largest body of a request, in bytes, without any transfer coding.

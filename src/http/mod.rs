@@ -18,4 +18,4 @@ pub use asset::{ASSET_HEADERS, Asset, Assets, Form, LazyAssets, names_tag, tag_o
 pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, Size, Target, name_all};
-pub use response::{ACCESS_LOG, Fields, Response, find_field};
+pub use response::{ACCESS_LOG, Fields, Response, find_field, find_fields};

@@ -225,17 +225,28 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Adds a field. One that may not be sent is a flaw instead.
+    /// Adds a field. One that may not be sent is a flaw instead. A further value of a list joins its line, because some
+    /// proxies keep one line only (nginx before 1.23). Vary stands first, where the gate adds to it.
     pub fn add(&mut self, name: &'static str, value: &[u8]) {
         if !is_text(value) {
             self.flaw = Some("a header field is not printable ASCII");
-        } else {
-            write_field(&mut self.lines, name, value);
-            self.has_cache_control |= name.eq_ignore_ascii_case("Cache-Control");
+            return;
         }
+        if ["Link", "Vary"].contains(&name)
+            && let Some(before) = find_field(&self.lines, name).map(<[u8]>::to_vec)
+        {
+            self.remove(name);
+            return self.add(name, &[&before, &b", "[..], value].concat());
+        }
+        let start = self.lines.len();
+        write_field(&mut self.lines, name, value);
+        if name == "Vary" {
+            self.lines.rotate_left(start);
+        }
+        self.has_cache_control |= name.eq_ignore_ascii_case("Cache-Control");
     }
 
-    /// Adds all fields of another block.
+    /// Adds all fields of another block, which must not have Vary, nor a list that this one has.
     pub fn append(&mut self, other: &Self) {
         self.lines.extend_from_slice(&other.lines);
         self.has_cache_control |= other.has_cache_control;
@@ -257,7 +268,12 @@ impl Fields {
 
 /// The value of a field in a block of lines; the name is case-sensitive here.
 pub fn find_field<'a>(lines: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    lines_of(lines).find_map(|line| value_in(line, name))
+    find_fields(lines, name).next()
+}
+
+/// Every value of a field in a block of lines up to an empty one, in their order.
+pub fn find_fields<'a>(lines: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
+    lines_of(lines).take_while(|line| *line != b"\r\n").filter_map(move |line| value_in(line, name))
 }
 
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -303,6 +319,17 @@ mod tests {
         all.append(&fields);
         assert_eq!(all.lines, b"cache-control: x\r\nAB: 2: 3\r\nC: \r\nA: 4\r\n");
         assert_eq!((all.has_cache_control, fields.has_cache_control), (true, false));
+    }
+
+    #[test]
+    fn list_is_one_line_and_vary_the_first() {
+        let mut fields = Fields::default();
+        for (name, value) in
+            [("A", "1"), ("Link", "<x>"), ("Vary", "Accept"), ("Link", "<y>"), ("Vary", "B"), ("A", "2")]
+        {
+            fields.add(name, value.as_bytes());
+        }
+        assert_eq!(fields.lines, b"Vary: Accept, B\r\nA: 1\r\nLink: <x>, <y>\r\nA: 2\r\n");
     }
 
     #[test]

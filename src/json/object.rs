@@ -102,6 +102,8 @@ impl<'a> Object<'a> {
     /// # Errors
     /// [`Invalid`], if the text is not one JSON object or has a member twice.
     pub fn parse(body: &'a [u8], expected: &str) -> Result<Self, Invalid> {
+        // A parser may ignore a byte order mark (RFC 8259, section 8.1).
+        let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
         if body.is_empty() {
             return Err(Invalid::Json(format!("The body is empty; a JSON object {expected} is expected.")));
         }
@@ -143,8 +145,7 @@ impl<'a> Object<'a> {
 
     fn read<S: Schema>(&self, name: &str, schema: &S) -> Result<Option<S::Value<'a>>, Invalid> {
         let Some((_, raw)) = self.0.iter().find(|(n, _)| n == name) else { return Ok(None) };
-        let value = Value::of(name, raw)?;
-        schema.of_json(value).map(Some).map_err(|found| {
+        schema.of_json(Value::of(raw)).map(Some).map_err(|found| {
             let expected = schema.expected();
             Invalid::Member(format!("The field '{name}' must be {expected}, not {found}."))
         })
@@ -161,21 +162,20 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    fn of(member: &str, raw: &'a RawValue) -> Result<Self, Invalid> {
+    fn of(raw: &'a RawValue) -> Self {
         let text = raw.get();
-        Ok(match text.as_bytes().first() {
-            Some(b'"') => {
-                // The text as a whole has been read, so only half of a pair, such as \ud800, can be wrong with it.
-                let text: BorrowedText = serde_json::from_str(text)
-                    .map_err(|error| Invalid::Json(format!("The field '{member}' is not JSON: {error}.")))?;
-                Value::Text(text.0)
-            }
+        match text.as_bytes().first() {
+            // The text as a whole has been read, so only half of a pair, which is JSON, can be wrong with it.
+            Some(b'"') => serde_json::from_str(text).map_or(
+                Value::Other("a string with half of a surrogate pair such as \\ud800, which is no character"),
+                |BorrowedText(text)| Value::Text(text),
+            ),
             Some(b'-' | b'0'..=b'9') => Value::Number(text),
             Some(b't' | b'f') => Value::Other("a boolean"),
             Some(b'[') => Value::Other("an array"),
             Some(b'{') => Value::Other("an object"),
             _ => Value::Other("null"),
-        })
+        }
     }
 
     /// The type in words, for a message.
@@ -200,14 +200,21 @@ impl<'de> Deserialize<'de> for Object<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((BorrowedText(name), value)) = map.next_entry()? {
-                    members.push((name, value));
+                while let Some((name, value)) = map.next_entry::<&RawValue, _>()? {
+                    members.push((name_of(name.get()), value));
                 }
                 Ok(Object(members))
             }
         }
         deserializer.deserialize_map(ObjectVisitor)
     }
+}
+
+/// The name of a member. One with half of a surrogate pair stays as it is written, since nobody expects it.
+fn name_of(text: &str) -> Cow<'_, str> {
+    let plain = text.get(1..text.len() - 1).unwrap_or(text);
+    let decoded = plain.contains('\\').then(|| serde_json::from_str(text).ok()).flatten();
+    decoded.map_or(plain.into(), |BorrowedText(name)| name)
 }
 
 /// A string that borrows from the body if it has no escapes.
@@ -308,16 +315,35 @@ mod tests {
             "{}x",
             "{'name':1}",
             "{\"a\":}",
-            "\u{feff}{}",
+            "\u{feff}\u{feff}{}",
+            "\u{feff}",
             "{1:2}",
             &deep,
         ] {
             assert!(matches!(parse(body), Err(Invalid::Json(_))), "{body:.20}");
         }
         assert!(matches!(Object::parse(b"{\"x\":\"\xff\"}", ""), Err(Invalid::Json(_))));
-        let surrogate = parse(r#"{"name":"\ud800"}"#).and_then(|object| object.required(&NAME).map(|_| ()));
-        let Err(Invalid::Json(said)) = surrogate else { panic!("{surrogate:?}") };
-        assert!(said.starts_with("The field 'name' is not JSON: "), "{said}");
+    }
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_a_wrong_value_and_elsewhere_unknown() {
+        for half in [r"\ud800", r"a\uDFFFb", r"\ud800\u0041", r"\ud83d\ud83d\ude00", r"\ud800\n"] {
+            let body = format!(r#"{{"name":"{half}","count":"{half}"}}"#);
+            let object = parse(&body).unwrap();
+            let said = [object.required(&NAME).err(), object.optional(&COUNT).err()];
+            for said in said.map(|said| format!("{said:?}")) {
+                let ours =
+                    "not a string with half of a surrogate pair such as \\\\ud800, which is no character.";
+                assert!(said.starts_with("Some(Member(") && said.contains(ours), "{said}");
+            }
+            let body = format!(r#"{{"{half}":1,"name":"x","y":["{half}",{{"{half}":1}}]}}"#);
+            assert_eq!(parse(&body).unwrap().required(&NAME).unwrap(), "x");
+        }
+    }
+
+    #[test]
+    fn byte_order_mark_is_skipped() {
+        assert_eq!(parse("\u{feff} {\"name\":\"\u{feff}x\"}").unwrap().required(&NAME).unwrap(), "\u{feff}x");
     }
 
     #[test]

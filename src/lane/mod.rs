@@ -101,6 +101,11 @@ impl LaneRequest {
         &self.bytes[..self.line_length.saturating_sub(LINE_END.len())]
     }
 
+    /// The lines of the header fields, an empty one, and the body.
+    pub fn fields(&self) -> &[u8] {
+        &self.bytes[self.line_length..]
+    }
+
     /// The bytes of the request so far.
     pub fn len(&self) -> usize {
         self.bytes.len()

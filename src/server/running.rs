@@ -13,7 +13,7 @@ use crate::gate::{Delay, Gate, Listening, Origins, Stopper};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
-use crate::site::{self, document};
+use crate::site;
 use crate::store::{self, OpenStore, WriteAccess};
 use crate::worker::{THREADS, Worker};
 
@@ -68,7 +68,7 @@ impl Running {
             metrics: metrics.clone(),
             hosts: project::hosts(config, upkeep.as_ref()),
         };
-        let guide = document::root(config).map_or_else(|| listening.address.local_url(), str::to_owned);
+        let guide = config.root().map_or_else(|| listening.address.local_url(), str::to_owned);
         let (draws, ephemeral) = (Draws::default(), config.ephemeral.clone().unwrap_or_default());
         let faults = (ephemeral.fail > 0.0).then(|| Faults::new(ephemeral.fail, draws.clone()));
         let mut lanes = Lanes::new(&config.database, stopper, faults);

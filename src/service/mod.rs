@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::api::{ACCEPT, Call, FILE, Handler, Operation, PAGE_ROWS, ROUTER, is_deployed, is_long_page};
 use crate::config::Config;
 use crate::endpoint::{Failure, Router};
-use crate::http::{ACCESS_LOG, ApiError, Code, LazyAssets, Request, Response, Size, Target};
+use crate::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target};
 use crate::metrics::Metrics;
 use crate::model::KeyScope;
 use crate::quiet_log::QuietLog;
@@ -62,6 +62,8 @@ struct Pipeline {
     router: &'static Router<Handler>,
     shared: Shared,
     failures: QuietLog,
+    /// The header fields of the deprecated operations, printed once.
+    announcements: Vec<(&'static str, Fields)>,
 }
 
 /// What the pipeline learns as a request enters, for its response.
@@ -81,7 +83,16 @@ type Done = Result<Response, Failure>;
 impl Pipeline {
     fn new(shared: Shared) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: &ROUTER, shared, failures }
+        let root = shared.config.root().unwrap_or_default();
+        let announcement = |row: &Operation| Some((row.id, row.deprecation?.announcement(root)));
+        let announcements = ROUTER.operations().filter_map(announcement).collect();
+        Self { router: &ROUTER, shared, failures, announcements }
+    }
+
+    /// Adds the header fields that every response of an operation has.
+    fn announce(&self, operation: &Operation, response: Response) -> Response {
+        let own = self.announcements.iter().find(|(id, _)| *id == operation.id);
+        own.into_iter().fold(response, |response, (_, fields)| response.with(fields))
     }
 
     /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
@@ -94,7 +105,7 @@ impl Pipeline {
         };
         let mut response = done.unwrap_or_else(|failure| self.refuse(failure, operation, request));
         if let Some(operation) = operation {
-            response = operation.announce(response);
+            response = self.announce(operation, response);
         }
         if let Some(canonical) = entry.canonical {
             response = link_canonical(&canonical, request, response);
@@ -164,7 +175,7 @@ impl Pipeline {
         };
         if operation.writes() && scope == KeyScope::ReadOnly {
             let refused = authentication::insufficient_scope().into_response();
-            return Err(Failure::Instead(operation.announce(refused)));
+            return Err(Failure::Instead(self.announce(operation, refused)));
         }
         entry.operation = Some(operation);
         let mut call = Call::new(operation, request, target);

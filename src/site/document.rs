@@ -106,15 +106,10 @@ pub fn document(config: &Config) -> Value {
     }
     if let Some(path) = GUIDE {
         // Relative to the address of the document, unless the public address is known.
-        let root = root(config).unwrap_or_default();
+        let root = config.root().unwrap_or_default();
         document["externalDocs"] = json!({ "url": format!("{root}{path}"), "description": "The guide" });
     }
     document
-}
-
-/// The public address of the site, without a slash at its end, if it is known.
-pub fn root(config: &Config) -> Option<&str> {
-    config.base_url.as_deref().and_then(|base| base.strip_suffix(BASE))
 }
 
 /// Each tag once, in the order of the tables. Rows of one tag stand together.

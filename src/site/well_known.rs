@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::document::{BASE, root};
+use super::document::BASE;
 use crate::api::API_CATALOG;
 use crate::config::Config;
 use crate::http::{Asset, Assets};
@@ -13,7 +13,7 @@ const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-edit
 /// Adds the catalogue.
 pub fn add(assets: &mut Assets, config: &Config) {
     // Relative if nobody has set the public address.
-    let root = root(config).unwrap_or_default();
+    let root = config.root().unwrap_or_default();
     let mut links = json!({
         "anchor": format!("{root}{BASE}"),
         "service-desc": [{ "href": format!("{root}/openapi.json"), "type": "application/json" }],

@@ -296,11 +296,8 @@ fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let mut seen = HashSet::new();
     for (name, _) in &reply.headers {
         assert!(KNOWN_HEADERS.contains(&name.as_str()), "{name} is unknown: {reply:?}");
-        // These are lists, which may come in several fields (RFC 9110, section 5.3).
-        assert!(
-            seen.insert(name) || ["Link", "Vary"].contains(&name.as_str()),
-            "{name} is there twice: {reply:?}"
-        );
+        // Even a list is one line: some proxies keep one of two.
+        assert!(seen.insert(name), "{name} is there twice: {reply:?}");
     }
     assert_eq!(reply.header("Server"), Some("petstore"), "{reply:?}");
     // Only what has a tag may be cached.

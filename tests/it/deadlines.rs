@@ -1,6 +1,6 @@
 //! Deadlines are totals, even if bytes trickle. Tested with the library, where they can be short.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::client::{Connection, get};
 use crate::harness::Folder;
@@ -46,6 +46,30 @@ fn dripping_client_gains_nothing() {
     dripping.send("GET /");
     // Each byte comes well within the deadline.
     wait_until("the server to close on a dripping client", || !dripping.is_taken("x"));
+}
+
+#[test]
+fn slow_upload_still_gets_its_refusal() {
+    let linger = 4 * SHORT;
+    let service = start(|deadlines| deadlines.linger = linger);
+    let mut slow = Connection::open(service.server.address().tcp().unwrap());
+    slow.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n");
+    let begun = Instant::now();
+    // For longer than one silence, at the pace of a slow network.
+    while begun.elapsed() < 2 * linger {
+        slow.send("x".repeat(100));
+        std::thread::sleep(linger / 40);
+    }
+    slow.reply().expect_error(413, "content_too_large", "65536");
+}
+
+#[test]
+fn flood_after_the_last_response_is_cut_off() {
+    let service = start(|deadlines| deadlines.linger = Duration::from_secs(3600));
+    let mut flood = Connection::open(service.server.address().tcp().unwrap());
+    flood.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n");
+    let piece = "x".repeat(64 * 1024);
+    wait_until("the server to close on a flood", || !flood.is_taken(&piece));
 }
 
 #[test]

@@ -76,8 +76,8 @@ fn rows() -> Vec<Row> {
         refused(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8192)), 414),
         served(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8191)), 404),
         refused(get(&format!("X: {}\r\n", "x".repeat(16_384))), 431),
-        refused(get(&"X: y\r\n".repeat(64)), 431),
-        served(get(&"X: y\r\n".repeat(63)), 200),
+        refused(get(&"X: y\r\n".repeat(100)), 431),
+        served(get(&"X: y\r\n".repeat(99)), 200),
     ]
 }
 

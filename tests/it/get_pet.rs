@@ -14,8 +14,7 @@ fn expect_deprecated(reply: &Reply) {
     assert_eq!(
         links,
         [
-            "</v1/pets>; rel=\"successor-version\"",
-            "</docs/deprecations>; rel=\"deprecation\"; type=\"text/html\""
+            "</v1/pets>; rel=\"successor-version\", </docs/deprecations>; rel=\"deprecation\"; type=\"text/html\""
         ]
     );
 }

@@ -1,9 +1,13 @@
 //! `GET /v1/pets`.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
+
 use serde_json::json;
 
-use crate::client::get;
-use crate::harness::{KEY, Server};
+use crate::client::{Connection, get};
+use crate::harness::{Folder, KEY, Server, output};
 
 fn ids(body: &serde_json::Value) -> Vec<i64> {
     body.as_array().unwrap().iter().map(|pet| pet["id"].as_i64().unwrap()).collect()
@@ -45,6 +49,75 @@ fn following_the_links_visits_every_pet_once() {
     ] {
         let seen = json!(connection.get_all(&format!("/v1/pets?{query}"), KEY));
         assert_eq!(ids(&seen), expected, "{query}");
+    }
+}
+
+/// A service that knows its public URL, with these pets. Its port is known before it starts.
+fn public(path: &str, pets: usize) -> (Server, String) {
+    let socket = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let base = format!("http://{}{path}/v1", socket.local_addr().unwrap());
+    let server = Server::start_on(socket, Folder::new(), |command| command.env("PETSTORE_BASE_URL", &base));
+    server.fill(vec!["x"; pets]);
+    (server, base)
+}
+
+#[test]
+fn links_are_whole_urls_where_the_public_one_is_known() {
+    for path in ["", "/a/shop"] {
+        let (server, base) = public(path, 2);
+        let root = base.strip_suffix("/v1").unwrap();
+        // The second time from the cache.
+        for _ in 0..2 {
+            let reply = server.get("/v1/pets?limit=1&status=");
+            reply.expect(400);
+            let reply = server.get("/v1/pets?limit=1");
+            let next = format!("<{base}/pets?limit=1&after=1>; rel=\"next\"");
+            assert_eq!(reply.header("Link"), Some(next.as_str()));
+        }
+        let reply = server.get("/v1/pets/1");
+        let link = format!(
+            "<{base}/pets>; rel=\"successor-version\", <{root}/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\""
+        );
+        assert_eq!(reply.expect(200).header("Link"), Some(link.as_str()));
+        let catalog = format!("<{root}/.well-known/api-catalog>; rel=\"api-catalog\"");
+        assert_eq!(server.get("/.well-known/api-catalog").header("Link"), Some(catalog.as_str()));
+    }
+}
+
+/// Passes GETs on, and adds links of its own before those of the service.
+fn proxy(server: &Server) -> SocketAddr {
+    let (socket, behind) = (TcpListener::bind(("127.0.0.1", 0)).unwrap(), server.address);
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut client in socket.incoming().map(Result::unwrap) {
+            let mut lines = BufReader::new(&client).lines().map(Result::unwrap);
+            let target = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
+            lines.find(String::is_empty).unwrap();
+            let reply = Connection::open(behind).get(&target, KEY);
+            let link = reply.header("Link").map(|link| format!("Link: {link}\r\n")).unwrap_or_default();
+            let own = "Link: </style.css>; rel=preload, <https://cdn.example/next>; rel=\"preconnect\"\r\n";
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{own}{link}\r\n");
+            client.write_all(&[head.as_bytes(), &reply.body].concat()).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn lines_of_the_page_read_all_pages() {
+    let page = include_str!("../../src/site/pages/pagination.md");
+    let lines = page.split_once("```python\n").unwrap().1.split("```").next().unwrap();
+    let (relative, (whole, base)) = (Server::start(), public("", 250));
+    relative.fill(["x"; 250]);
+    for base in [
+        format!("http://{}/v1", relative.address),
+        format!("http://{}/v1", proxy(&relative)),
+        format!("http://{}/v1", proxy(&whole)),
+        base,
+    ] {
+        let lines = lines.replace("{{base}}", &base);
+        let done = output(Command::new("python3").args(["-c", &lines]).env("KEY", KEY));
+        assert_eq!(String::from_utf8_lossy(&done.stdout).lines().count(), 250, "{base} {done:?}");
     }
 }
 

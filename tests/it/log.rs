@@ -18,7 +18,10 @@ fn access_log_has_one_line_a_request_and_no_secrets() {
     assert_eq!(lines.len(), 2, "{logged}");
     assert!(lines[0].contains(&format!(" mine GET /v1/pets 200 {length} bytes ")), "{logged}");
     assert!(lines[0].ends_with(" ms key=PETSTORE_API_KEY"), "{logged}");
-    assert!(lines[1].contains(&format!(" {id} - 400 ")) && lines[1].ends_with(" ms key=-"), "{logged}");
+    assert!(
+        lines[1].contains(&format!(" {id} - 400 ")) && lines[1].ends_with(" ms code=bad_request"),
+        "{logged}"
+    );
     assert!(!logged.contains("hidden") && !logged.contains(KEY), "{logged}");
 }
 
@@ -52,8 +55,15 @@ fn access_log_names_the_key_of_each_request() {
     connection.get("/healthz", &reader).expect(200);
     let logged = server.stop();
     let lines = logged.lines().filter(|line| line.contains("petstore::access"));
-    let named: Vec<&str> = lines.map(|line| line.rsplit(" key=").next().unwrap()).collect();
-    assert_eq!(named, ["dashboard", "ci", "PETSTORE_API_KEY", "-", "-"], "{logged}");
+    let told: Vec<&str> = lines.map(|line| line.rsplit_once(" ms").unwrap().1).collect();
+    let expected = [
+        " key=dashboard",
+        " key=ci code=insufficient_scope",
+        " key=PETSTORE_API_KEY created=1",
+        " code=unauthorized",
+        "",
+    ];
+    assert_eq!(told, expected, "{logged}");
 }
 
 #[test]
@@ -69,9 +79,32 @@ fn log_of_json_has_an_object_a_line() {
     assert_eq!((&access["method"], &access["path"]), (&"GET".into(), &"/v1/pets".into()));
     assert_eq!((&access["status"], &access["bytes"]), (&200.into(), &2.into()));
     assert_eq!(access["key"], "PETSTORE_API_KEY");
+    let is_absent = |name: &str| access.get(name).is_none();
+    assert!(["code", "created", "traceparent"].into_iter().all(is_absent), "{access}");
     assert!(
         access["client"].is_string() && access["request"].is_string() && access["milliseconds"].is_number()
     );
+}
+
+#[test]
+fn log_of_json_tells_failures_and_what_was_created() {
+    let server = Server::start_with(|command| {
+        command.env("RUST_LOG", "petstore::access=info").args(["--log-format", "json"])
+    });
+    server.create(r#"{"name":"x","categoryId":1}"#).expect(201);
+    server.create(r#"{"name":"x"}"#).expect(400);
+    server.send("nonsense\r\n\r\n").expect(400);
+    let logged = server.stop();
+    let told = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        ["method", "path", "key", "code", "created"].map(|name| line.get(name).cloned())
+    };
+    let told: Vec<_> = logged.lines().filter(|line| line.contains("petstore::access")).map(told).collect();
+    let known = |text: &str| Some(text.into());
+    let (method, path, key) = (known("POST"), known("/v1/pets"), known("PETSTORE_API_KEY"));
+    assert_eq!(told[0], [method.clone(), path.clone(), key.clone(), None, known("1")], "{logged}");
+    assert_eq!(told[1], [method, path, key, known("missing_member"), None], "{logged}");
+    assert_eq!(told[2], [None, None, None, known("bad_request"), None], "{logged}");
 }
 
 #[test]
@@ -147,12 +180,15 @@ fn access_log_has_the_fingerprint_of_a_refused_key_and_never_the_key() {
         admin.reply().expect(status);
     }
     let logged = server.stop();
-    let named: Vec<&str> =
-        logged.lines().filter_map(|line| line.split_once(" key=")).map(|(_, n)| n).collect();
-    let expired = format!("expired:{fingerprint}");
+    let named: Vec<&str> = logged
+        .lines()
+        .filter_map(|line| line.split_once(" ms"))
+        .map(|(_, n)| n.split(" code=").next().unwrap())
+        .collect();
+    let expired = format!(" key=expired:{fingerprint}");
     // The first eight digits of `printf %s petstore_000… | sha256sum`.
-    let no_such = "unknown:6e5cc001";
-    assert_eq!(named, [&expired, no_such, "-", "boss", "reader", &expired], "{logged}");
+    let no_such = " key=unknown:6e5cc001";
+    assert_eq!(named, [&expired, no_such, "", " key=boss", " key=reader", &expired], "{logged}");
     for secret in [&boss, &reader, &old, &unknown, password] {
         assert!(!logged.contains(secret), "{logged}");
     }
@@ -177,10 +213,9 @@ fn log_has_the_name_that_a_certificate_was_asked_for() {
 #[test]
 fn access_log_has_a_well_formed_traceparent() {
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    for (format, expected) in [
-        ("text", format!(" key=- traceparent={trace}\n")),
-        ("json", format!(r#","traceparent":"{trace}"}}"#)),
-    ] {
+    for (format, expected) in
+        [("text", format!(" ms traceparent={trace}\n")), ("json", format!(r#","traceparent":"{trace}"}}"#))]
+    {
         let server = Server::start_with(|command| {
             command.env("RUST_LOG", "petstore::access=info").args(["--log-format", format])
         });

@@ -134,9 +134,18 @@ fn absolute_form_and_old_versions_are_served() {
 fn request_identifiers_are_the_clients_where_usable() {
     let server = Server::start();
     let mut connection = server.connect();
-    for (given, taken) in
-        [("a-B_9.x", true), (&"x".repeat(64), true), (&"x".repeat(65), false), ("a b", false), ("", false)]
-    {
+    for (given, taken) in [
+        ("a-B_9.x", true),
+        ("Root=1-67891233-abcdef012345678912345678", true),
+        ("7F000001:E2C4_7F000001:1F90_0001:4C5E", true),
+        ("!#$%&'()*+,-./:;<=>?@[]^_`{|}~", true),
+        (&"x".repeat(128), true),
+        (&"x".repeat(129), false),
+        ("a b", false),
+        ("a\"b", false),
+        ("a\\b", false),
+        ("", false),
+    ] {
         connection.send(format!("GET /healthz HTTP/1.1\r\nHost: h\r\nX-Request-Id: {given}\r\n\r\n"));
         let reply = connection.reply();
         assert_eq!(reply.header("X-Request-Id") == Some(given), taken, "{given}");

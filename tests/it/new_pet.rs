@@ -52,7 +52,7 @@ fn wrong_bodies_are_400_and_named() {
         ("{\"name\":\"x\",\"categoryId\":1} x", "invalid_json", "JSON"),
         ("{\"name\":\"x\",\"categoryId\":01}", "invalid_json", "JSON"),
         ("{\"name\":\"x\",\"categoryId\":NaN}", "invalid_json", "JSON"),
-        ("{\"name\":\"\\ud800\",\"categoryId\":1}", "invalid_json", "'name'"),
+        ("{\"name\":\"\\ud800\",\"categoryId\":1}", "invalid_member", "'name'"),
         ("{\"name\":\"a\nb\",\"categoryId\":1}", "invalid_json", "JSON"),
         (r#"{"categoryId":1}"#, "missing_member", "'name'"),
         (r#"{"name":"x"}"#, "missing_member", "'categoryId'"),

@@ -28,8 +28,103 @@ fn allowed_origin_may_read_every_response() {
         {
             assert!(exposed.split(", ").any(|word| word == name), "{name}");
         }
-        assert!(reply.headers.iter().any(|(name, value)| name == "Vary" && value == "Origin"), "{reply:?}");
+        let vary = reply.header("Vary").unwrap();
+        let is_compressed = target == "/openapi.json";
+        assert_eq!(vary, if is_compressed { "Origin, Accept-Encoding" } else { "Origin" }, "{reply:?}");
     }
+}
+
+/// Requests with these header fields that are refused before their heads are whole, and the statuses.
+fn refused_early(fields: &str) -> Vec<(String, u16)> {
+    let long = "x".repeat(8192);
+    let lines = [
+        (format!("GET /{long} HTTP/1.1"), 414),
+        ("GET / HTTP/2.0".into(), 505),
+        ("GET /a b HTTP/1.1".into(), 400),
+    ];
+    let mut requests: Vec<(String, u16)> =
+        lines.map(|(line, status)| (format!("{line}\r\n{fields}\r\n"), status)).into();
+    for (rest, status) in [
+        ("X: y\r\n".repeat(100), 431),
+        (format!("X: {}\r\n", "x".repeat(16_384)), 431),
+        ("X: a\0b\r\n".to_owned(), 400),
+        ("X: y\n".to_owned(), 400),
+    ] {
+        requests.push((format!("GET / HTTP/1.1\r\n{fields}{rest}\r\n"), status));
+    }
+    requests
+}
+
+#[test]
+fn refusal_before_the_head_is_whole_can_be_read_too() {
+    let server = allowing(&["http://localhost:3000", APP]);
+    let fields = format!("Host: h\r\norigin:{APP} \r\n");
+    for (request, status) in refused_early(&fields) {
+        let reply = server.send(&request);
+        assert_eq!(reply.expect(status).header("Access-Control-Allow-Origin"), Some(APP), "{request:.100}");
+        assert_eq!(reply.header("Vary"), Some("Origin"));
+    }
+    for (request, status) in refused_early("Host: h\r\nOrigin: https://evil.example\r\n") {
+        assert_eq!(server.send(&request).expect(status).header("Access-Control-Allow-Origin"), None);
+    }
+    // The origin has not arrived.
+    let late = format!("GET /{}", "x".repeat(20_000));
+    for (origins, told) in
+        [(&["*"][..], Some("*")), (&[APP], Some(APP)), (&[APP, "http://b"], None), (&[], None)]
+    {
+        let reply = allowing(origins).send(&late);
+        assert_eq!(reply.expect(414).header("Access-Control-Allow-Origin"), told, "{origins:?}");
+    }
+}
+
+#[test]
+fn preflight_is_204_whatever_the_response_will_be() {
+    let server = allowing(&["http://localhost:3000", APP]);
+    let asked = "Access-Control-Request-Method: DELETE\r\nAccess-Control-Request-Headers: tracestate,, baggage ,sentry-trace\r\n\
+        access-control-request-headers: authorization,b(d,x-y\r\n";
+    let long = format!("/{}", "x".repeat(9000));
+    for target in ["/v1/pets", "/v1/nowhere", "/nowhere", "/v1/pets/1", "*", &long] {
+        let reply = server.ask("OPTIONS", target, &format!("Origin: {APP}\r\n{asked}"));
+        reply.expect(204);
+        assert_eq!(reply.header("Access-Control-Allow-Origin"), Some(APP));
+        let methods = reply.header("Access-Control-Allow-Methods").unwrap();
+        assert_eq!(
+            methods.split(", ").filter(|method| *method == "DELETE").count(),
+            1,
+            "{target}: {methods}"
+        );
+        let headers = reply.header("Access-Control-Allow-Headers").unwrap();
+        assert!(
+            headers.ends_with("traceparent, tracestate, baggage, sentry-trace, authorization, x-y"),
+            "{headers}"
+        );
+        for origin in ["", "Origin: https://evil.example\r\n"] {
+            let reply = server.ask("OPTIONS", target, &format!("{origin}{asked}"));
+            assert_eq!(reply.status == 204, ["/v1/pets", "/v1/pets/1", "*"].contains(&target), "{reply:?}");
+            assert!(reply.header("Access-Control-Allow-Methods").is_none(), "{reply:?}");
+        }
+    }
+    // No preflight, and no request.
+    for fields in [
+        "Access-Control-Request-Method:,\r\n\r\n",
+        "Content-Length: 41\r\n\r\nAccess-Control-Request-Method: DELETE\r\n\r\n",
+    ] {
+        let request = format!("OPTIONS /nowhere HTTP/1.1\r\nHost: h\r\nOrigin: {APP}\r\n{fields}");
+        server.send(request).expect(404);
+    }
+    let plain = server.ask("OPTIONS", "/nowhere", &format!("Origin: {APP}\r\n"));
+    assert_eq!(plain.expect(404).header("Access-Control-Allow-Methods"), None);
+    server.ask("OPTIONS", "/v1/pets", &format!("Origin: {APP}\r\nContent-Length: x\r\n{asked}")).expect(400);
+}
+
+#[test]
+fn app_and_extension_are_origins() {
+    for origin in ["capacitor://localhost", "chrome-extension://abcdefghijklmnopabcdefghijklmnop"] {
+        let reply = allowing(&[origin]).ask("GET", "/v1/pets", &format!("Origin: {origin}\r\n"));
+        assert_eq!(reply.expect(401).header("Access-Control-Allow-Origin"), Some(origin));
+    }
+    let reply = allowing(&["https://app.example:443"]).ask("GET", "/v1/pets", &format!("Origin: {APP}\r\n"));
+    assert_eq!(reply.expect(401).header("Access-Control-Allow-Origin"), Some(APP));
 }
 
 #[test]

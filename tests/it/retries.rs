@@ -1,5 +1,7 @@
 //! `Idempotency-Key`: a create that is sent again makes no second pet.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Output};
 use std::thread;
 
@@ -207,6 +209,44 @@ fn lines_of_the_page_give_up_at_once_on_a_refusal_and_in_the_end_on_a_failure() 
         "{python:?}"
     );
     assert_eq!(count(&server), 0);
+}
+
+#[test]
+fn lines_of_the_page_wait_as_long_as_a_proxy_says() {
+    let socket = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let page = include_str!("../../src/site/pages/retries.md");
+    let lines = page.split_once("```python\n").unwrap().1.split("```").next().unwrap();
+    let lines = lines.replace("{{base}}", &format!("http://{}/v1", socket.local_addr().unwrap()));
+    let date = "import datetime, email.utils, sys\nprint(email.utils.format_datetime(\
+        datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=100), usegmt=True))";
+    let date = output(Command::new("python3").args(["-c", date]));
+    let date = String::from_utf8(date.stdout).unwrap();
+    let proxy = thread::spawn(move || {
+        for (status, after) in [
+            ("429 Too Many Requests", date.trim_end()),
+            ("503 Service Unavailable", "Fri, 31 Dec 1999 23:59:59 GMT"),
+            ("503 Service Unavailable", "50"),
+            ("502 Bad Gateway", "soon"),
+            ("201 Created", "0"),
+        ] {
+            let (mut client, _) = socket.accept().unwrap();
+            let mut request = BufReader::new(&client);
+            let head: Vec<_> =
+                request.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+            let length = head.iter().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            request.read_exact(&mut vec![0; length.parse().unwrap()]).unwrap();
+            let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nRetry-After: {after}\r\n");
+            client.write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes()).unwrap();
+        }
+    });
+    let clock = "import time\ntime.sleep = lambda seconds: print(seconds)\n";
+    let done = output(Command::new("python3").args(["-c", &format!("{clock}{lines}")]).env("KEY", KEY));
+    assert!(done.status.success(), "{done:?}");
+    proxy.join().unwrap();
+    let waited = String::from_utf8(done.stdout).unwrap();
+    let waited: Vec<i64> = waited.lines().map(|line| line.parse().unwrap()).collect();
+    assert!((60..=100).contains(&waited[0]), "{waited:?}");
+    assert_eq!(waited[1..], [2, 50, 8]);
 }
 
 /// A page of all pets, from the first of many tries that succeeds.

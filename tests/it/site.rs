@@ -74,7 +74,7 @@ fn page_that_is_not_there_is_a_page_for_browsers_and_a_failure_for_programs() {
         assert_eq!(kind, Some("text/html; charset=utf-8"), "{target}");
         assert!(page.header("Content-Security-Policy").is_some_and(|policy| !policy.contains("unsafe")));
         let vary: Vec<_> = page.headers.iter().filter(|(name, _)| name == "Vary").collect();
-        assert!(vary.iter().any(|(_, value)| value == "Accept"), "{target}: {vary:?}");
+        assert!(vary.iter().any(|(_, value)| value == "Accept-Encoding, Accept"), "{target}: {vary:?}");
         let text = String::from_utf8(page.body.clone()).unwrap();
         assert!(text.contains("<h1>Page not found</h1>") && text.contains("href=\"/\""), "{text}");
     }

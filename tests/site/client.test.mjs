@@ -1,8 +1,10 @@
-// A client that openapi-typescript makes of the interface description: it compiles, and calls each operation.
+// Clients of others: one that openapi-typescript makes of the interface description, and one that follows Link.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -31,4 +33,34 @@ test('a client in TypeScript compiles, and calls each operation', async (t) => {
   assert.deepEqual(pet, { id: pet?.id, name, categoryId: 3, status: 'sold' });
   assert.deepEqual([pets, fetched], [[pet], pet]);
   assert.deepEqual(codes, ['not_found', 'not_implemented', 'unauthorized']);
+});
+
+// Imports one of the packages.
+const load = (name) => import(pathToFileURL(createRequire(join(TARGET, 'site', 'package.json')).resolve(name)));
+
+// The base URL of a service that is not there yet.
+async function freeBase() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}/v1`;
+}
+
+test('Octokit follows the links of a service that knows its public URL', async (t) => {
+  const baseUrl = await freeBase();
+  const service = await serve('--base-url', baseUrl, '--listen', new URL(baseUrl).host);
+  t.after(() => service.stop());
+  const headers = { authorization: `Bearer ${KEY}` };
+  for (let count = 0; count < 5; count += 1) {
+    const body = JSON.stringify({ name: 'Rex', categoryId: 1 });
+    const json = { ...headers, 'Content-Type': 'application/json' };
+    assert.equal((await fetch(`${baseUrl}/pets`, { method: 'POST', headers: json, body })).status, 201);
+  }
+  const [{ Octokit }, { paginateRest }] = [await load('@octokit/core'), await load('@octokit/plugin-paginate-rest')];
+  const pets = await new (Octokit.plugin(paginateRest))({ baseUrl }).paginate('GET /pets', { limit: 2, headers });
+  assert.deepEqual(
+    pets.map(({ id }) => id),
+    [1, 2, 3, 4, 5],
+  );
 });

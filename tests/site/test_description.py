@@ -1,13 +1,16 @@
 """Holds the interface description against tools that others read it with, and against the running service."""
 
+import contextlib
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import uuid
 
 import pytest
+import requests
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -29,17 +32,41 @@ def tool(name):
     return pathlib.Path(sys.executable).with_name(name)
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    """The address of a running service of its own."""
-    words = [PETSTORE, "--listen", "127.0.0.1:0", "--database", tmp_path_factory.mktemp("service") / "petstore.db"]
+@contextlib.contextmanager
+def running(folder, listen, *more):
+    """Starts a service of its own, and gives its address."""
+    words = [PETSTORE, "--listen", listen, "--database", folder / "petstore.db", *more]
     environment = {**os.environ, "PETSTORE_API_KEY": KEY}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
         line = process.stdout.readline()
         assert line.startswith("petstore listening on http://"), line
-        yield line.split()[-1]
-        process.terminate()
+        try:
+            yield line.split()[-1]
+        finally:
+            process.terminate()
         assert process.wait(timeout=20) == 0
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """The address of a running service of its own."""
+    with running(tmp_path_factory.mktemp("service"), "127.0.0.1:0") as address:
+        yield address
+
+
+def test_loop_of_requests_follows_the_links(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    with running(tmp_path, listen, "--base-url", f"http://{listen}/v1") as address, requests.Session() as session:
+        session.headers["Authorization"] = f"Bearer {KEY}"
+        for _ in range(5):
+            session.post(f"{address}/v1/pets", json={"name": "Rex", "categoryId": 1}).raise_for_status()
+        response = session.get(f"{address}/v1/pets", params={"limit": 2})
+        ids = [pet["id"] for pet in response.json()]
+        while "next" in response.links:
+            response = session.get(response.links["next"]["url"])
+            ids += [pet["id"] for pet in response.json()]
+        assert ids == [1, 2, 3, 4, 5]
 
 
 @pytest.fixture(scope="module")

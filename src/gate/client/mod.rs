@@ -20,6 +20,7 @@ use crate::config::Deadlines;
 use crate::gate::addresses::Peer;
 use crate::gate::wire::exchange::GeneralFields;
 use crate::gate::wire::head::{Head, Intake};
+use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::reader::{Reader, Step};
 use crate::http::{ApiError, Code};
 use crate::lane::{Answer, LaneKind, LaneRequest};
@@ -28,6 +29,9 @@ use crate::metrics::Metrics;
 /// How long an idle client may send one more request when the service is ending, so that a request already on
 /// its way is answered.
 const LAST_CALL: Duration = Duration::from_millis(250);
+/// The most that is dropped after the last response, in bytes, and how much longer that may take in all than one silence.
+const MAX_LINGER_BYTES: usize = 1024 * 1024;
+const MAX_LINGER_TIMES: u32 = 5;
 /// How long after its last piece a body still counts as arriving.
 const STALLED: Duration = Duration::from_secs(1);
 
@@ -48,7 +52,8 @@ pub enum State {
     Inside(LaneKind),
     /// The response is being sent.
     Responding,
-    /// The last response is sent. Further bytes are dropped, so that no reset destroys the response.
+    /// The last response is sent. Further bytes are dropped until the client is silent or has sent too much, so that no
+    /// reset destroys the response.
     Lingering,
     /// Nothing is left to do.
     Closed,
@@ -97,6 +102,8 @@ pub struct Client {
     /// Bytes for the client, and how many of them have been sent.
     out: Vec<u8>,
     sent: usize,
+    /// The bytes dropped after the last response.
+    dropped: usize,
     /// How long the response to the current request is held back, and whether it is held back now.
     pub delay: Duration,
     is_held_back: bool,
@@ -123,6 +130,7 @@ impl Client {
             begun: shared.now,
             out: Vec::new(),
             sent: 0,
+            dropped: 0,
             delay: Duration::ZERO,
             is_held_back: false,
             persists: true,
@@ -208,7 +216,12 @@ impl Client {
     /// Takes received bytes.
     pub fn receive(&mut self, bytes: &[u8], shared: &mut Shared) {
         if self.state == State::Lingering {
-            // Dropped, until the deadline.
+            self.dropped += bytes.len();
+            let silence = shared.deadlines.linger;
+            self.deadline = Some((shared.now + silence).min(self.since + MAX_LINGER_TIMES * silence));
+            if self.dropped > MAX_LINGER_BYTES {
+                self.close(shared);
+            }
         } else if self.stash.is_empty() {
             // The usual case, a complete request in one piece, needs no copy.
             let consumed = self.read(bytes, shared);
@@ -254,6 +267,7 @@ impl Client {
                     return done;
                 }
                 Step::Refuse(error) => {
+                    self.stash = input[done..].to_vec();
                     self.refuse(error, shared);
                     return input.len();
                 }
@@ -303,7 +317,15 @@ impl Client {
 
     /// Responds; the connection persists if the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
-        let head = self.reader.take_head(&mut shared.intake);
+        let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
+        let mut preflight = Vec::new();
+        // What is malformed is no preflight.
+        if head.is_options && head.allowed.is_some() && answer.status != 400 {
+            Allowed::write_preflight(answer, self.request.fields(), &mut preflight);
+        }
+        let fields = preflight.as_slice();
+        let granted = Answer { status: 204, fields, body: b"", has_cache_control: false, key_name: b"-" };
+        let answer = if preflight.is_empty() { answer } else { &granted };
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
         head.print(answer, !self.persists, &shared.general, &mut self.out);
@@ -333,7 +355,8 @@ impl Client {
     /// Responds with a failure, and closes the connection afterwards.
     pub fn refuse(&mut self, error: ApiError, shared: &mut Shared) {
         self.persists = false;
-        self.stash = Vec::new();
+        let (arrived, intake) = (std::mem::take(&mut self.stash), &mut shared.intake);
+        self.reader.head.get_or_insert_with(|| Head::of_part(&arrived, intake, &mut self.request));
         self.fail(error, shared);
     }
 

@@ -301,6 +301,29 @@ fn what_comes_after_the_last_response_is_thrown_away() {
 }
 
 #[test]
+fn lingering_ends_with_silence_or_enough() {
+    let linger = Deadlines::default().linger;
+    let mut bench = bench();
+    bench.receive("nonsense\r\n");
+    bench.take();
+    let begun = bench.shared.now;
+    for _ in 0..9 {
+        bench.shared.now += linger * 3 / 4;
+        bench.receive("x");
+        let latest = begun + linger * MAX_LINGER_TIMES;
+        assert_eq!(bench.client.deadline, Some(latest.min(bench.shared.now + linger)));
+    }
+    assert_eq!(bench.expire(), State::Closed);
+    let mut flood = self::bench();
+    flood.receive("nonsense\r\n");
+    flood.take();
+    for _ in 0..MAX_LINGER_BYTES / 1024 {
+        assert_eq!(flood.receive(&"x".repeat(1024)), State::Lingering);
+    }
+    assert_eq!(flood.receive("x"), State::Closed);
+}
+
+#[test]
 fn request_begins_with_its_first_byte() {
     let mut bench = bench();
     for _ in 0..2 {

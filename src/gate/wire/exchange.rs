@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::clock::http_date;
 use crate::gate::addresses::Peer;
 use crate::gate::wire::head::Head;
-use crate::gate::wire::origins::Allowed;
 use crate::http::ACCESS_LOG;
 use crate::http::response::{write_field, write_status_line};
 use crate::lane::Answer;
@@ -28,14 +27,19 @@ impl Head {
         }
         if let Some(allowed) = &self.allowed {
             allowed.write_response(out);
-            if let Some(methods) = answer.field("Allow").filter(|_| self.is_preflight) {
-                Allowed::write_preflight(methods, out);
-            }
         }
         if !answer.has_cache_control {
             write_field(out, "Cache-Control", b"no-store");
         }
-        out.extend_from_slice(answer.fields);
+        let mut fields = answer.fields;
+        if general.varies {
+            // RFC 9110, section 12.5.5. Another Vary would be the first field, and becomes the rest of this line.
+            out.extend_from_slice(b"Vary: Origin");
+            let rest = fields.strip_prefix(b"Vary: ");
+            out.extend_from_slice(if rest.is_some() { b", " } else { b"\r\n" });
+            fields = rest.unwrap_or(fields);
+        }
+        out.extend_from_slice(fields);
         // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
         if !self.is_head {
             out.extend_from_slice(answer.body);
@@ -48,8 +52,9 @@ impl Head {
     pub fn log(&self, peer: Peer, client: IpAddr, answer: &Answer, duration: Duration) {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
-            let key = String::from_utf8_lossy(answer.key_name);
-            let (method, path) = self.summary.split_once(' ').unwrap_or(("-", "-"));
+            let (method, path) = self.summary.split_once(' ').unwrap_or_default();
+            let details = self.details(answer);
+            let [key, code, created, traceparent] = details.map(Option::unwrap_or_default);
             log::info!(
                 target: ACCESS_LOG,
                 client = client.as_str(),
@@ -59,21 +64,30 @@ impl Head {
                 status = answer.status,
                 bytes = answer.body.len(),
                 milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
-                key = &*key,
-                traceparent = self.trace_parent.as_deref().unwrap_or("-");
-                "{}", self.line(&client, answer, &key, duration)
+                key, code, created, traceparent;
+                "{}", self.line(&client, answer, details, duration)
             );
         }
     }
 
-    fn line(&self, client: &str, answer: &Answer, key: &str, duration: Duration) -> String {
+    /// What only some requests have: the name of their key, the code of their failure, the id of what they created, and
+    /// the place in a trace.
+    fn details<'a>(&'a self, answer: &Answer<'a>) -> [Option<&'a str>; 4] {
+        let text = |bytes: &'a [u8]| str::from_utf8(bytes).ok();
+        let code = answer.body.strip_prefix(b"{\"code\":\"").filter(|_| answer.status >= 400);
+        let code = code.and_then(|rest| text(rest.split(|b| *b == b'"').next()?));
+        let location = if answer.status == 201 { answer.field("Location") } else { None };
+        let created = location.and_then(|path| text(path.rsplit(|b| *b == b'/').next()?));
+        [text(answer.key_name).filter(|name| *name != "-"), code, created, self.trace_parent.as_deref()]
+    }
+
+    fn line(&self, client: &str, answer: &Answer, details: [Option<&str>; 4], duration: Duration) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
         let (id, summary) = (self.id.as_str(), &self.summary);
         let (status, length) = (answer.status, answer.body.len());
-        let mut line =
-            format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms key={key}");
-        if let Some(trace_parent) = &self.trace_parent {
-            line.extend([" traceparent=", trace_parent]);
+        let mut line = format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
+        for (name, value) in [" key=", " code=", " created=", " traceparent="].into_iter().zip(details) {
+            line.extend(value.into_iter().flat_map(|value| [name, value]));
         }
         line
     }
@@ -84,7 +98,7 @@ pub struct GeneralFields {
     /// Each with its line end.
     block: Vec<u8>,
     second: u64,
-    /// Whether responses depend on the origin.
+    /// Whether responses depend on the origin, so that each has `Vary: Origin`.
     varies: bool,
 }
 
@@ -108,10 +122,6 @@ impl GeneralFields {
         write_field(&mut self.block, "Date", date.as_bytes());
         write_field(&mut self.block, "Server", b"petstore");
         write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
-        if self.varies {
-            // RFC 9110, section 12.5.5.
-            write_field(&mut self.block, "Vary", b"Origin");
-        }
     }
 }
 
@@ -156,8 +166,43 @@ mod tests {
     fn log_line_has_the_duration_in_milliseconds() {
         let response = Response::new(200, b"abc");
         let duration = Duration::from_micros(2500);
-        let line = head().line("1.2.3.4:5", &Answer::of(&response, &mut Vec::new()), "ci", duration);
-        assert_eq!(line, "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
+        let line =
+            |details| head().line("1.2.3.4:5", &Answer::of(&response, &mut Vec::new()), details, duration);
+        assert_eq!(line([Some("ci"), None, None, None]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
+        assert_eq!(line([None; 4]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
+    }
+
+    #[test]
+    fn log_tells_failures_by_their_codes_and_what_was_created_by_its_id() {
+        let details = |response: &Response| {
+            let (head, mut buffer) = (head(), Vec::new());
+            head.details(&Answer::of(response, &mut buffer)).map(|detail| detail.map(str::to_owned))
+        };
+        let owned = |text: &str| Some(text.to_owned());
+        let created = Response::json_bytes(201, b"{\"code\":\"x\"}").header("Location", "/v1/pets/7");
+        assert_eq!(details(&created), [None, None, owned("7"), None]);
+        let failed = crate::http::ApiError::new(crate::http::Code::NotFound).into_response();
+        assert_eq!(details(&failed), [None, owned("not_found"), None, None]);
+        let elsewhere = Response::new(308, b"").header("Location", "/7");
+        assert_eq!(details(&elsewhere), [None, None, None, None]);
+    }
+
+    #[test]
+    fn vary_is_one_line() {
+        let mut general = GeneralFields::new(true);
+        general.refresh(UNIX_EPOCH);
+        for (response, vary) in [
+            (Response::new(200, b""), "Vary: Origin\r\nContent-Length"),
+            (
+                Response::new(200, b"").header("X", "y").header("Vary", "Accept"),
+                "Vary: Origin, Accept\r\nX: y\r\n",
+            ),
+        ] {
+            let mut out = Vec::new();
+            head().print(&Answer::of(&response, &mut Vec::new()), false, &general, &mut out);
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.contains(vary) && text.matches("Vary").count() == 1, "{text}");
+        }
     }
 
     #[test]

@@ -1,11 +1,18 @@
 //! Which other origins may read responses in a browser (CORS: Fetch standard, section 3.2).
 
+use crate::gate::wire::head::elements;
+use crate::gate::wire::request_line::is_token_byte;
+use crate::http::find_fields;
 use crate::http::response::write_field;
+use crate::lane::Answer;
 
 /// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
 const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
     WWW-Authenticate, Idempotency-Replayed";
-/// The request header fields that they may send, in addition to the safelisted ones.
+/// The request header fields of a preflight with the method and the header fields that a script wants to send. They are
+/// in the request for the lane, where the gate finds them again.
+pub const ASKED: [&str; 2] = ["Access-Control-Request-Method", "Access-Control-Request-Headers"];
+/// The request header fields that scripts may send even unasked, in addition to the safelisted ones.
 const SENT: &[u8] = b"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";
 /// How many seconds a browser may cache the answer to a preflight.
 const MAX_AGE: &[u8] = b"600";
@@ -26,6 +33,11 @@ impl Origins {
         Some(Allowed(known.as_str().into()))
     }
 
+    /// The one that is allowed, unless there are several.
+    pub fn only(&self) -> Option<Allowed> {
+        if let [only] = &*self.0 { Some(Allowed(only.as_str().into())) } else { None }
+    }
+
     /// Whether responses depend on the origin, so that caches must tell them apart.
     pub fn tell_apart(&self) -> bool {
         self.0.iter().any(|known| known != "*")
@@ -39,11 +51,21 @@ impl Allowed {
         write_field(out, "Access-Control-Expose-Headers", EXPOSED);
     }
 
-    /// Writes the answer to a preflight, which allows these methods.
-    pub fn write_preflight(methods: &[u8], out: &mut Vec<u8>) {
-        write_field(out, "Access-Control-Allow-Methods", methods);
-        write_field(out, "Access-Control-Allow-Headers", SENT);
+    /// If a request with these header fields is a preflight (Fetch standard, section 3.2.2), writes the fields of the 204
+    /// that takes the place of any answer: a script must be able to read a failure itself. It allows what the path does,
+    /// and what is asked for, because nothing depends on refusing it.
+    pub fn write_preflight(answer: &Answer, request: &[u8], out: &mut Vec<u8>) {
+        let is_token = |word: &&[u8]| word.iter().all(|b| is_token_byte(*b));
+        let asked = |name| find_fields(request, name).flat_map(elements).filter(is_token);
+        let Some(method) = asked(ASKED[0]).next() else { return };
+        let allow = answer.field("Allow").unwrap_or_default();
+        let more = Some(method).filter(|method| elements(allow).all(|known| known != *method));
+        let methods: Vec<_> = elements(allow).chain(more).collect();
+        let fields: Vec<_> = [SENT].into_iter().chain(asked(ASKED[1])).collect();
+        write_field(out, "Access-Control-Allow-Methods", &methods.join(&b", "[..]));
+        write_field(out, "Access-Control-Allow-Headers", &fields.join(&b", "[..]));
         write_field(out, "Access-Control-Max-Age", MAX_AGE);
+        out.extend_from_slice(b"\r\n");
     }
 }
 

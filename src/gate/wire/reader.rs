@@ -32,8 +32,6 @@ struct HeadScan {
     /// Whether anything but that line has arrived.
     begun: bool,
     request_line: Option<RequestLine>,
-    /// Whether it begins as a HEAD does, as far as the head is incomplete.
-    is_head: bool,
 }
 
 /// The result of reading.
@@ -60,12 +58,6 @@ impl Reader {
     /// Whether the head is complete and the body is not.
     pub fn is_in_body(&self) -> bool {
         self.head.is_some()
-    }
-
-    /// Takes the head of the request that is answered. An incomplete one says nothing but that it is of HEAD.
-    pub fn take_head(&mut self, intake: &mut Intake) -> Head {
-        let is_head = self.scan.is_head;
-        self.head.take().unwrap_or_else(|| Head { is_head, ..Head::unknown(intake.ids.next()) })
     }
 
     /// Reads on, and returns how many bytes were consumed. Writes the request line and header fields for the
@@ -107,12 +99,11 @@ impl HeadScan {
     /// length once the head is complete.
     fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
         let found = self.scan(input);
-        if matches!(found, Ok(Some(_))) {
-            return found;
-        }
-        self.is_head = input.strip_prefix(b"\r\n").unwrap_or(input).starts_with(b"HEAD ");
         // The first fault counts, whether what follows it has arrived or not.
-        if self.request_line.is_none() && is_target_too_long(&input[..self.scanned]) {
+        if !matches!(found, Ok(Some(_)))
+            && self.request_line.is_none()
+            && is_target_too_long(&input[..self.scanned])
+        {
             return Err(ApiError::new(Code::UriTooLong));
         }
         found

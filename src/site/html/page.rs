@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::http::Asset;
 
-use crate::site::document::{VERSION, root};
+use crate::site::document::VERSION;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::{PAGES, entries, here, neighbours};
 
@@ -32,7 +32,7 @@ impl Page<'_> {
     /// Puts the page into its frame. `files` is the folder of what it loads.
     pub fn into_asset(self, config: &Config, files: &str) -> Asset {
         let is_listed = PAGES.iter().any(|entry| entry.path == self.path);
-        let root = root(config).filter(|_| is_listed);
+        let root = config.root().filter(|_| is_listed);
         let address = root.map(|root| format!("{META}{root}{}\">\n", self.path));
         let title = self.title.map(|title| format!("{title} · ")).unwrap_or_default();
         let (class, head) = if self.title.is_some() { ("doc", "") } else { ("reference", REFERENCE) };

@@ -4,7 +4,6 @@
 use crate::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
 use crate::config::Config;
 use crate::http::{Asset, Assets};
-use crate::site::document::root;
 use crate::site::html::navigation::{Entry, PAGES};
 use crate::site::html::page::Page;
 
@@ -23,7 +22,7 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
         .insert(FAVICON.into(), Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
     // Nobody without a key gets anything there (RFC 9309).
     let mut robots = "User-agent: *\nDisallow: /v1/\n".to_owned();
-    if let Some(root) = root(config) {
+    if let Some(root) = config.root() {
         robots += &format!("Sitemap: {root}{SITEMAP}\n");
         assets.insert(SITEMAP.into(), Asset::new("application/xml", sitemap(root).into_bytes()));
     }
