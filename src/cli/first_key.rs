@@ -8,7 +8,7 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use petstore::{Config, Error, KeyRing, KeyScope, RingState};
+use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
 
 use super::keys::keep;
 use super::output::{absolute, print};
@@ -27,7 +27,15 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         return Ok(None);
     }
     let mut ring = KeyRing::open(&config.database)?;
-    let trouble = match (ring.state()?, file) {
+    let state = match ring.state() {
+        // Whoever needs the damaged page is told. Other requests are served.
+        Err(error) if error.kind() == ErrorKind::DatabaseDamaged => {
+            log::error!("the API keys cannot be read: {error}");
+            return Ok(None);
+        }
+        state => state?,
+    };
+    let trouble = match (state, file) {
         (RingState::New, Some(path)) => {
             write(&mut ring, path)?;
             log::warn!("the first API key was written to {}", path.display());

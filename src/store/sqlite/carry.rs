@@ -9,10 +9,9 @@ use super::backup::open;
 use super::{Snapshot, cannot_open, schema};
 use crate::error::Error;
 
-const KEYS: &str =
-    "SELECT id, digest, name, read_only, is_admin, created_at, expires_at, last_used_at FROM api_keys";
+const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at FROM api_keys";
 const INSERT_KEY: &str = "INSERT INTO api_keys \
-    (id, digest, name, read_only, is_admin, created_at, expires_at, last_used_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    (id, digest, name, read_only, is_admin, created_at, expires_at, last_used_at) VALUES (?, ?, CAST(? AS TEXT), ?, ?, ?, ?, ?)";
 const HIGHEST: &str = "SELECT seq, name FROM sqlite_sequence WHERE name IN ('pets', 'api_keys', 'deploys')";
 const RAISE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = ?2";
 /// There is a row for a table only after its first insert (`sqlite.org/autoinc.html`).

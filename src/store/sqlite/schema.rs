@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::cannot_open;
+use super::differences::text;
 use crate::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
@@ -45,7 +46,7 @@ pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
 /// What [`IDENTIFY`] has given to the database; `None` if nothing has.
 pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database'";
-    connection.query_row(sql, [], |row| row.get(0)).optional()
+    connection.query_row(sql, [], |row| text(row, 0)).optional()
 }
 
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes

@@ -1,0 +1,332 @@
+//! Values that no column of petstore can have. Other programs write too, disks flip bits, and SQLite checks neither what
+//! is text nor what it reads. The service reads such a value as something that harms no other row; here it is named,
+//! with the SQL that makes it what the service reads.
+
+use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::{Connection, Row};
+
+use super::differences::text;
+use crate::error::{Error, ErrorKind};
+use crate::store::engine::AnyText;
+
+/// In place of a value: the row is nothing without it, so it goes.
+const DELETE: &str = "";
+const HOST: &str = "NOT GLOB '*[^a-zA-Z0-9._-]*'";
+const FIELD: &str = "NOT GLOB '*[^ -~]*'";
+const BIT: &str = "IN (0, 1)";
+
+/// Columns, what their values must be besides those of their type, and what the service reads in place of another.
+const RULES: &[(&str, &str, &str, &str)] = &[
+    ("pets", "status", "IN ('available', 'pending', 'sold')", "NULL"),
+    ("api_keys", "digest", "IS NOT NULL", DELETE),
+    ("api_keys", "read_only", BIT, "1"),
+    ("api_keys", "is_admin", BIT, "0"),
+    ("api_keys", "expires_at", "IS NOT NULL", "0"),
+    ("project", "plan", "IN ('free', 'pro', 'enterprise')", "'free'"),
+    ("deploy_files", "deploy", "IS NOT NULL", DELETE),
+    ("deploy_files", "path", "IS NOT NULL", DELETE),
+    ("deploy_files", "content_type", FIELD, "'application/octet-stream'"),
+    ("deploy_files", "tag", FIELD, "''"),
+    ("domains", "name", HOST, DELETE),
+    (
+        "domains",
+        "state",
+        "IN ('pending_dns', 'verified', 'active', 'certificate_delayed', 'dns_changed')",
+        "'dns_changed'",
+    ),
+    ("domains", "is_primary", BIT, "0"),
+    ("redirects", "source", HOST, DELETE),
+    ("redirects", "target", HOST, DELETE),
+    ("redirects", "status", "IN (301, 302, 307, 308)", "307"),
+    ("imports", "input", "IS NOT NULL", DELETE),
+    ("imports", "line", "IS NOT NULL", DELETE),
+    ("retries", "key", "IS NOT NULL", DELETE),
+    ("retries", "fingerprint", "IS NOT NULL", DELETE),
+];
+/// The bytes of a column of digests.
+const LENGTHS: &[(&str, usize)] = &[("digest", 32), ("input", 32), ("key", 16), ("fingerprint", 16)];
+
+/// A column of a table.
+struct Column {
+    name: String,
+    kind: String,
+    is_required: bool,
+    rule: Option<(&'static str, &'static str)>,
+}
+
+impl Column {
+    /// Whether the service finds a value that it can have. `fits` says whether the value keeps the rule.
+    fn allows(&self, value: ValueRef, fits: bool) -> bool {
+        let length = LENGTHS.iter().find(|(name, _)| *name == self.name).map(|(_, length)| *length);
+        match (value, &self.kind[..]) {
+            (ValueRef::Null, _) => !self.is_required,
+            (ValueRef::Text(bytes), "TEXT") => fits && str::from_utf8(bytes).is_ok(),
+            (ValueRef::Blob(bytes), "BLOB") => length.is_none_or(|length| bytes.len() == length),
+            (ValueRef::Integer(_), "INTEGER") => fits,
+            _ => false,
+        }
+    }
+
+    /// What the service reads in place of a value, as SQL.
+    fn mended(&self, value: ValueRef) -> String {
+        match (self.rule, &self.kind[..]) {
+            (Some((_, mended)), _) => mended.to_owned(),
+            (None, "TEXT") => {
+                AnyText::column_result(value).map_or_else(|_| "''".to_owned(), |it| quoted(&it.0))
+            }
+            (None, "BLOB") => format!("CAST(ifnull({}, '') AS BLOB)", self.name),
+            (None, _) => if self.is_required { "0" } else { "NULL" }.to_owned(),
+        }
+    }
+}
+
+/// The values of a table that its columns cannot have: a line for each.
+///
+/// # Errors
+/// If the table cannot be read.
+pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>> {
+    let columns = columns(connection, table)?;
+    let rowid = format!("SELECT 1 FROM pragma_table_list WHERE name = '{table}' AND wr = 0");
+    let key = match connection.prepare(&rowid)?.exists([])? {
+        true => "rowid",
+        false => columns.first().map_or("", |column| &column.name),
+    };
+    let parts = columns.iter().map(|Column { name, rule, .. }| {
+        let rule = rule.map_or_else(|| "1".to_owned(), |(rule, _)| format!("{name} {rule}"));
+        // A large content stays on the disk.
+        let is_large = ["content", "gzip"].contains(&&name[..]);
+        let stub = || format!("CASE typeof({name}) WHEN 'blob' THEN x'' ELSE {name} END");
+        let value = if is_large { stub() } else { name.clone() };
+        format!(", {value}, {rule}")
+    });
+    let mut rows =
+        connection.prepare(&format!("SELECT {key}{} FROM {table} NOT INDEXED", parts.collect::<String>()))?;
+    let mut rows = rows.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        for (place, column) in columns.iter().enumerate() {
+            let (value, fits) = (row.get_ref(1 + 2 * place)?, row.get_ref(2 + 2 * place)?);
+            if !column.allows(value, fits != ValueRef::Integer(0)) {
+                found.push(line(table, key, row, column, value)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Names a value and the SQL that mends it. A value whose column has an index may differ from what the index says.
+fn line(table: &str, key: &str, row: &Row, column: &Column, value: ValueRef) -> rusqlite::Result<Error> {
+    let (at, name, mended) = (literal(row.get_ref(0)?), &column.name, column.mended(value));
+    let mend = match (column.rule, &mended[..]) {
+        (None, _) => format!("UPDATE {table} SET {name} = {mended}"),
+        (_, DELETE) => format!("REINDEX {table}; DELETE FROM {table}"),
+        _ => format!("REINDEX {table}; UPDATE {table} SET {name} = {mended}"),
+    };
+    let line = format!(
+        "{table}, {key} {at}: {name} has a value that it cannot have; this SQL repairs it: {mend} WHERE {key} IS {at};"
+    );
+    Ok(Error::new(ErrorKind::SchemaChanged, line))
+}
+
+fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
+    let mut columns = connection.prepare("SELECT name, type, \"notnull\" FROM pragma_table_info(?1)")?;
+    let columns = columns.query_map([table], |row| {
+        let (name, kind) = (text(row, 0)?, text(row, 1)?);
+        let is_of = |rule: &&(&str, &str, _, _)| rule.0 == table && rule.1 == name;
+        let rule = RULES.iter().find(is_of).map(|(_, _, rule, mended)| (*rule, *mended));
+        Ok(Column { name, kind, is_required: row.get(2)?, rule })
+    })?;
+    columns.collect()
+}
+
+/// A value as SQL has it.
+fn literal(value: ValueRef) -> String {
+    match value {
+        ValueRef::Text(bytes) => str::from_utf8(bytes).map_or_else(|_| text_of(bytes), quoted),
+        ValueRef::Blob(bytes) => format!("x'{}'", hexadecimal(bytes)),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => format!("{number:?}"),
+        ValueRef::Null => "NULL".to_owned(),
+    }
+}
+
+/// A text as SQL has it. What a terminal or `sqlite3` could take for something else is written in digits.
+fn quoted(text: &str) -> String {
+    if text.contains(char::is_control) {
+        text_of(text.as_bytes())
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    format!("CAST(x'{}' AS TEXT)", hexadecimal(bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Folder;
+    use super::super::tests::new_pet;
+    use super::super::{FileReader, FileWriter, Snapshot};
+    use super::*;
+    use crate::model::{IdempotencyKey, Page, PetQuery, PetStatus};
+    use crate::store::engine::Writes;
+    use crate::store::{Database, Writer};
+    use std::ops::ControlFlow;
+
+    /// One row of each table.
+    const ROWS: &str = "
+        INSERT INTO pets (id, name, category_id, status) VALUES (7, 'Rex', 3, 'sold'), (8, 'Tom', 4, NULL);
+        INSERT INTO api_keys (digest, name, read_only, created_at) VALUES (randomblob(32), 'ci', 0, 9);
+        INSERT INTO deploys (id, deployed_at) VALUES (1, 9);
+        INSERT INTO deploy_files VALUES (1, '/a', 'text/plain', 'tag', x'00', x'01');
+        UPDATE project SET deploy = 1;
+        INSERT INTO domains VALUES ('a.test', 'active', 1, 'code', 'text', 1, 1, 1);
+        INSERT INTO redirects VALUES ('a.test', 'b.test', 301);
+        INSERT INTO imports VALUES (zeroblob(32), 5, 6);
+        INSERT INTO retries VALUES (7, zeroblob(16), zeroblob(16), 9);";
+
+    /// As the `sqlite3` shell opens it.
+    fn shell(folder: &Folder) -> Connection {
+        let connection = Connection::open(folder.database()).unwrap();
+        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        connection
+    }
+
+    /// A database with one value that is written past everything that SQLite checks, as a flipped bit is.
+    fn with_value(table: &str, column: &str, value: &str) -> Folder {
+        let folder = Folder::new();
+        drop(FileWriter::open(&folder.database()).unwrap());
+        let run = |sql: &str| shell(&folder).execute_batch(sql).unwrap();
+        run(ROWS);
+        run("CREATE TABLE kept AS SELECT rowid AS n, sql FROM sqlite_schema WHERE type = 'table';
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(replace(replace(sql, 'STRICT,', ''), 'STRICT', ''), 'NOT NULL', '')
+                WHERE type = 'table' AND sql LIKE '%STRICT%'");
+        run(&format!("PRAGMA ignore_check_constraints = ON; UPDATE {table} SET {column} = {value} WHERE rowid = (SELECT min(rowid) FROM {table})")
+            .replace("WHERE rowid = (SELECT min(rowid) FROM domains)", "").replace("WHERE rowid = (SELECT min(rowid) FROM redirects)", "")
+            .replace("WHERE rowid = (SELECT min(rowid) FROM imports)", ""));
+        run("PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = (SELECT sql FROM kept WHERE n = sqlite_schema.rowid)
+                WHERE rowid IN (SELECT n FROM kept) AND type = 'table'");
+        run("DROP TABLE kept");
+        folder
+    }
+
+    /// Reads everything that a service reads.
+    fn read_all(database: &Database) -> Vec<(i64, String)> {
+        let mut pets = Vec::new();
+        let all = PetQuery::all(Page { limit: 100, after: None });
+        let visit = |pet: crate::model::Pet| {
+            pets.push((pet.id, pet.name.to_owned()));
+            ControlFlow::Continue(())
+        };
+        database.visit_pets(&all, visit).unwrap();
+        database.visit_every_pet(|_| ControlFlow::Continue(())).unwrap();
+        database.keys().unwrap();
+        database.has_had_keys().unwrap();
+        database.plan().unwrap();
+        database.domains().unwrap();
+        database.domain("a.test").unwrap();
+        database.primary().unwrap();
+        database.redirects().unwrap();
+        database.redirect("a.test").unwrap();
+        database.deploys().unwrap();
+        database.is_deployed().unwrap();
+        if let Some(file) = database.file("/a", "/b").unwrap() {
+            database.content(&file, false).unwrap();
+            database.content(&file, true).unwrap();
+        }
+        database.last_id().unwrap();
+        pets
+    }
+
+    const TABLES: [&str; 9] = [
+        "pets",
+        "api_keys",
+        "project",
+        "deploys",
+        "deploy_files",
+        "domains",
+        "redirects",
+        "imports",
+        "retries",
+    ];
+    const VALUES: [&str; 9] = [
+        "CAST(x'4a6fe9' AS TEXT)",
+        "CAST(x'2700' AS TEXT)",
+        "'none of the words'",
+        "x'e900'",
+        "2.5",
+        "77",
+        "-1",
+        "9223372036854775807",
+        "NULL",
+    ];
+    /// They are the key by which SQLite finds the row, and so always what they can be.
+    const ROWIDS: [&str; 5] = ["pets.id", "api_keys.id", "deploys.id", "project.id", "retries.pet"];
+    /// No row lacks them either.
+    const KEYS: [&str; 3] = ["domains.name", "redirects.source", "imports.input"];
+
+    #[test]
+    fn no_value_of_any_column_harms_a_start_or_another_row_and_its_sql_mends_it() {
+        let model = Connection::open_in_memory().unwrap();
+        model.execute_batch(include_str!("../../../schema.sql")).unwrap();
+        let mut mended = 0;
+        for table in TABLES {
+            for column in columns(&model, table).unwrap() {
+                let name = format!("{table}.{}", column.name);
+                let is_possible = |value| value != "NULL" || !KEYS.contains(&&name[..]);
+                for value in VALUES.into_iter().filter(|value| is_possible(*value)) {
+                    if !ROWIDS.contains(&&name[..]) {
+                        let folder = with_value(table, &column.name, value);
+                        use_all(&folder, &format!("{name} = {value}"));
+                        mended += mend(&folder, table, &format!("{name} = {value}"));
+                    }
+                }
+            }
+        }
+        assert!(mended > 150, "{mended}");
+    }
+
+    /// Does what a service and the commands do, on other rows and on the one with the value.
+    fn use_all(folder: &Folder, what: &str) {
+        let open = FileWriter::open(&folder.database());
+        let mut writer = open.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(writer.probe(), Ok(()), "{what}");
+        let key = IdempotencyKey([0; 16]);
+        writer.insert_pet(&new_pet("Max"), Some(&key)).unwrap();
+        let store: &mut Writer = &mut writer;
+        // SQLite refuses to write the row again while a value of it is of another type.
+        if what.contains("AS TEXT") && !what.contains("category_id") {
+            assert_eq!(store.set_status(7, PetStatus::Sold, |pet| pet.id), Ok(Some(7)), "{what}");
+        }
+        assert_eq!(store.delete_pet(7), Ok(true), "{what}");
+        store.undo();
+        drop(writer);
+        let pets = read_all(&FileReader::open(&folder.database()).unwrap());
+        assert_eq!(pets.last(), Some(&(8, "Tom".to_owned())), "{what}");
+    }
+
+    /// Runs the SQL that a check names, and checks again. Returns how many values it mended.
+    fn mend(folder: &Folder, table: &str, what: &str) -> usize {
+        let check = || Snapshot::of_file(&folder.database()).unwrap().check().unwrap();
+        let before = check();
+        for fault in before.values.iter().map(Error::to_string) {
+            assert!(fault.starts_with(&format!("{table}, ")), "{what}: {fault}");
+            let (_, sql) = fault.split_once("repairs it: ").unwrap();
+            shell(folder).execute_batch(sql).unwrap_or_else(|error| panic!("{what}: {sql}: {error}"));
+        }
+        // A reference to nothing is told apart, whatever its type.
+        let is_other = |fault: &&Error| !fault.to_string().contains(" refers to a row of ");
+        assert!(!before.faults.iter().any(|fault| is_other(&fault)), "{what}: {:?}", before.faults);
+        let after = check();
+        let left: Vec<&Error> = after.faults.iter().filter(is_other).chain(&after.values).collect();
+        assert!(left.is_empty(), "{what}: {left:?}");
+        before.values.len()
+    }
+}
