@@ -111,10 +111,10 @@ fn key_with_a_damaged_name_is_valid_until_it_is_revoked_or_rotated() {
     // As it is shown, it stands for all that are shown so.
     let (is_done, new, _) = said(&["key", "rotate", "c\u{fffd}"], &database);
     assert!(is_done);
-    assert_eq!([&key, &next, &other, new.trim_end()].map(|key| status(key)), [401, 401, 200, 200]);
+    assert_eq!([&key, &next, &other, new.trim_end()].map(&status), [401, 401, 200, 200]);
     change(&database, "UPDATE api_keys SET name = CAST(x'63e9' AS TEXT) WHERE name <> 'other'");
     assert!(said(&["key", "revoke", "c\u{fffd}"], &database).0);
-    assert_eq!([&other, new.trim_end()].map(|key| status(key)), [200, 401]);
+    assert_eq!([&other, new.trim_end()].map(&status), [200, 401]);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 mod change;
 
 use rusqlite::params;
-use rusqlite::types::ValueRef;
 
 use super::{Database, Row, StoreError};
 use crate::model::{Deploy, Domain, DomainState, Plan, REDIRECT_STATUSES, Redirect};
@@ -12,8 +11,6 @@ use crate::model::{Deploy, Domain, DomainState, Plan, REDIRECT_STATUSES, Redirec
 const DOMAIN: &str =
     "SELECT name, state, since, reason, message, added_at, checked_at, is_primary FROM domains";
 const REDIRECT: &str = "SELECT source, target, status FROM redirects";
-/// The type of a file whose own cannot be sent.
-const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// `None`: no request can be for this name.
 fn domain(row: &Row<'_>) -> rusqlite::Result<Option<Domain>> {
@@ -36,17 +33,6 @@ fn host(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let name = row.text(column)?;
     Ok(name.bytes().all(is_host).then(|| name.into_owned()))
-}
-
-/// A text that goes into a header field; `None` if it cannot.
-fn sendable(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
-    let text = row.text(column)?;
-    Ok(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)).then(|| text.into_owned()))
-}
-
-/// A content; empty if it is none.
-fn bytes(value: ValueRef) -> Vec<u8> {
-    value.as_bytes_or_null().ok().flatten().unwrap_or_default().to_vec()
 }
 
 fn redirect(row: &Row<'_>) -> rusqlite::Result<Option<Redirect>> {
@@ -130,8 +116,8 @@ impl Database {
                 Ok(FileInfo {
                     row: row.get(0)?,
                     path: row.text(1)?.into_owned(),
-                    content_type: sendable(row, 2)?.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()),
-                    tag: sendable(row, 3)?.unwrap_or_default(),
+                    content_type: row.text(2)?.into_owned(),
+                    tag: row.text(3)?.into_owned(),
                     has_gzip: row.get(4)?,
                 })
             },
@@ -145,7 +131,7 @@ impl Database {
     pub fn content(&self, file: &FileInfo, gzip: bool) -> Result<Vec<u8>, StoreError> {
         let column = if gzip { "gzip" } else { "content" };
         let sql = format!("SELECT {column} FROM deploy_files WHERE rowid = ?1");
-        let content = self.first(&sql, params![file.row], |row| Ok(bytes(row.value(0)?)))?;
+        let content = self.first(&sql, params![file.row], |row| Ok(row.get(0).unwrap_or_default()))?;
         Ok(content.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }

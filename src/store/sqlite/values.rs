@@ -2,169 +2,92 @@
 //! is text nor what it reads. The service reads such a value as something that harms no other row; here it is named,
 //! with the SQL that makes it what the service reads.
 
-use rusqlite::types::{FromSql, ValueRef};
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::differences::text;
 use crate::error::{Error, ErrorKind};
-use crate::store::engine::AnyText;
 
 /// In place of a value: the row is nothing without it, so it goes.
 const DELETE: &str = "";
 const HOST: &str = "NOT GLOB '*[^a-zA-Z0-9._-]*'";
-const FIELD: &str = "NOT GLOB '*[^ -~]*'";
-const BIT: &str = "IN (0, 1)";
+const STATES: &str = "IN ('pending_dns', 'verified', 'active', 'certificate_delayed', 'dns_changed')";
 
 /// Columns, what their values must be besides those of their type, and what the service reads in place of another.
-const RULES: &[(&str, &str, &str, &str)] = &[
-    ("pets", "status", "IN ('available', 'pending', 'sold')", "NULL"),
-    ("api_keys", "digest", "IS NOT NULL", DELETE),
-    ("api_keys", "read_only", BIT, "1"),
-    ("api_keys", "is_admin", BIT, "0"),
-    ("api_keys", "expires_at", "IS NOT NULL", "0"),
-    ("project", "plan", "IN ('free', 'pro', 'enterprise')", "'free'"),
-    ("deploy_files", "deploy", "IS NOT NULL", DELETE),
-    ("deploy_files", "path", "IS NOT NULL", DELETE),
-    ("deploy_files", "content_type", FIELD, "'application/octet-stream'"),
-    ("deploy_files", "tag", FIELD, "''"),
-    ("domains", "name", HOST, DELETE),
-    (
-        "domains",
-        "state",
-        "IN ('pending_dns', 'verified', 'active', 'certificate_delayed', 'dns_changed')",
-        "'dns_changed'",
-    ),
-    ("domains", "is_primary", BIT, "0"),
-    ("redirects", "source", HOST, DELETE),
-    ("redirects", "target", HOST, DELETE),
-    ("redirects", "status", "IN (301, 302, 307, 308)", "307"),
-    ("imports", "input", "IS NOT NULL", DELETE),
-    ("imports", "line", "IS NOT NULL", DELETE),
-    ("retries", "key", "IS NOT NULL", DELETE),
-    ("retries", "fingerprint", "IS NOT NULL", DELETE),
+const RULES: &[(&str, &str, &str)] = &[
+    ("pets.status", "IN ('available', 'pending', 'sold')", "NULL"),
+    ("api_keys.digest", "IS NOT NULL AND length(digest) = 32", DELETE),
+    ("api_keys.read_only", "IN (0, 1)", "1"),
+    ("api_keys.is_admin", "IN (0, 1)", "0"),
+    ("api_keys.expires_at", "IS NOT NULL", "0"),
+    ("project.plan", "IN ('free', 'pro', 'enterprise')", "'free'"),
+    ("deploy_files.deploy", "IS NOT NULL", DELETE),
+    ("deploy_files.path", "IS NOT NULL", DELETE),
+    ("domains.name", HOST, DELETE),
+    ("domains.state", STATES, "'dns_changed'"),
+    ("domains.is_primary", "IN (0, 1)", "0"),
+    ("redirects.source", HOST, DELETE),
+    ("redirects.target", HOST, DELETE),
+    ("redirects.status", "IN (301, 302, 307, 308)", "307"),
+    ("imports.input", "IS NOT NULL AND length(input) = 32", DELETE),
+    ("imports.line", "IS NOT NULL", DELETE),
+    ("retries.key", "IS NOT NULL AND length(key) = 16", DELETE),
+    ("retries.fingerprint", "IS NOT NULL AND length(fingerprint) = 16", DELETE),
 ];
-/// The bytes of a column of digests.
-const LENGTHS: &[(&str, usize)] = &[("digest", 32), ("input", 32), ("key", 16), ("fingerprint", 16)];
-
-/// A column of a table.
-struct Column {
-    name: String,
-    kind: String,
-    is_required: bool,
-    rule: Option<(&'static str, &'static str)>,
-}
-
-impl Column {
-    /// Whether the service finds a value that it can have. `fits` says whether the value keeps the rule.
-    fn allows(&self, value: ValueRef, fits: bool) -> bool {
-        let length = LENGTHS.iter().find(|(name, _)| *name == self.name).map(|(_, length)| *length);
-        match (value, &self.kind[..]) {
-            (ValueRef::Null, _) => !self.is_required,
-            (ValueRef::Text(bytes), "TEXT") => fits && str::from_utf8(bytes).is_ok(),
-            (ValueRef::Blob(bytes), "BLOB") => length.is_none_or(|length| bytes.len() == length),
-            (ValueRef::Integer(_), "INTEGER") => fits,
-            _ => false,
-        }
-    }
-
-    /// What the service reads in place of a value, as SQL.
-    fn mended(&self, value: ValueRef) -> String {
-        match (self.rule, &self.kind[..]) {
-            (Some((_, mended)), _) => mended.to_owned(),
-            (None, "TEXT") => {
-                AnyText::column_result(value).map_or_else(|_| "''".to_owned(), |it| quoted(&it.0))
-            }
-            (None, "BLOB") => format!("CAST(ifnull({}, '') AS BLOB)", self.name),
-            (None, _) => if self.is_required { "0" } else { "NULL" }.to_owned(),
-        }
-    }
-}
 
 /// The values of a table that its columns cannot have: a line for each.
 ///
 /// # Errors
 /// If the table cannot be read.
 pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>> {
-    let columns = columns(connection, table)?;
-    let rowid = format!("SELECT 1 FROM pragma_table_list WHERE name = '{table}' AND wr = 0");
-    let key = match connection.prepare(&rowid)?.exists([])? {
-        true => "rowid",
-        false => columns.first().map_or("", |column| &column.name),
-    };
-    let parts = columns.iter().map(|Column { name, rule, .. }| {
-        let rule = rule.map_or_else(|| "1".to_owned(), |(rule, _)| format!("{name} {rule}"));
-        // A large content stays on the disk.
-        let is_large = ["content", "gzip"].contains(&&name[..]);
-        let stub = || format!("CASE typeof({name}) WHEN 'blob' THEN x'' ELSE {name} END");
-        let value = if is_large { stub() } else { name.clone() };
-        format!(", {value}, {rule}")
-    });
-    let mut rows =
-        connection.prepare(&format!("SELECT {key}{} FROM {table} NOT INDEXED", parts.collect::<String>()))?;
-    let mut rows = rows.query([])?;
+    let mut columns =
+        connection.prepare("SELECT name, lower(type), \"notnull\" FROM pragma_table_info(?1)")?;
+    let columns = columns.query_map([table], |row| Ok([text(row, 0)?, text(row, 1)?, text(row, 2)?]))?;
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let has_rowid =
+        connection.prepare("SELECT 1 FROM pragma_table_list WHERE name = ?1 AND NOT wr")?.exists([table])?;
+    // Bytes, as the key may be such a value.
+    let key = if has_rowid { "rowid".to_owned() } else { format!("CAST({} AS BLOB)", columns[0][0]) };
     let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        for (place, column) in columns.iter().enumerate() {
-            let (value, fits) = (row.get_ref(1 + 2 * place)?, row.get_ref(2 + 2 * place)?);
-            if !column.allows(value, fits != ValueRef::Integer(0)) {
-                found.push(line(table, key, row, column, value)?);
+    for [name, kind, is_required] in &columns {
+        let rule = RULES.iter().find(|(of, ..)| of.split_once('.') == Some((table, name)));
+        let (condition, mended) = rule.map_or(("IS NOT NULL", None), |(_, rule, it)| (*rule, Some(*it)));
+        let is_right = format!("typeof({name}) = '{kind}' AND ({name} {condition})");
+        let mut rows = connection.prepare(&format!(
+            "SELECT quote({key}), {name}, {is_right} FROM {table} NOT INDEXED
+             WHERE ({is_required} OR {name} IS NOT NULL) AND ('{kind}' = 'text' OR NOT ({is_right}))"
+        ))?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            if row.get(2)? && row.get_ref(1)?.as_str().is_ok() {
+                continue;
             }
+            let mend = match (mended, &kind[..], &is_required[..]) {
+                // The column may have an index, which says something else.
+                (Some(DELETE), ..) => format!("REINDEX {table}; DELETE FROM {table}"),
+                (Some(mended), ..) => format!("REINDEX {table}; UPDATE {table} SET {name} = {mended}"),
+                (None, "text", _) => format!("UPDATE {table} SET {name} = {}", quoted(&text(row, 1)?)),
+                (None, "blob", _) => format!("UPDATE {table} SET {name} = x''"),
+                (None, _, is_required) => {
+                    format!("UPDATE {table} SET {name} = iif({is_required}, 0, NULL)")
+                }
+            };
+            let at = text(row, 0)?;
+            let line = format!(
+                "{table}, {key} {at}: {name} has a value that it cannot have; this SQL repairs it: {mend} WHERE {key} = {at};"
+            );
+            found.push(Error::new(ErrorKind::SchemaChanged, line));
         }
     }
     Ok(found)
 }
 
-/// Names a value and the SQL that mends it. A value whose column has an index may differ from what the index says.
-fn line(table: &str, key: &str, row: &Row, column: &Column, value: ValueRef) -> rusqlite::Result<Error> {
-    let (at, name, mended) = (literal(row.get_ref(0)?), &column.name, column.mended(value));
-    let mend = match (column.rule, &mended[..]) {
-        (None, _) => format!("UPDATE {table} SET {name} = {mended}"),
-        (_, DELETE) => format!("REINDEX {table}; DELETE FROM {table}"),
-        _ => format!("REINDEX {table}; UPDATE {table} SET {name} = {mended}"),
-    };
-    let line = format!(
-        "{table}, {key} {at}: {name} has a value that it cannot have; this SQL repairs it: {mend} WHERE {key} IS {at};"
-    );
-    Ok(Error::new(ErrorKind::SchemaChanged, line))
-}
-
-fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
-    let mut columns = connection.prepare("SELECT name, type, \"notnull\" FROM pragma_table_info(?1)")?;
-    let columns = columns.query_map([table], |row| {
-        let (name, kind) = (text(row, 0)?, text(row, 1)?);
-        let is_of = |rule: &&(&str, &str, _, _)| rule.0 == table && rule.1 == name;
-        let rule = RULES.iter().find(is_of).map(|(_, _, rule, mended)| (*rule, *mended));
-        Ok(Column { name, kind, is_required: row.get(2)?, rule })
-    })?;
-    columns.collect()
-}
-
-/// A value as SQL has it.
-fn literal(value: ValueRef) -> String {
-    match value {
-        ValueRef::Text(bytes) => str::from_utf8(bytes).map_or_else(|_| text_of(bytes), quoted),
-        ValueRef::Blob(bytes) => format!("x'{}'", hexadecimal(bytes)),
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) => format!("{number:?}"),
-        ValueRef::Null => "NULL".to_owned(),
-    }
-}
-
 /// A text as SQL has it. What a terminal or `sqlite3` could take for something else is written in digits.
 fn quoted(text: &str) -> String {
-    if text.contains(char::is_control) {
-        text_of(text.as_bytes())
-    } else {
-        format!("'{}'", text.replace('\'', "''"))
+    if !text.contains(char::is_control) {
+        return format!("'{}'", text.replace('\'', "''"));
     }
-}
-
-fn text_of(bytes: &[u8]) -> String {
-    format!("CAST(x'{}' AS TEXT)", hexadecimal(bytes))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("CAST(x'{digits}' AS TEXT)")
 }
 
 #[cfg(test)]
@@ -194,6 +117,7 @@ mod tests {
     fn shell(folder: &Folder) -> Connection {
         let connection = Connection::open(folder.database()).unwrap();
         connection.pragma_update(None, "foreign_keys", false).unwrap();
+        connection.pragma_update(None, "synchronous", "OFF").unwrap();
         connection
     }
 
@@ -278,12 +202,13 @@ mod tests {
         model.execute_batch(include_str!("../../../schema.sql")).unwrap();
         let mut mended = 0;
         for table in TABLES {
-            for column in columns(&model, table).unwrap() {
-                let name = format!("{table}.{}", column.name);
+            let mut columns = model.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
+            for column in columns.query_map([table], |row| text(row, 0)).unwrap().map(Result::unwrap) {
+                let name = format!("{table}.{column}");
                 let is_possible = |value| value != "NULL" || !KEYS.contains(&&name[..]);
                 for value in VALUES.into_iter().filter(|value| is_possible(*value)) {
                     if !ROWIDS.contains(&&name[..]) {
-                        let folder = with_value(table, &column.name, value);
+                        let folder = with_value(table, &column, value);
                         use_all(&folder, &format!("{name} = {value}"));
                         mended += mend(&folder, table, &format!("{name} = {value}"));
                     }
