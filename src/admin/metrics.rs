@@ -13,7 +13,7 @@ use crate::keys::last_expiries;
 use crate::maintenance::last_backup;
 use crate::metrics::Text;
 use crate::model::DomainState;
-use crate::store::{log_of, meters};
+use crate::store::{StoreError, log_of, meters};
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -75,15 +75,18 @@ fn print(context: &AdminContext, text: &mut Text) {
     }
     let now = unix_time();
     // If the database cannot be read, /readyz reports why.
-    let keys = context.store.keys().unwrap_or_default();
+    let note = |error: &StoreError| _ = context.damage.note(error);
+    let keys = context.store.keys().inspect_err(note).unwrap_or_default();
     let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > now - SHOWN_AFTER_EXPIRY);
     let help = "When the first key without a successor expires, or did in the last week: Unix time; 0: none.";
     text.gauge("earliest_key_expiry_timestamp_seconds", help, expiries.min().unwrap_or_default());
-    let domains = context.store.domains().unwrap_or_default();
+    let domains = context.store.domains().inspect_err(note).unwrap_or_default();
     let states: Vec<DomainState> = domains.into_iter().map(|domain| domain.at(now).state).collect();
     let counted = |state: &DomainState| (state.as_str(), states.iter().filter(|is| *is == state).count());
     let counts = DomainState::ALL.iter().map(counted);
     text.family("domains", "gauge", "Custom domains of the project, by state.", "state", counts);
+    let help = "1 if the service has met damage in its database since it started, else 0.";
+    text.gauge("database_damaged", help, u8::from(context.damage.found().is_err()));
 }
 
 /// Prints the bytes of the database, of its write-ahead log, and of their disk.

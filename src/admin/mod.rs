@@ -15,7 +15,7 @@ use crate::http::host::{is_address, without_port};
 use crate::http::{ApiError, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
-use crate::store::Reader;
+use crate::store::{Damage, Reader};
 use crate::worker::Service;
 
 pub use settings::ProjectSettings;
@@ -39,6 +39,8 @@ impl endpoint::Handler for Handler {
 pub struct AdminContext {
     pub metrics: Metrics,
     pub store: Box<Reader>,
+    /// What the service has met of it.
+    pub damage: Damage,
     /// The path of the database.
     pub database: PathBuf,
     /// Whether the service only reads.
@@ -74,7 +76,10 @@ impl AdminService {
         settings::guard(&mut self.context, request, &target, key_name)?;
         let operation = ROUTER.route(request.method, &target)?;
         let call = Call::new(operation, request, target);
-        let Handler(_, handler) = operation.handler;
+        let Handler(method, handler) = operation.handler;
+        if method != "GET" {
+            self.context.damage.found()?;
+        }
         handler(&mut self.context, &call)
     }
 }
@@ -84,7 +89,8 @@ impl Service for AdminService {
         for request in requests {
             let mut key_name = None;
             let response = self.respond(request, &mut key_name).unwrap_or_else(|failure| {
-                if let Some(detail) = failure.detail() {
+                let is_noted = matches!(&failure, Failure::Store(error) if self.context.damage.note(error));
+                if !is_noted && let Some(detail) = failure.detail() {
                     self.failures
                         .say(&format!("request {}", request.id), &format!("admin address: {detail}"));
                 }

@@ -24,11 +24,13 @@ fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
 }
 
 fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
+    context.damage.found()?;
     let any = PetQuery::all(Page { limit: 1, after: None });
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 
-/// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked.
+/// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked. 503 to the end once damage was
+/// met.
 fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
     context.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
@@ -38,13 +40,19 @@ fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::store::Damage;
     use crate::store::tests::{lose_pets, pair};
     use std::sync::Arc;
 
     #[test]
     fn unreadable_pets_are_noticed() {
         let (_folder, writer, reader) = pair();
-        let mut context = ReadContext::new(reader, crate::http::no_assets(), Arc::new(Config::default()));
+        let mut context = ReadContext::new(
+            reader,
+            Damage::default(),
+            crate::http::no_assets(),
+            Arc::new(Config::default()),
+        );
         assert_eq!(can_read(&mut context), Ok(()));
         lose_pets(&*writer);
         assert!(can_read(&mut context).is_err());

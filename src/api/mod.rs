@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use crate::config::Config;
 use crate::endpoint::{self, Failure, Router};
 use crate::http::{LazyAssets, Response};
-use crate::store::{Committed, Reader, StoreError, Writer};
+use crate::store::{Committed, Damage, Reader, StoreError, Writer};
 use list_cache::ListCache;
 
 pub use assets::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
@@ -94,6 +94,8 @@ pub fn is_built_in(path: &str) -> bool {
 /// The context of a handler that reads.
 pub struct ReadContext {
     pub store: Box<Reader>,
+    /// What the service has met of it.
+    pub damage: Damage,
     /// Finished lists, for requests that ask for them again.
     lists: ListCache,
     assets: Arc<LazyAssets>,
@@ -103,8 +105,8 @@ pub struct ReadContext {
 
 impl ReadContext {
     /// Creates the context of a reading worker.
-    pub fn new(store: Box<Reader>, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
-        Self { store, lists: ListCache::default(), assets, config }
+    pub fn new(store: Box<Reader>, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
+        Self { store, damage, lists: ListCache::default(), assets, config }
     }
 }
 

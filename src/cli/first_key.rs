@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use petstore::{Config, Error, KeyRing, KeyScope, RingState, flush_folder};
+use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState, flush_folder};
 
 use super::keys::keep;
 use super::output::{absolute, print};
@@ -28,7 +28,15 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         return Ok(None);
     }
     let mut ring = KeyRing::open(&config.database)?;
-    let trouble = match (ring.state()?, file) {
+    let state = match ring.state() {
+        // Whoever needs the damaged page is told. Other requests are served.
+        Err(error) if error.kind() == ErrorKind::DatabaseDamaged => {
+            log::error!("the API keys cannot be read: {error}");
+            return Ok(None);
+        }
+        state => state?,
+    };
+    let trouble = match (state, file) {
         (RingState::New, Some(path)) => {
             match left(path).map_err(|error| unusable(path, error))? {
                 Some(key) if !key.is_empty() => {

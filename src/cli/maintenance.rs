@@ -61,7 +61,14 @@ fn backup(call: &Call) -> Done {
         (None, Some(folder)) => petstore::backup_to(database, folder.as_ref(), keep, &stop()?)?,
     };
     let (file, pets) = (made.file.display(), count(made.pets, "pet"));
-    let mut text = format!("{file} is complete and sound: {pets}, {} bytes\n", made.bytes);
+    let how = if made.faults.is_empty() { "complete and sound" } else { "complete, but not sound" };
+    let mut text = format!("{file} is {how}: {pets}, {} bytes\n", made.bytes);
+    if !made.faults.is_empty() {
+        let values = count(made.faults.len() as u64, "value");
+        text += &format!(
+            "a service would show {values} of it in another way; petstore check has the SQL that repairs them\n"
+        );
+    }
     made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
     for file in &made.spared {
         text += &format!("kept {}: it is the newest backup of another database\n", file.display());

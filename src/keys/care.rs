@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::clock::rfc3339;
 use crate::keys::KeyUses;
 use crate::model::ApiKey;
-use crate::store::{StoreError, Writer};
+use crate::store::{Damage, StoreError, Writer};
 
 /// How often the uses are written.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
@@ -19,14 +19,15 @@ const SOON: i64 = 14 * DAY;
 /// The work on keys that the writer does while no request waits.
 pub struct KeyCare {
     uses: KeyUses,
+    damage: Damage,
     next_write: Instant,
     next_warning: Instant,
 }
 
 impl KeyCare {
     /// The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
-    pub fn new(uses: KeyUses, now: Instant) -> Self {
-        Self { uses, next_write: now + WRITE_EVERY, next_warning: now }
+    pub fn new(uses: KeyUses, damage: Damage, now: Instant) -> Self {
+        Self { uses, damage, next_write: now + WRITE_EVERY, next_warning: now }
     }
 
     /// Does what is due. Returns the time until the next work is due.
@@ -35,12 +36,15 @@ impl KeyCare {
             self.next_warning = now + WARN_EVERY;
             match store.keys() {
                 Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
+                Err(error) if self.damage.note(&error) => {}
                 Err(error) => log::error!("cannot look for API keys that will expire soon: {error}"),
             }
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_EVERY;
-            if let Err(error) = self.write(store, unix_time) {
+            if let Err(error) = self.write(store, unix_time)
+                && !self.damage.note(&error)
+            {
                 log::warn!("cannot store when API keys were last used; trying again later: {error}");
             }
         }
@@ -53,7 +57,7 @@ impl KeyCare {
     /// Fails if the database cannot be written. The uses stay noted then.
     pub fn write(&mut self, store: &mut Writer, now: i64) -> Result<(), StoreError> {
         let uses = self.uses.take();
-        if uses.is_empty() {
+        if uses.is_empty() || self.damage.found().is_err() {
             return Ok(());
         }
         let kept = store.keep_uses(&uses, now);
@@ -131,7 +135,7 @@ mod tests {
         store.insert_key(&key(1, "ci", None)).unwrap();
         store.commit().unwrap();
         let began = Instant::now();
-        let mut care = KeyCare::new(KeyUses::default(), began);
+        let mut care = KeyCare::new(KeyUses::default(), Damage::default(), began);
         care.uses.note([1; 32], NOW);
         let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
         assert_eq!(care.do_due(&mut *store, began, NOW), WRITE_EVERY);

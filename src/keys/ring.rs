@@ -138,7 +138,7 @@ impl KeyRing {
         let (now, mut hand_over) = (unix_time(), Some(hand_over));
         check_expiry(expires_at, now)?;
         let added = self.store.transact(|store| {
-            if newest(store, name)?.is_some_and(|key| !key.is_expired(now)) {
+            if named(store, name)?.pop().is_some_and(|key| !key.is_expired(now)) {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
             hand_over.take().map_or(Ok(()), |hand_over| hand_over(key))?;
@@ -167,7 +167,8 @@ impl KeyRing {
     ) -> Result<Option<i64>, Error> {
         let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
         let rotated = self.store.transact(|store| {
-            let old = newest(store, name)?.ok_or_else(|| no_key_named(name))?;
+            let mut olds = named(store, name)?;
+            let old = olds.pop().ok_or_else(|| no_key_named(name))?;
             let expires_at = match expiry {
                 Expiry::Kept if old.is_expired(now) => {
                     let line = format!("the key named '{name}' has expired, so its expiry cannot be kept");
@@ -180,7 +181,7 @@ impl KeyRing {
             check_expiry(expires_at, now)?;
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
             hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
-            store.expire_keys(name, until)?;
+            olds.iter().chain([&old]).try_for_each(|old| store.expire_key(&old.digest, until))?;
             store.insert_key(&api_key(&key, name, old.scope, now, expires_at))?;
             Ok(expires_at)
         });
@@ -188,29 +189,35 @@ impl KeyRing {
     }
 
     /// Deletes every key of this name, or only the one whose SHA-256 digest begins with the hexadecimal digits
-    /// of `fingerprint`. Returns how many keys were deleted.
+    /// of `fingerprint`. Returns how many keys were deleted. If no key has this name, a [`fingerprint`](crate::fingerprint)
+    /// stands for it: a name that another program wrote may not be one that anybody can type.
     ///
     /// # Errors
     /// [`ErrorKind::KeyUnknown`] if there is no such key, [`ErrorKind::KeyAmbiguous`] if more than one key of
     /// this name fits the fingerprint, or the kinds of a database that cannot be written.
     pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
         let mut keys = self.store.keys()?;
-        keys.retain(|key| key.name == name);
+        if keys.iter().any(|key| key.name == name) {
+            keys.retain(|key| key.name == name);
+        } else {
+            keys.retain(|key| secret::fingerprint(&key.digest) == name);
+        }
         if keys.is_empty() {
             return Err(no_key_named(name));
         }
-        let Some(fingerprint) = fingerprint else { return Ok(self.store.delete_keys(name)?) };
-        let wanted = fingerprint.to_ascii_lowercase();
-        keys.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
-        let (kind, some) = match &keys[..] {
-            [key] => {
-                self.store.delete_key(&key.digest)?;
-                return Ok(1);
+        let wanted = fingerprint.unwrap_or_default().to_ascii_lowercase();
+        if fingerprint.is_some() {
+            keys.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
+        }
+        let (kind, some) = match (&keys[..], fingerprint) {
+            (_, None) | ([_], _) => {
+                self.store.delete_keys(&keys)?;
+                return Ok(keys.len());
             }
-            [] => (ErrorKind::KeyUnknown, "no key"),
-            [_, _, ..] => (ErrorKind::KeyAmbiguous, "more than one key"),
+            ([], _) => (ErrorKind::KeyUnknown, "no key"),
+            ([_, _, ..], _) => (ErrorKind::KeyAmbiguous, "more than one key"),
         };
-        let line = format!("{some} named '{name}' has a SHA-256 digest that begins with '{fingerprint}'");
+        let line = format!("{some} named '{name}' has a SHA-256 digest that begins with '{wanted}'");
         fail(kind, line)
     }
 }
@@ -233,9 +240,11 @@ pub fn keys(database: &Path) -> Result<Vec<ApiKey>, Error> {
     Ok(Reader::open_existing(database)?.keys()?)
 }
 
-/// The key of this name that was created last.
-fn newest(store: &Writer, name: &str) -> Result<Option<ApiKey>, Error> {
-    Ok(store.keys()?.into_iter().rfind(|key| key.name == name))
+/// The keys of this name, the newest last.
+fn named(store: &Writer, name: &str) -> Result<Vec<ApiKey>, Error> {
+    let mut keys = store.keys()?;
+    keys.retain(|key| key.name == name);
+    Ok(keys)
 }
 
 fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: Option<i64>) -> ApiKey {

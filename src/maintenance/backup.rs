@@ -21,6 +21,9 @@ pub struct Backup {
     pub bytes: u64,
     /// The number of pets in it.
     pub pets: u64,
+    /// The values in it that no column can have, one line each with the SQL that repairs it; empty if the backup is
+    /// sound. A service on it answers everything all the same: text that is not UTF-8 is shown with U+FFFD.
+    pub faults: Vec<String>,
     /// The older backups that [`backup_to`] removed.
     pub removed: Vec<PathBuf>,
     /// The backups beyond `keep` that [`backup_to`] left: each is the newest of another database of this name.
@@ -30,8 +33,8 @@ pub struct Backup {
 /// Copies a database into one new file that only its owner may read, also while a service uses the database, and
 /// checks the copy.
 ///
-/// The copy has every pet that was acknowledged before the call. When this returns, the file is complete, sound and
-/// flushed to the disk, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
+/// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
+/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
 /// next backup to the same file removes it.
 ///
 /// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
@@ -60,9 +63,9 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
         return Err(exists(file));
     }
     let (partial, bytes) = copied(database, file, stop)?;
-    let pets = checked(&partial, database)?;
+    let (pets, faults) = checked(&partial, database)?;
     partial.put(file)?;
-    Ok(Backup { file: file.to_owned(), bytes, pets, removed: Vec::new(), spared: Vec::new() })
+    Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new(), spared: Vec::new() })
 }
 
 /// Makes a [`backup`] in `folder`, and then removes the oldest such files beyond `keep`. With `None`, it removes none.
@@ -111,7 +114,7 @@ pub fn backup_to(
             log::warn!("cannot tell the service about this backup: {error}");
         }
     };
-    let pets = checked(&partial, database).inspect_err(|error| {
+    let (pets, faults) = checked(&partial, database).inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
             note(Note { is_sound: false, ..last_backup(database).unwrap_or_default() });
         }
@@ -122,12 +125,12 @@ pub fn backup_to(
     if pets < before / 2 {
         log::warn!("the backup has {pets} pets, and the one before had {before}");
     }
-    note(Note { unix_time, pets, is_sound: true });
+    note(Note { unix_time, pets, is_sound: faults.is_empty() });
     let database_of = |file: &Path| Snapshot::of_file(file).ok()?.identity();
     let thinned = keep.map_or(Ok(Default::default()), |keep| series.thin(&file, keep, database_of));
     let [removed, spared] =
         thinned.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
-    Ok(Backup { file, bytes, pets, removed, spared })
+    Ok(Backup { file, bytes, pets, faults, removed, spared })
 }
 
 /// Copies a database into a partial file for the target. Returns its size in bytes.
@@ -139,8 +142,8 @@ pub(super) fn copied(database: &Path, target: &Path, stop: Stop) -> Result<(Part
     Ok((partial, bytes))
 }
 
-/// Checks a copy, and returns how many pets it has.
-fn checked(copy: &Partial, database: &Path) -> Result<u64, Error> {
+/// Checks a copy, as [`usable`] does.
+fn checked(copy: &Partial, database: &Path) -> Result<(u64, Vec<String>), Error> {
     let name = database.display();
     let found = usable(&copy.path, format_args!("the copy of {name}"));
     found.map_err(|error| error.followed_by(format!("{name} itself may be damaged, and no backup was made")))

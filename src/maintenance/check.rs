@@ -26,8 +26,8 @@ pub struct Soundness {
 
 /// Reads all of a database or of a backup, and lists what is wrong with it.
 ///
-/// It finds damaged pages and indexes, values and references that the schema does not allow, and parts of the schema
-/// that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
+/// It finds damaged pages and indexes, values and references that the schema does not allow, text that is not UTF-8, and
+/// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
 /// meanwhile.
 ///
 /// Of a cluster, it reads what the leader has, and compares the rows of each node of the address with it: pets, keys,
@@ -47,7 +47,9 @@ pub struct Soundness {
 /// cannot be read as a database of this version. [`ErrorKind::Conflict`] if a cluster is restored meanwhile,
 /// or somebody writes to a file that this user may only read.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
-    let Checked { pets, schema_version, faults, foreign } = Snapshot::of_file(&Whole::of(file)?)?.check()?;
+    let Checked { pets, schema_version, mut faults, values, foreign } =
+        Snapshot::of_file(&Whole::of(file)?)?.check()?;
+    faults.extend(values);
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {
@@ -59,14 +61,15 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     })
 }
 
-/// Checks whether a service can work with a copy, and returns how many pets it has.
+/// Checks whether a service can work with a copy, and returns how many pets it has, and the values in it that no column
+/// can have, one line each.
 ///
 /// # Errors
 /// What is wrong with it, said of `name`.
-pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<u64, Error> {
+pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<(u64, Vec<String>), Error> {
     let found = Snapshot::of_file(copy)?.check()?;
     match (kind_of(&found.faults), found.faults.first()) {
         (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
-        _ => Ok(found.pets),
+        _ => Ok((found.pets, found.values.iter().map(Error::to_string).collect())),
     }
 }

@@ -125,7 +125,7 @@ fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64
     let name = file.display();
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
-    usable(&partial.path, &name).map_err(of_backup)
+    usable(&partial.path, &name).map(|(pets, _)| pets).map_err(of_backup)
 }
 
 /// The failure to read a backup, which is not that of the database.

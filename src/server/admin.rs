@@ -5,11 +5,10 @@ use std::thread::JoinHandle;
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::lanes::{Lanes, gate_config};
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
-use crate::config::Config;
 use crate::error::{Error, start_thread};
 use crate::gate::{Gate, Listening, Stopper};
 use crate::lane::LaneKind;
-use crate::metrics::Metrics;
+use crate::service::Shared;
 use crate::store::Reader;
 
 /// Its share of what is held for clients. It is in addition to theirs.
@@ -28,19 +27,19 @@ impl Admin {
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot
     /// be opened.
     pub fn start(
-        config: &Config,
+        shared: &Shared,
         listening: Listening,
-        metrics: &Metrics,
         settings: &ProjectSettings,
         reset: Option<Reset>,
         died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
-        let stopper = Stopper::default();
+        let (config, stopper) = (&*shared.config, Stopper::default());
         let mut lanes = Lanes::new(&config.database, &stopper, None);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let service = AdminService::new(AdminContext {
-                metrics: metrics.clone(),
+                metrics: shared.metrics.clone(),
                 store: Reader::open(&config.database)?,
+                damage: shared.damage.clone(),
                 database: config.database.clone(),
                 read_only: config.read_only,
                 settings: settings.clone(),

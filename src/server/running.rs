@@ -14,7 +14,7 @@ use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
 use crate::site;
-use crate::store::{self, OpenStore, WriteAccess};
+use crate::store::{self, Damage, OpenStore, WriteAccess};
 use crate::worker::{THREADS, Worker};
 
 /// The most requests in the lane for writing at once: they share a flush of the disk.
@@ -65,6 +65,7 @@ impl Running {
             assets: site::lazy_assets(config, &listening.address),
             authenticator: Authenticator::new(config.api_key.as_deref()),
             lost,
+            damage: Damage::default(),
             metrics: metrics.clone(),
             hosts: project::hosts(config, upkeep.as_ref()),
         };
@@ -80,10 +81,10 @@ impl Running {
         let (kind, window, name) = (LaneKind::Write, WRITES_AT_ONCE, "writer".to_owned());
         match writer {
             WriteAccess::Writes(writer) => {
-                lanes.open(kind, window, name, WriteService::new(writer, shared))?;
+                lanes.open(kind, window, name, WriteService::new(writer, shared.clone()))?;
             }
             WriteAccess::Refused(reader) => {
-                lanes.open(kind, window, name, ReadService::refusing(reader, shared))?;
+                lanes.open(kind, window, name, ReadService::refusing(reader, shared.clone()))?;
             }
         }
         let Lanes { workers, open, .. } = lanes;
@@ -92,7 +93,7 @@ impl Running {
             let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
             let settings = project::settings(config, &guide, upkeep.as_ref());
             let reset = reset(config, draws.clone());
-            Admin::start(config, listening, &metrics, &settings, reset, died)
+            Admin::start(&shared, listening, &settings, reset, died)
         });
         let admin = admin.transpose()?;
         let mut gate_config = gate_config(config, places, open, service::header_fields(config));

@@ -17,7 +17,7 @@ use crate::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Respo
 use crate::metrics::Metrics;
 use crate::model::KeyScope;
 use crate::quiet_log::QuietLog;
-use crate::store::{Database, StoreError};
+use crate::store::{Damage, Database, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
@@ -53,6 +53,7 @@ pub struct Shared {
     pub assets: Arc<LazyAssets>,
     pub authenticator: Authenticator,
     pub lost: Lost,
+    pub damage: Damage,
     pub metrics: Metrics,
     pub hosts: Hosts,
 }
@@ -128,7 +129,7 @@ impl Pipeline {
     fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
         if error.is_lost() {
             (self.shared.lost)(error);
-        } else {
+        } else if !self.shared.damage.note(error) {
             self.failures.say(of, &format!("{what}: {error}"));
         }
     }
@@ -201,6 +202,7 @@ impl Pipeline {
     fn refuse(&mut self, failure: Failure, operation: Option<&Operation>, request: &Request) -> Response {
         match &failure {
             Failure::Store(error) if error.is_lost() => (self.shared.lost)(error),
+            Failure::Store(error) if self.shared.damage.note(error) => {}
             failure => {
                 if let Some(detail) = failure.detail() {
                     let part = operation.map_or("before its operation", |operation| operation.id);
@@ -264,8 +266,8 @@ impl Shared {
     /// With an authenticator, and defaults for the rest.
     fn for_tests(authenticator: Authenticator) -> Self {
         let (config, assets) = (Arc::new(Config::default()), crate::http::no_assets());
-        let (metrics, hosts) = (Metrics::default(), Hosts::default());
-        Self { config, assets, authenticator, lost: Arc::new(|_| ()), metrics, hosts }
+        let (damage, metrics, hosts) = (Damage::default(), Metrics::default(), Hosts::default());
+        Self { config, assets, authenticator, lost: Arc::new(|_| ()), damage, metrics, hosts }
     }
 
     /// Counts requests to these operations from now on.

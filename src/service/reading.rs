@@ -29,7 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
     pub fn new(store: Box<Reader>, shared: Shared) -> Self {
-        let context = ReadContext::new(store, Arc::clone(&shared.assets), Arc::clone(&shared.config));
+        let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
+        let context = ReadContext::new(store, shared.damage.clone(), assets, config);
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
     }
 

@@ -63,7 +63,7 @@ struct MustUndo;
 impl WriteService {
     /// The service of the only writer.
     pub fn new(store: Box<Writer>, shared: Shared) -> Self {
-        let key_care = KeyCare::new(shared.authenticator.uses.clone(), Instant::now());
+        let key_care = KeyCare::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
         Self { context, pipeline, key_care, rests_at: None }
     }
@@ -83,7 +83,10 @@ impl WriteService {
         };
         let written = context.store.written();
         let handled = run(|| match call.operation.handler {
-            Handler::Post(handler) => Ok(Awaits::Commit(handler(context, &call)?)),
+            Handler::Post(handler) => {
+                pipeline.shared.damage.found()?;
+                Ok(Awaits::Commit(handler(context, &call)?))
+            }
             Handler::Check { write, .. } => Ok(Awaits::Check(write)),
             Handler::Get(_) => Err(wrong_lane()),
         });
@@ -174,6 +177,7 @@ impl WriteService {
         self.context.store.be_patient(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
             && let Err(error) = self.context.store.checkpoint()
+            && !self.pipeline.shared.damage.note(&error)
         {
             if error.passes() || error.is_lost() {
                 log::debug!("the write-ahead log stays for now: {error}");
@@ -224,6 +228,7 @@ impl Service for WriteService {
         ] {
             if let Err(error) = done
                 && !error.is_lost()
+                && !self.pipeline.shared.damage.note(&error)
             {
                 log::warn!("{what}: {error}");
             }

@@ -1,11 +1,12 @@
 //! What an engine of the store does. The statements, and everything above the store, know no more of it than this.
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Deref};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
-use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 
 use super::StoreError;
 use crate::model::{IdempotencyKey, NewPet};
@@ -68,6 +69,41 @@ impl<'r> Row<'r> {
         T::column_result(value).map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(column, value.data_type(), Box::new(error))
         })
+    }
+}
+
+/// A value as text, whatever it is. Other programs write too, and SQLite does not check text: what is not UTF-8 becomes
+/// U+FFFD.
+pub struct AnyText(pub String);
+
+impl FromSql for AnyText {
+    fn column_result(value: ValueRef) -> FromSqlResult<Self> {
+        Ok(Self(match value {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            ValueRef::Integer(number) => number.to_string(),
+            ValueRef::Real(number) => number.to_string(),
+            ValueRef::Null => String::new(),
+        }))
+    }
+}
+
+impl<'r> Row<'r> {
+    /// A column as text, borrowed if it is UTF-8.
+    pub fn text(&self, column: usize) -> rusqlite::Result<Cow<'r, str>> {
+        let value = self.value(column)?;
+        let is_text = value.as_str().map(Cow::Borrowed);
+        Ok(is_text.or_else(|_| AnyText::column_result(value).map(|text| Cow::Owned(text.0)))?)
+    }
+
+    /// A column as text; `None` if it is null.
+    pub fn text_or_null(&self, column: usize) -> rusqlite::Result<Option<String>> {
+        let is_null = self.value(column)? == ValueRef::Null;
+        Ok(if is_null { None } else { Some(self.text(column)?.into_owned()) })
+    }
+
+    /// A column as a number; `None` if it is anything else.
+    pub fn integer(&self, column: usize) -> rusqlite::Result<Option<i64>> {
+        Ok(if let ValueRef::Integer(number) = self.value(column)? { Some(number) } else { None })
     }
 }
 

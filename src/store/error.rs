@@ -1,5 +1,7 @@
 //! Why a read or a write of the store failed: a cause for clients and operators, and the details for the log.
 
+use std::sync::{Arc, OnceLock};
+
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
@@ -89,10 +91,33 @@ impl StoreError {
         matches!(self, Self::Unavailable(Cause::Unknown, _))
     }
 
-    /// Whether the file was moved or changed as a whole, or is damaged or not flushed, so that the service must end.
+    /// Whether the file was moved or changed as a whole, or is not flushed, so that the service must end.
     pub fn is_lost(&self) -> bool {
-        use Cause::{Damaged, Moved, Unflushed};
-        matches!(self, Self::Unavailable(Moved | Damaged | Unflushed, _))
+        matches!(self, Self::Unavailable(Cause::Moved | Cause::Unflushed, _))
+    }
+}
+
+/// The first damage that a service has met; clones share it. It costs the requests that need the page. All others are
+/// served, except that nothing is written any more, which could do more harm.
+#[derive(Clone, Debug, Default)]
+pub struct Damage(Arc<OnceLock<StoreError>>);
+
+impl Damage {
+    /// Returns whether the error is damage. The first is noted, and logged.
+    pub fn note(&self, error: &StoreError) -> bool {
+        let is_damage = matches!(error, StoreError::Unavailable(Cause::Damaged, _));
+        if is_damage && self.0.set(error.clone()).is_ok() {
+            log::error!("{error}; what can be read is served, and nothing is written until the next start");
+        }
+        is_damage
+    }
+
+    /// Looks whether there is any.
+    ///
+    /// # Errors
+    /// The first damage.
+    pub fn found(&self) -> Result<(), StoreError> {
+        self.0.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 }
 
@@ -243,7 +268,7 @@ mod tests {
                 (cause == Conflict, cause == Unknown),
                 "{error}"
             );
-            assert_eq!(error.is_lost(), matches!(cause, Moved | Damaged | Unflushed), "{error}");
+            assert_eq!(error.is_lost(), matches!(cause, Moved | Unflushed), "{error}");
         }
         let internal = StoreError::Internal(String::new());
         assert!(!internal.passes() && !internal.is_lost());

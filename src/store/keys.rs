@@ -1,25 +1,31 @@
 //! The statements on API keys.
 
 use rusqlite::params;
+use rusqlite::types::ValueRef;
 
 use super::{Database, Row, StoreError, Writer};
 use crate::model::{ApiKey, Digest, KeyScope};
 
 const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at, last_used_at";
 
-fn api_key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
-    Ok(ApiKey {
-        digest: row.get(0)?,
-        name: row.get(1)?,
-        scope: match (row.get(2)?, row.get(3)?) {
-            (true, _) => KeyScope::ReadOnly,
-            (false, false) => KeyScope::Full,
-            (false, true) => KeyScope::Admin,
+/// A value that no key can have gives it as little as can be. A key whose digest has another length is nobody's.
+fn api_key(row: &Row<'_>) -> rusqlite::Result<Option<ApiKey>> {
+    let Ok(digest) = row.get(0) else { return Ok(None) };
+    Ok(Some(ApiKey {
+        digest,
+        name: row.text(1)?.into_owned(),
+        scope: match (row.integer(2)?, row.integer(3)?) {
+            (Some(0), Some(1)) => KeyScope::Admin,
+            (Some(0), _) => KeyScope::Full,
+            _ => KeyScope::ReadOnly,
         },
-        created_at: row.get(4)?,
-        expires_at: row.get(5)?,
-        last_used_at: row.get(6)?,
-    })
+        created_at: row.integer(4)?.unwrap_or_default(),
+        expires_at: match row.value(5)? {
+            ValueRef::Null => None,
+            _ => Some(row.integer(5)?.unwrap_or_default()),
+        },
+        last_used_at: row.integer(6)?,
+    }))
 }
 
 impl Database {
@@ -28,7 +34,8 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn key(&self, digest: &Digest) -> Result<Option<ApiKey>, StoreError> {
-        self.first(&format!("SELECT {COLUMNS} FROM api_keys WHERE digest = ?1"), params![digest], api_key)
+        let sql = format!("SELECT {COLUMNS} FROM api_keys WHERE digest = ?1");
+        Ok(self.first(&sql, params![digest], api_key)?.flatten())
     }
 
     /// Every key, by name, the newest of a name last.
@@ -36,7 +43,8 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        self.all(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"), api_key)
+        let keys = self.all(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"), api_key)?;
+        Ok(keys.into_iter().flatten().collect())
     }
 
     /// Whether there has ever been a key, even if it was revoked since.
@@ -61,30 +69,24 @@ impl Writer {
         self.change(insert, values).map(drop)
     }
 
-    /// Makes the keys of this name expire at this Unix time at the latest, in the batch.
+    /// Makes the key with this digest expire at this Unix time at the latest, in the batch.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn expire_keys(&mut self, name: &str, at: i64) -> Result<(), StoreError> {
-        let expire = "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE name = ?1";
-        self.change(expire, params![name, at]).map(drop)
+    pub fn expire_key(&mut self, digest: &Digest, at: i64) -> Result<(), StoreError> {
+        let expire = "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE digest = ?1";
+        self.change(expire, params![digest, at]).map(drop)
     }
 
-    /// Deletes every key of this name and returns how many there were.
+    /// Deletes these keys.
     ///
     /// # Errors
-    /// If the database cannot be written.
-    pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
-        self.transact(|writer| writer.change("DELETE FROM api_keys WHERE name = ?1", params![name]))
-    }
-
-    /// Deletes the key with this digest.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
-        self.transact(|writer| writer.change("DELETE FROM api_keys WHERE digest = ?1", params![digest]))
-            .map(drop)
+    /// If the database cannot be written; then nothing is changed.
+    pub fn delete_keys(&mut self, keys: &[ApiKey]) -> Result<(), StoreError> {
+        let delete = "DELETE FROM api_keys WHERE digest = ?1";
+        self.transact(|writer| {
+            keys.iter().try_for_each(|key| writer.change(delete, params![key.digest]).map(drop))
+        })
     }
 
     /// Stores when keys were last used, in Unix time. Call it between batches. It skips keys that no longer

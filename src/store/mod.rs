@@ -23,7 +23,7 @@ mod transfer;
 
 use engine::Row;
 pub use engine::{Committed, Database, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer};
-pub use error::{Cause, StoreError};
+pub use error::{Cause, Damage, StoreError};
 pub use opening::{compare_nodes, exists, meters, open_for_service, open_only_to_read};
 pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use rusqlite::params;
-use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
 use super::{Database, Row, StoreError, Writer};
 use crate::model::{MEMBERS, Pet, PetQuery, PetStatus, Value};
@@ -68,23 +68,16 @@ impl ToSql for PetStatus {
     }
 }
 
-impl FromSql for PetStatus {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        value.as_str()?.parse().map_err(|_: String| rusqlite::types::FromSqlError::InvalidType)
-    }
-}
-
-/// A row of the id and [`COLUMNS`]; the name stays in the engine's memory.
-pub(super) fn pet<'r>(row: &Row<'r>) -> rusqlite::Result<Pet<'r>> {
-    let name = row.value(1)?;
-    Ok(Pet {
+/// Passes a row of the id and [`COLUMNS`] to `read`; the name stays in the engine's memory. What no pet can have is
+/// read as nothing, so that it harms no other pet.
+pub(super) fn pet<T>(row: &Row, read: impl FnOnce(Pet) -> T) -> rusqlite::Result<T> {
+    let (name, status) = (row.text(1)?, row.value(3)?);
+    Ok(read(Pet {
         id: row.get(0)?,
-        name: name.as_str().map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(1, name.data_type(), Box::new(error))
-        })?,
-        category_id: row.get(2)?,
-        status: row.get(3)?,
-    })
+        name: &name,
+        category_id: row.integer(2)?.unwrap_or_default(),
+        status: status.as_str().ok().and_then(|status| status.parse().ok()),
+    }))
 }
 
 impl Writer {
@@ -125,7 +118,7 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
-        self.first(&STATEMENTS.by_id, params![id], |row| Ok(read(pet(row)?)))
+        self.first(&STATEMENTS.by_id, params![id], |row| pet(row, read))
     }
 
     /// Passes the pets of a list to `visit`, one after the other, and one more if more follow, until `visit`
@@ -140,7 +133,7 @@ impl Database {
     ) -> Result<(), StoreError> {
         let Some(first) = query.page.first() else { return Ok(()) };
         let rows = query.page.rows();
-        let visit = &mut |row: &Row| Ok(visit(pet(row)?));
+        let visit = &mut |row: &Row| pet(row, &mut visit);
         match query.status {
             Some(status) => self.rows(&STATEMENTS.page_of_status, params![status, first, rows], visit),
             None => self.rows(&STATEMENTS.page, params![first, rows], visit),

@@ -10,7 +10,7 @@ use crate::clock::unix_time;
 use crate::model::{NewPet, Pet};
 
 /// The greatest id ever assigned, including deleted pets.
-pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), \
+pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
 /// `sqlite_sequence` has a row for a table only after its first insert (`sqlite.org/autoinc.html`).
 const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
@@ -46,7 +46,7 @@ impl Database {
     /// If the database cannot be read.
     pub fn visit_every_pet(&self, mut visit: impl FnMut(Pet) -> ControlFlow<()>) -> Result<(), StoreError> {
         // A single statement reads from one snapshot.
-        self.rows(&STATEMENTS.every, &[], &mut |row| Ok(visit(pet(row)?)))
+        self.rows(&STATEMENTS.every, &[], &mut |row| pet(row, &mut visit))
     }
 
     /// The greatest id ever assigned; 0 if none was.

@@ -14,6 +14,7 @@ mod authentication;
 mod backup;
 mod check;
 mod cluster;
+mod damage;
 mod deadlines;
 mod description;
 #[cfg(feature = "site")]

@@ -130,10 +130,17 @@ fn lost_database_is_reported_and_any_other_failure_logged() {
     assert_eq!(losses.try_iter().collect::<Vec<_>>(), [lost(Cause::Moved)]);
     let lines = logged(|| {
         service.pipeline.trouble("r1", "cannot read", &lost(Cause::Locked));
-        service.pipeline.trouble("r2", "cannot read", &lost(Cause::Damaged));
+        service.pipeline.trouble("r2", "cannot read", &lost(Cause::Unflushed));
     });
     assert_eq!(lines, ["ERROR r1: cannot read: the database is locked by another process: as if"]);
-    assert_eq!(losses.try_iter().collect::<Vec<_>>(), [lost(Cause::Damaged)]);
+    assert_eq!(losses.try_iter().collect::<Vec<_>>(), [lost(Cause::Unflushed)]);
+    let lines = logged(|| (0..3).for_each(|_| service.pipeline.trouble("r3", "", &lost(Cause::Damaged))));
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("ERROR the database is damaged: as if; "), "{lines:?}");
+    assert_eq!(
+        (losses.try_iter().count(), service.pipeline.shared.damage.found()),
+        (0, Err(lost(Cause::Damaged)))
+    );
 }
 
 #[test]

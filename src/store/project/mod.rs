@@ -3,73 +3,78 @@
 
 mod change;
 
-use std::str::FromStr;
-
 use rusqlite::params;
-use rusqlite::types::Type;
 
 use super::{Database, Row, StoreError};
-use crate::model::{Deploy, Domain, Plan, Redirect};
+use crate::model::{Deploy, Domain, DomainState, Plan, REDIRECT_STATUSES, Redirect};
 
 const DOMAIN: &str =
     "SELECT name, state, since, reason, message, added_at, checked_at, is_primary FROM domains";
+const REDIRECT: &str = "SELECT source, target, status FROM redirects";
 
-fn domain(row: &Row<'_>) -> rusqlite::Result<Domain> {
-    Ok(Domain {
-        name: row.get(0)?,
-        state: word(row, 1)?,
-        since: row.get(2)?,
-        reason: row.get(3)?,
-        message: row.get(4)?,
-        added_at: row.get(5)?,
-        checked_at: row.get(6)?,
-        is_primary: row.get(7)?,
-    })
+/// `None`: no request can be for this name.
+fn domain(row: &Row<'_>) -> rusqlite::Result<Option<Domain>> {
+    let Some(name) = host(row, 0)? else { return Ok(None) };
+    Ok(Some(Domain {
+        name,
+        // Served, and DNS is asked again.
+        state: row.text(1)?.parse().unwrap_or(DomainState::DnsChanged),
+        since: row.integer(2)?.unwrap_or_default(),
+        reason: row.text_or_null(3)?,
+        message: row.text_or_null(4)?,
+        added_at: row.integer(5)?.unwrap_or_default(),
+        checked_at: row.integer(6)?,
+        is_primary: row.integer(7)? == Some(1),
+    }))
 }
 
-/// A word that the schema allows in a column.
-fn word<T: FromStr<Err = String>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    text.parse().map_err(|expected: String| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, expected.into())
-    })
+/// A name of a host, which goes into header fields; `None` if it cannot be one.
+fn host(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let name = row.text(column)?;
+    Ok(name.bytes().all(is_host).then(|| name.into_owned()))
 }
 
-fn redirect(row: &Row<'_>) -> rusqlite::Result<Redirect> {
-    Ok(Redirect { from: row.get(0)?, to: row.get(1)?, status: row.get(2)? })
+fn redirect(row: &Row<'_>) -> rusqlite::Result<Option<Redirect>> {
+    let (Some(from), Some(to)) = (host(row, 0)?, host(row, 1)?) else { return Ok(None) };
+    let status = row.integer(2)?.and_then(|status| u16::try_from(status).ok());
+    let status = status.filter(|status| REDIRECT_STATUSES.contains(status)).unwrap_or(307);
+    Ok(Some(Redirect { from, to, status }))
 }
 
 /// What reads the project. Each method fails if the database cannot be read.
 impl Database {
     /// The plan that is paid for.
     pub fn plan(&self) -> Result<Plan, StoreError> {
-        let plan = self.first("SELECT plan FROM project", &[], |row| word(row, 0))?;
-        Ok(plan.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+        let plan = self.first("SELECT plan FROM project", &[], |row| Ok(row.text(0)?.parse().ok()))?;
+        Ok(plan.flatten().unwrap_or(Plan::Free))
     }
 
     /// Every domain, ordered by name.
     pub fn domains(&self) -> Result<Vec<Domain>, StoreError> {
-        self.all(&format!("{DOMAIN} ORDER BY name"), domain)
+        Ok(self.all(&format!("{DOMAIN} ORDER BY name"), domain)?.into_iter().flatten().collect())
     }
 
     /// The domain with this name, in A-labels and lower case.
     pub fn domain(&self, name: &str) -> Result<Option<Domain>, StoreError> {
-        self.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)
+        Ok(self.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)?.flatten())
     }
 
     /// The name of the primary domain.
     pub fn primary(&self) -> Result<Option<String>, StoreError> {
-        self.first("SELECT name FROM domains WHERE is_primary = 1", &[], |row| row.get(0))
+        let primary = "SELECT name FROM domains WHERE is_primary = 1";
+        Ok(self.first(primary, &[], |row| host(row, 0))?.flatten())
     }
 
     /// Every redirect, ordered by its source.
     pub fn redirects(&self) -> Result<Vec<Redirect>, StoreError> {
-        self.all("SELECT source, target, status FROM redirects ORDER BY source", redirect)
+        let redirects = self.all(&format!("{REDIRECT} ORDER BY source"), redirect)?;
+        Ok(redirects.into_iter().flatten().collect())
     }
 
     /// The redirect from this domain.
     pub fn redirect(&self, from: &str) -> Result<Option<Redirect>, StoreError> {
-        self.first("SELECT source, target, status FROM redirects WHERE source = ?1", params![from], redirect)
+        Ok(self.first(&format!("{REDIRECT} WHERE source = ?1"), params![from], redirect)?.flatten())
     }
 
     /// The deploys that are kept, the newest first.
@@ -82,7 +87,7 @@ impl Database {
             |row| {
                 Ok(Deploy {
                     id: row.get(0)?,
-                    deployed_at: row.get(1)?,
+                    deployed_at: row.integer(1)?.unwrap_or_default(),
                     files: row.get(2)?,
                     bytes: row.get(3)?,
                     is_live: row.get(4)?,
@@ -110,10 +115,10 @@ impl Database {
             |row| {
                 Ok(FileInfo {
                     row: row.get(0)?,
-                    path: row.get(1)?,
-                    content_type: row.get(2)?,
-                    tag: row.get(3)?,
-                    length: row.get(4)?,
+                    path: row.text(1)?.into_owned(),
+                    content_type: row.text(2)?.into_owned(),
+                    tag: row.text(3)?.into_owned(),
+                    length: row.get(4).unwrap_or_default(),
                     gzip_length: row.get(5)?,
                 })
             },
@@ -127,7 +132,7 @@ impl Database {
     pub fn content(&self, file: &FileInfo, gzip: bool) -> Result<Vec<u8>, StoreError> {
         let column = if gzip { "gzip" } else { "content" };
         let sql = format!("SELECT {column} FROM deploy_files WHERE rowid = ?1");
-        let content = self.first(&sql, params![file.row], |row| row.get(0))?;
+        let content = self.first(&sql, params![file.row], |row| Ok(row.get(0).unwrap_or_default()))?;
         Ok(content.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }

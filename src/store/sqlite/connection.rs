@@ -44,7 +44,9 @@ pub const DAMAGED: &str = "is not sound: a page is missing, or contradicts anoth
 /// Why SQLite cannot open or read a database, in words for an operator.
 pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     let (kind, why) = match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => (Kind::DatabaseForeign, "is not an SQLite database"),
+        Some(ErrorCode::NotADatabase) => {
+            (Kind::DatabaseForeign, "is not an SQLite database, or its first page is damaged")
+        }
         Some(ErrorCode::DatabaseCorrupt) => (Kind::DatabaseDamaged, DAMAGED),
         Some(ErrorCode::CannotOpen) => (
             Kind::PermissionDenied,

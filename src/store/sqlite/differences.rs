@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use super::cannot_open;
 use super::schema::{STEPS, schema_version};
 use crate::error::{Error, ErrorKind};
+use crate::store::engine::AnyText;
 
 /// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,
 /// [`ErrorKind::SchemaChanged`] if SQL repairs all; `None` if there is no fault.
@@ -92,10 +93,10 @@ fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String
         "SELECT name, type, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
     )?;
     let objects = statement.query_map([], |row| {
-        let sql: String = row.get(2)?;
+        let [name, kind, sql] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
         let code = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
         let sql = code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
-        Ok(((row.get(0)?, row.get(1)?), sql))
+        Ok(((name, kind), sql))
     })?;
     objects.collect()
 }
@@ -107,7 +108,12 @@ fn essence(sql: &str) -> String {
 
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
-    statement.query_map([table], |row| row.get(0))?.collect()
+    statement.query_map([table], |row| text(row, 0))?.collect()
+}
+
+/// A text that other programs may have written.
+pub fn text(row: &rusqlite::Row, column: usize) -> rusqlite::Result<String> {
+    Ok(row.get::<_, AnyText>(column)?.0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!   service, `opening.rs` has the order in which a service opens it, and `read_only.rs` opens it only for
 //!   reading. `log_check.rs` refuses the log of another, and `watch.rs` notices when it is moved or deleted.
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
-//!   have changed or added, and `soundness.rs` checks the whole database.
+//!   have changed or added, `values.rs` names values that no column can have, and `soundness.rs` checks the whole database.
 //! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
 //! - `plans.rs` checks that no statement scans a large table.
 //! - Whole databases: `snapshot.rs`, `backup.rs`, `retire.rs` and `carry.rs`.
@@ -27,6 +27,7 @@ mod retire;
 pub(super) mod schema;
 mod snapshot;
 mod soundness;
+mod values;
 mod watch;
 
 use std::ops::Deref;

@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::cannot_open;
+use super::differences::text;
 use crate::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
@@ -45,7 +46,7 @@ pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
 /// What [`IDENTIFY`] has given to the database; `None` if nothing has.
 pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database'";
-    connection.query_row(sql, [], |row| row.get(0)).optional()
+    connection.query_row(sql, [], |row| text(row, 0)).optional()
 }
 
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
@@ -54,7 +55,8 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(),
     let read = || Ok((is_foreign(connection)?, schema_version(connection)?));
     let (is_foreign, version) = read().map_err(|error| cannot_open(path, error))?;
     if is_foreign {
-        return Err(foreign(path));
+        let is_ours = lacks_mark(connection).map_err(|error| cannot_open(path, error))?;
+        return Err(if is_ours { unmarked(path) } else { foreign(path) });
     }
     if version > newest_version(steps) {
         return Err(newer(path, version));
@@ -94,6 +96,24 @@ pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
 pub fn foreign(path: &Path) -> Error {
     let message = format!("{} is the database of another application", path.display());
     Error::new(ErrorKind::DatabaseForeign, message)
+}
+
+/// The refusal of a database of ours that does not say so, which a start could take for a new one.
+fn unmarked(path: &Path) -> Error {
+    let (name, newest) = (path.display(), newest_version(STEPS));
+    let message = format!(
+        "{name} has the tables of petstore without the mark of its file, which a dump as SQL leaves out; \
+         this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {newest}"
+    );
+    Error::new(ErrorKind::SchemaChanged, message)
+}
+
+/// Whether a database that names no application has our tables.
+fn lacks_mark(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('pets', 'api_keys', 'retries')";
+    let has_tables: bool = connection.query_row(sql, [], |row| row.get(0))?;
+    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok(has_tables && id == 0)
 }
 
 /// Whether the database is another application's, of whatever version. An empty one without a name is nobody's.

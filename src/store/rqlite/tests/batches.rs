@@ -278,7 +278,7 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     assert_eq!(create(&mut writer, "d").map_err(is_conflict), Err(true));
     assert_eq!(create(&mut writer, "d"), Ok(vec![Outcome::Made(9), Outcome::Made(10)]));
     // What is read is fresh, and what was decided before it may not be.
-    other.delete_key(&[7; 32]).unwrap();
+    other.delete_keys(&[api_key(7)]).unwrap();
     writer.begin().unwrap();
     assert_eq!(writer.session.key(&[7; 32]), Ok(None));
     writer.insert_pet(&new_pet("e"), None).unwrap();

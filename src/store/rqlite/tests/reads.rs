@@ -100,7 +100,7 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
                 Snapshots::end(reader).unwrap();
             }
             let writes: &mut dyn Writes = &mut writers[(i + 1) % 3];
-            writes.delete_key(&key.digest).unwrap();
+            writes.delete_keys(std::slice::from_ref(&key)).unwrap();
             for reader in &mut readers {
                 Snapshots::begin(reader).unwrap();
                 assert_eq!(reader.key(&key.digest), Ok(None), "it was revoked");
