@@ -6,9 +6,13 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::RwLock;
 use std::thread::{self, JoinHandle};
+
+use rustix::io::Errno;
+use rustix::process::geteuid;
 
 /// What went wrong, for callers that handle some failures themselves.
 ///
@@ -106,8 +110,10 @@ pub enum ErrorKind {
     FileMissing,
     /// A file exists that would have to be overwritten.
     FileExists,
-    /// The operating system denies access, or the file system is read-only.
+    /// The operating system denies this user access.
     PermissionDenied,
+    /// The file system is mounted read-only.
+    FileSystemReadOnly,
     /// The disk is full, a quota is used up, or a file may not grow further.
     DiskFull,
     /// Nobody reads the pipe or the connection that is written to any more.
@@ -131,7 +137,10 @@ impl ErrorKind {
         match error.kind() {
             Os::NotFound | Os::NotADirectory => Self::FileMissing,
             Os::AlreadyExists => Self::FileExists,
-            Os::PermissionDenied | Os::ReadOnlyFilesystem => Self::PermissionDenied,
+            // Another user would not be allowed to either.
+            Os::PermissionDenied if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => Self::Io,
+            Os::PermissionDenied => Self::PermissionDenied,
+            Os::ReadOnlyFilesystem => Self::FileSystemReadOnly,
             Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => Self::DiskFull,
             Os::AddrInUse => Self::AddressInUse,
             Os::AddrNotAvailable => Self::AddressUnavailable,
@@ -190,7 +199,7 @@ impl Error {
     /// Creates an error for a failed system call: `what`, a colon and the system's words. The kind follows from
     /// the system's error.
     pub fn io(what: impl fmt::Display, error: io::Error) -> Self {
-        Self::new(ErrorKind::of_io(&error), format!("{what}: {error}")).caused_by(error)
+        Self::new(ErrorKind::of_io(&error), format!("{what}: {}", meaning(&error))).caused_by(error)
     }
 
     /// Creates an error for a file that cannot be created, opened or renamed: `what`, a colon and what to look at. The kind
@@ -202,12 +211,12 @@ impl Error {
             ErrorKind::FileMissing => format!("the folder {folder} does not exist, or is not a folder"),
             ErrorKind::FileExists => "the file already exists".to_owned(),
             ErrorKind::PermissionDenied if !path.exists() => {
-                format!("this user cannot create files in {folder} ({error})")
+                format!("this user cannot create files in {folder} ({error}): {}", whose(path))
             }
             ErrorKind::PermissionDenied => {
-                format!("this user cannot read and write it ({error}); check its mode and that of {folder}")
+                format!("this user cannot read and write it ({error}): {}", whose(path))
             }
-            _ => error.to_string(),
+            _ => meaning(&error),
         };
         Self::new(kind, format!("{what}: {why}")).caused_by(error)
     }
@@ -226,8 +235,34 @@ impl Error {
 
     /// Creates the error for a thread that could not be started.
     pub fn no_thread(error: io::Error) -> Self {
-        Self::io("cannot start a thread (limits: ulimit -u, ulimit -v)", error)
-            .with_kind(ErrorKind::Resources)
+        let what =
+            "cannot start a thread (limits: ulimit -u, ulimit -v; Docker before 20.10.10 refuses clone3)";
+        Self::io(what, error).with_kind(ErrorKind::Resources)
+    }
+}
+
+/// What the system says of a failed call, and what it means if its words do not tell.
+fn meaning(error: &io::Error) -> String {
+    let means = match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOSYS) => "the kernel or the container lacks this call; Linux 3.2 or later has it",
+        Some(Errno::PERM) => "whoever asks: look at lsattr, the file system and the container",
+        Some(Errno::XDEV) => "the two names are on different file systems or mounts",
+        Some(Errno::NOLCK | Errno::OPNOTSUPP) => "the file system lacks this; a local disk has it",
+        _ => return error.to_string(),
+    };
+    format!("{error}: {means}")
+}
+
+/// Who asks for a file, and who may: of a file that cannot be seen, the nearest folder tells.
+pub(crate) fn whose(path: &Path) -> String {
+    let user = geteuid().as_raw();
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match path.ancestors().find_map(|at| Some((at, at.metadata().ok()?))) {
+        Some((at, data)) => {
+            let (at, mode) = (at.display(), data.mode() & 0o7777);
+            format!("this is user {user}, and {at} belongs to {}:{}, mode {mode:04o}", data.uid(), data.gid())
+        }
+        None => format!("this is user {user}"),
     }
 }
 
@@ -346,15 +381,30 @@ mod tests {
     }
 
     #[test]
+    fn failure_of_a_file_tells_what_stands_in_the_way() {
+        let path = Path::new("/proc/none/pets.db");
+        for (number, words) in [
+            (Errno::NOSYS, "Linux 3.2"),
+            (Errno::PERM, "lsattr"),
+            (Errno::XDEV, "different file systems"),
+            (Errno::NOLCK, "a local disk has it"),
+            (Errno::ROFS, "Read-only file system"),
+            (Errno::ACCESS, "/proc belongs to 0:0, mode 0555"),
+        ] {
+            let error = Error::of_file("cannot open it", path, number.into());
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+
+    #[test]
     fn kind_follows_from_the_failed_call() {
-        use rustix::io::Errno;
         for (number, kind) in [
             (Errno::NOENT, ErrorKind::FileMissing),
             (Errno::NOTDIR, ErrorKind::FileMissing),
             (Errno::EXIST, ErrorKind::FileExists),
             (Errno::ACCESS, ErrorKind::PermissionDenied),
-            (Errno::PERM, ErrorKind::PermissionDenied),
-            (Errno::ROFS, ErrorKind::PermissionDenied),
+            (Errno::PERM, ErrorKind::Io),
+            (Errno::ROFS, ErrorKind::FileSystemReadOnly),
             (Errno::NOSPC, ErrorKind::DiskFull),
             (Errno::DQUOT, ErrorKind::DiskFull),
             (Errno::FBIG, ErrorKind::DiskFull),
@@ -370,5 +420,7 @@ mod tests {
         let none_left = Error::no_thread(Errno::AGAIN.into());
         assert_eq!(none_left.kind(), ErrorKind::Resources);
         assert!(none_left.to_string().contains("ulimit -u"), "{none_left}");
+        let refused = Error::no_thread(Errno::PERM.into());
+        assert!(refused.to_string().contains("clone3"), "{refused}");
     }
 }

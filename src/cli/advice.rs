@@ -50,7 +50,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         }
         ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
         ErrorKind::DatabaseMoved if !call.is_on("read-only") => {
-            "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup: petstore restore FILE"
+            "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup, or what the service has saved next to it: petstore restore FILE"
         }
         ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
         ErrorKind::PasswordRefused => "compare PETSTORE_DATABASE_PASSWORD with auth.json on all nodes",
@@ -78,6 +78,10 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::Conflict => "try again",
         ErrorKind::PermissionDenied => {
             "run petstore as a user who is allowed to, such as the user of the service"
+        }
+        ErrorKind::FileSystemReadOnly => {
+            "mount it for writing, or name the folder in ReadWritePaths= of the systemd unit; if it was writable before, the \
+             disk may be failing: see dmesg"
         }
         ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
         _ => return None,
@@ -121,6 +125,7 @@ mod tests {
         ErrorKind::InvalidRows,
         ErrorKind::FileExists,
         ErrorKind::PermissionDenied,
+        ErrorKind::FileSystemReadOnly,
         ErrorKind::DiskFull,
     ];
 

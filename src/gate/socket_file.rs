@@ -86,7 +86,7 @@ fn has_nobody_listening(path: &Path) -> io::Result<bool> {
 fn cannot(path: &Path, error: io::Error) -> Error {
     let kind = match error.kind() {
         Os::AddrInUse => ErrorKind::AddressInUse,
-        Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::PermissionDenied,
+        Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::of_io(&error),
         _ => ErrorKind::AddressUnavailable,
     };
     Error::new(kind, format!("cannot listen on unix:{}: {error}", path.display())).caused_by(error)
@@ -179,7 +179,7 @@ mod tests {
         for (why, kind) in [
             (Os::NotFound, ErrorKind::AddressUnavailable),
             (Os::PermissionDenied, ErrorKind::PermissionDenied),
-            (Os::ReadOnlyFilesystem, ErrorKind::PermissionDenied),
+            (Os::ReadOnlyFilesystem, ErrorKind::FileSystemReadOnly),
             (Os::AddrInUse, ErrorKind::AddressInUse),
         ] {
             assert_eq!(cannot(Path::new("/run/pets/socket"), why.into()).kind(), kind, "{why}");

@@ -46,7 +46,7 @@ impl Cause {
             Cause::Full => "cannot grow: the disk is full",
             Cause::ReadOnly => "can only be read",
             Cause::Damaged => "is damaged",
-            Cause::Moved => "was moved or deleted",
+            Cause::Moved => "was moved, deleted or overwritten",
             Cause::Unflushed => "could not be flushed to the disk",
             Cause::SchemaChanged => "lacks a table or a column",
             Cause::Failing => {

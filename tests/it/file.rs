@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use crate::backup::{count, filled, names, succeed};
 use crate::client::Connection;
-use crate::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, run};
+use crate::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, petstore, run};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -74,6 +76,169 @@ fn file_that_is_gone_is_noticed_without_a_request() {
 }
 
 #[test]
+fn pets_of_a_file_that_is_gone_are_saved_next_to_its_name() {
+    for leave in [
+        (|path: &Path| fs::remove_file(path).unwrap()) as fn(&Path),
+        |path| ["", "-wal", "-shm"].iter().for_each(|end| fs::remove_file(beside(path, end)).unwrap()),
+        |path| {
+            fs::copy(path, beside(path, ".copy")).unwrap();
+            fs::rename(beside(path, ".copy"), path).unwrap();
+        },
+    ] {
+        let mut server = Server::start();
+        server.fill(["in the file"]);
+        wait_for_rest(&server);
+        server.fill(["in the log"]);
+        leave(&server.folder.database());
+        let (status, _, log) = server.ended();
+        assert_eq!(status.code(), Some(1), "{log}");
+        let is_saved = |name: &String| name.starts_with("pets.db.rescued-");
+        let saved =
+            server.folder.path().join(names(server.folder.path()).into_iter().find(is_saved).unwrap());
+        assert!(log.contains(&format!("all that it held is in {}", saved.display())), "{log}");
+        assert_eq!(fs::metadata(&saved).unwrap().permissions().mode() & 0o777, 0o600);
+        succeed(&["restore", saved.to_str().unwrap()], &server.folder.database());
+        assert_eq!(count(&server.folder.database()), 2);
+    }
+}
+
+#[test]
+fn file_that_was_moved_is_not_saved_again_and_one_without_a_folder_is_told_as_lost() {
+    let mut server = Server::start();
+    server.fill(["Rex"]);
+    fs::rename(server.folder.database(), server.folder.path().join("moved.db")).unwrap();
+    let (_, _, log) = server.ended();
+    assert!(!log.contains("rescued-"), "{log}");
+    let mut server = Server::start();
+    server.fill(["Rex"]);
+    fs::remove_dir_all(server.folder.path()).unwrap();
+    let (_, _, log) = server.ended();
+    assert!(log.contains("what it held is lost"), "{log}");
+}
+
+#[test]
+fn file_that_was_copied_over_the_database_is_noticed_and_not_mixed_with_its_log() {
+    let other = filled(0);
+    let backup = other.path().join("backup.db");
+    succeed(&["backup", backup.to_str().unwrap()], &other.database());
+    // A copy at rest has the mode of a log, and a backup has not.
+    for over in [other.database(), backup] {
+        let mut server = Server::start_in(filled(1000), |command| command);
+        wait_for_rest(&server);
+        server.fill(["in the log"]);
+        fs::copy(&over, server.folder.database()).unwrap();
+        let (status, _, log) = server.ended();
+        assert_eq!(status.code(), Some(1), "{log}");
+        assert!(log.contains("another file was copied over"), "{log}");
+        assert!(!log.contains("rescued"), "{log}");
+        let database = server.folder.database();
+        let files = || [database.clone(), beside(&database, "-wal")].map(|file| fs::read(file).unwrap());
+        let before = files();
+        for words in [&["--listen", "127.0.0.1:0"][..], &["check"], &["export"], &["key", "add", "ci"]] {
+            expect_refusal(run(words, &database), 1, wording::LOG_FOREIGN);
+        }
+        assert!(files() == before);
+    }
+}
+
+#[test]
+fn second_name_of_a_database_in_use_is_refused() {
+    let mut server = Server::start();
+    server.fill(["Rex"]);
+    let hard = server.folder.path().join("hard.db");
+    fs::hard_link(server.folder.database(), &hard).unwrap();
+    let copy = server.folder.path().join("copy.db");
+    for words in [
+        &["check"][..],
+        &["export"],
+        &["backup", copy.to_str().unwrap()],
+        &["key", "add", "ci"],
+        &["--read-only", "--listen", "127.0.0.1:0"],
+    ] {
+        expect_refusal(run(words, &hard), 1, "under another name");
+        assert!(!copy.exists());
+    }
+    succeed(&["check"], &server.folder.database());
+    server.signal("TERM");
+    server.ended();
+    succeed(&["check"], &hard);
+}
+
+/// Mounts something at a path until this is dropped. `None`: this user may not.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(words: &[&str], at: &Path) -> Option<Self> {
+        let mounted = Command::new("mount").args(words).arg(at).output();
+        mounted.is_ok_and(|output| output.status.success()).then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn file_that_is_mounted_without_its_folder_is_refused() {
+    let mut server = Server::start();
+    server.fill(["Rex"]);
+    let (database, container) = (server.folder.database(), Folder::new());
+    fs::write(container.database(), "").unwrap();
+    let Some(_mounted) = Mounted::new(&["--bind", database.to_str().unwrap()], &container.database()) else {
+        return;
+    };
+    let listen = ["--listen", "127.0.0.1:0"];
+    // As a service that only read has left it.
+    fs::write(beside(&container.database(), "-shm"), "").unwrap();
+    expect_refusal(run(&["check"], &container.database()), 1, "under another name");
+    server.signal("TERM");
+    server.ended();
+    for words in [&listen[..], &["key", "add", "ci"]] {
+        expect_refusal(run(words, &container.database()), 1, "mount the whole folder");
+    }
+    // Who only reads it while nobody has it needs no log.
+    succeed(&["check"], &container.database());
+}
+
+#[test]
+fn folder_that_is_mounted_elsewhere_is_one_database() {
+    let (here, there) = (Folder::new(), Folder::new());
+    let Some(_mounted) = Mounted::new(&["--bind", here.path().to_str().unwrap()], there.path()) else {
+        return;
+    };
+    let server = Server::start_in(there, |command| command);
+    server.fill(["Rex"]);
+    for database in [here.database(), server.folder.database()] {
+        assert!(succeed(&["check"], &database).contains("1 pet"));
+    }
+    server.stop();
+}
+
+#[test]
+fn file_system_that_can_only_be_read_is_told_as_that() {
+    let log = filled(1);
+    fs::write(beside(&log.database(), "-wal"), fs::read(log.database()).unwrap()).unwrap();
+    let folder = filled(1);
+    for (folder, words, said) in [
+        (&folder, &["--listen", "127.0.0.1:0"][..], "mounted read-only"),
+        (&folder, &["key", "add", "ci"], "mounted read-only"),
+        (&folder, &["backup", "copy.db"], "Read-only file system"),
+        (&log, &["check"], "copy it and its log"),
+    ] {
+        let place = folder.path().to_str().unwrap();
+        let Some(_mounted) = Mounted::new(&["--bind", "-o", "ro", place], folder.path()) else { return };
+        let mut command = petstore(words);
+        command.current_dir(folder.path()).env("PETSTORE_DATABASE", folder.database());
+        let refused = output(&mut command);
+        let line = String::from_utf8(refused.stderr.clone()).unwrap();
+        assert!(line.contains("ReadWritePaths=") && !line.contains("as a user"), "{line}");
+        expect_refusal(refused, 1, said);
+    }
+}
+
+#[test]
 fn database_has_one_service() {
     let server = Server::start();
     let path = server.folder.database();
@@ -102,7 +267,11 @@ fn file_that_can_only_be_read_is_refused() {
     }
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let mut command = as_nobody(&["--listen", "127.0.0.1:0"]);
-    expect_refusal(output(command.env("PETSTORE_DATABASE", folder.database())), 1, "this user");
+    expect_refusal(
+        output(command.env("PETSTORE_DATABASE", folder.database())),
+        1,
+        ", mode 0444; run petstore as",
+    );
 }
 
 #[test]

@@ -182,3 +182,22 @@ fn commands_refuse_the_log_of_another_database_too() {
         assert!(now == before, "{words:?}");
     }
 }
+
+#[test]
+fn older_copy_of_the_database_is_not_mixed_with_its_log() {
+    let server = Server::start();
+    server.fill(["old"]);
+    wait_for_rest(&server);
+    let old = fs::read(server.folder.database()).unwrap();
+    // So many pages that some are neither in the copy nor in the log.
+    server.fill([&*"x".repeat(60_000); 10]);
+    wait_for_rest(&server);
+    server.fill(["in the log"]);
+    let folder = server.kill();
+    assert_ne!(fs::metadata(folder.path().join("pets.db-wal")).unwrap().len(), 0);
+    fs::write(folder.database(), old).unwrap();
+    fs::remove_file(folder.path().join("pets.db-shm")).unwrap();
+    for words in [&["check"][..], &["export"], &["--listen", "127.0.0.1:0"], &["key", "add", "ci"]] {
+        refuse(words, &folder.database(), wording::LOG_FOREIGN);
+    }
+}

@@ -62,6 +62,27 @@ fn readiness_tells_of_a_full_disk_before_anything_is_written() {
 }
 
 #[test]
+fn ready_service_has_room_for_a_create() {
+    let Some(Disk { folder: Some(folder) }) = Disk::new(4) else { return };
+    let _mounted = Mounted(folder.path().to_owned());
+    let (ballast, body) =
+        (folder.path().join("ballast"), format!(r#"{{"name":"{}","categoryId":1}}"#, "x".repeat(60_000)));
+    let mut server = Server::start_in(folder, |command| command);
+    for (kib, has_room) in [(40, false), (48, false), (64, false), (96, false), (160, true)] {
+        server.signal("TERM");
+        server.ended();
+        let folder = std::mem::replace(&mut server.folder, Folder::new());
+        let mut file = File::create(&ballast).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+        file.set_len(file.metadata().unwrap().len() - kib * 1024).unwrap();
+        server = Server::start_in(folder, |command| command);
+        assert_eq!(server.get("/readyz").status == 200, has_room, "{kib}");
+        assert_eq!(server.create(&body).status == 201, has_room, "{kib}");
+        fs::remove_file(&ballast).unwrap();
+    }
+}
+
+#[test]
 fn readiness_after_a_start_that_could_not_move_the_log_takes_a_write() {
     let Some(Disk { folder: Some(folder) }) = Disk::new(6) else { return };
     let _mounted = Mounted(folder.path().to_owned());

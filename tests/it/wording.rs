@@ -11,7 +11,7 @@ pub const INDEX_MISSING: &str = "the index pets_by_status is missing";
 pub const KEY_UNKNOWN: &str = "there is no key named ";
 pub const LOCKED: &str = "is locked by another process";
 pub const LOG_FOREIGN: &str = "is not the log of";
-pub const MOVED: &str = "moved or deleted";
+pub const MOVED: &str = "moved, deleted or overwritten";
 pub const NOT_NEW: &str =
     "already has or had pets; import without --keep-ids, or choose a new database with --database";
 pub const PAGE_MISSING: &str = "is not sound: a page is missing";

@@ -32,6 +32,9 @@ fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", schema_version(connection)?)
 }
 
+/// The bytes of the largest pet that is likely. A probe that is in doubt shows that there is room for one.
+const LARGE_PET: usize = 64 * 1024;
+
 /// The time between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss a lock that is free
 /// for moments only.
 const RETRY: Duration = Duration::from_millis(1);
@@ -145,6 +148,12 @@ impl Writes for FileWriter {
             // Without doubt, nothing is written.
             (false, true) => self.open_transaction(),
             (has_failed, _) => self.write(|connection| {
+                let large = "x".repeat(LARGE_PET);
+                connection.execute_batch("SAVEPOINT trial")?;
+                connection.prepare_cached(&STATEMENTS.insert)?.insert(NewPet::new(large, 1).values())?;
+                // This writes the pet into the log, which grows, and then it is undone.
+                connection.cache_flush()?;
+                connection.execute_batch("ROLLBACK TO trial; RELEASE trial")?;
                 rewrite_header(connection)?;
                 // Every page that a create writes: the sequence, the pets, their indexes.
                 connection.execute_batch("UPDATE sqlite_sequence SET seq = seq")?;

@@ -5,9 +5,11 @@ use std::io::{self, ErrorKind as Os, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::log_check;
-use super::open_file::{FileId, OpenFile, cannot_open, failed, held, log_of};
+use super::open_file::{FileId, OpenFile, cannot_open, failed, held, index_of, log_of};
 use crate::error::{Error, ErrorKind, fail};
 
 /// Makes sure that there is a file that can be a database, and returns whether it is new. A new file is empty,
@@ -35,6 +37,12 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     }
     match fs::metadata(path) {
         // Do not open it here: if this process has it open already, closing it would cancel SQLite's locks.
+        Ok(file) if file.is_file() && is_mounted_alone(path) => {
+            let message = format!(
+                "{name} is mounted alone, so its log would be in another place and be lost with it: mount the whole folder of the database"
+            );
+            fail(ErrorKind::InvalidInput, message)
+        }
         Ok(file) if file.is_file() => Ok(false),
         Ok(file) => {
             let what = if file.is_dir() { "a folder" } else { "not a regular file" };
@@ -46,6 +54,56 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
         }
         Err(error) => Err(cannot_open(path, error)),
     }
+}
+
+/// How long a service takes at most from its claim to the index of its log.
+const START: Duration = Duration::from_secs(1);
+const BRIEFLY: Duration = Duration::from_millis(10);
+
+/// Refuses a file that another process holds under another name. SQLite would not find the log of that one, and a file
+/// next to this name that only looks like it would be used.
+///
+/// # Errors
+/// If it is held so, or its file system has no locks.
+pub fn refuse_second_name(path: &Path, file: &OpenFile) -> Result<(), Error> {
+    let claimed = held(&CLAIMED);
+    // A file that announces no log, such as a backup, is whole under each of its names.
+    if claimed.contains(&file.id) || !file.has_log_mode().unwrap_or(false) {
+        return Ok(());
+    }
+    drop(claimed);
+    let began = Instant::now();
+    // A service keeps the index of its log next to the name that it uses, soon after it has the lock. It never uses a
+    // file that is mounted alone, and what is next to that is not its own.
+    while !index_of(path).exists() || is_mounted_alone(path) {
+        match file.try_lock_shared() {
+            Ok(()) => return file.unlock().map_err(|error| cannot_open(path, error)),
+            Err(TryLockError::Error(error)) => return Err(cannot_open(path, error)),
+            Err(TryLockError::WouldBlock) if began.elapsed() < START => thread::sleep(BRIEFLY),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "another process holds {}: a restore, or a service under another name of the file, next to which its \
+                     newest pets are. Use that name, and mount whole folders into containers",
+                    path.display()
+                );
+                return fail(ErrorKind::DatabaseLocked, message);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the file is a mount of its own, as `docker run -v ./pets.db:/data/pets.db` makes it. Linux tells this since 5.8.
+#[cfg(target_os = "linux")]
+fn is_mounted_alone(path: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+    statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
+        .is_ok_and(|file| file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_mounted_alone(_: &Path) -> bool {
+    false
 }
 
 /// The files that services of this process have claimed.
@@ -70,8 +128,15 @@ impl Claim {
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
         // A service of this process has the same lock.
         let mut claimed = held(&CLAIMED);
-        let tried =
-            if claimed.contains(&locked.id) { Err(TryLockError::WouldBlock) } else { locked.try_lock() };
+        let tried = if claimed.contains(&locked.id) {
+            Err(TryLockError::WouldBlock)
+        } else {
+            // A command that looks has it for a moment.
+            locked.try_lock().or_else(|_| {
+                thread::sleep(BRIEFLY);
+                locked.try_lock()
+            })
+        };
         tried.map_err(|error| match error {
             TryLockError::WouldBlock => {
                 let name = path.display();

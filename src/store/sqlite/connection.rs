@@ -4,10 +4,11 @@ use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::open_file::{journal_of, log_of};
 use super::{BUSY_TIMEOUT, StoreError};
-use crate::error::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind, whose};
 
 /// How to open a database that is not to be changed. If it has a log, the connection must not write: the last
 /// connection to close would move the log into the database, which only the service may do. If it has none, SQLite
@@ -48,13 +49,29 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
             (Kind::DatabaseForeign, "is not an SQLite database, or its first page is damaged")
         }
         Some(ErrorCode::DatabaseCorrupt) => (Kind::DatabaseDamaged, DAMAGED),
-        Some(ErrorCode::CannotOpen) => (
-            Kind::PermissionDenied,
-            "cannot be opened: this user cannot read it, or cannot create files in its folder",
-        ),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => return cannot_write(path).caused_by(error),
         _ => return Error::from(StoreError::from(error)).context(path.display()),
     };
     Error::new(kind, format!("{} {why}", path.display())).caused_by(error)
+}
+
+/// Why SQLite cannot write to a database, or cannot create the files next to it that even a reader needs.
+pub fn cannot_write(path: &Path) -> Error {
+    let name = path.display();
+    let is_read_only = statvfs(path).is_ok_and(|disk| disk.f_flag.contains(StatVfsMountFlags::RDONLY));
+    if !is_read_only {
+        let why = "this user cannot read and write it, or cannot create files in its folder";
+        return Error::new(
+            Kind::PermissionDenied,
+            format!("{name} cannot be opened: {why}: {}", whose(path)),
+        );
+    }
+    let copy = ". To read it, copy it and its log into a folder that takes files, and use the copy";
+    let more = if log_of(path).exists() { copy } else { "" };
+    Error::new(
+        Kind::FileSystemReadOnly,
+        format!("{name} is on a file system that is mounted read-only{more}"),
+    )
 }
 
 #[cfg(test)]
@@ -90,8 +107,8 @@ mod tests {
             (ffi::SQLITE_NOTADB, Kind::DatabaseForeign, "is not an SQLite database"),
             (ffi::SQLITE_BUSY, Kind::DatabaseLocked, "is locked by another process"),
             (ffi::SQLITE_LOCKED, Kind::DatabaseLocked, "is locked by another process"),
-            (ffi::SQLITE_CANTOPEN, Kind::PermissionDenied, "this user cannot read it"),
-            (ffi::SQLITE_READONLY, Kind::PermissionDenied, "can only be read"),
+            (ffi::SQLITE_CANTOPEN, Kind::PermissionDenied, "this user cannot read and write it"),
+            (ffi::SQLITE_READONLY, Kind::PermissionDenied, "belongs to"),
             (ffi::SQLITE_FULL, Kind::DiskFull, "the disk is full"),
             (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "is not sound"),
             (ffi::SQLITE_IOERR, Kind::Io, "fails, or a file may not grow further (ulimit -f): Error code 10"),

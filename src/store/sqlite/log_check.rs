@@ -4,9 +4,16 @@
 //! a backup that was copied over the database, next to the log of the database, is noticed.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::open_file::{OpenFile, cannot_open, log_of};
+use rusqlite::{Connection, OpenFlags};
+
+use super::claim::refuse_second_name;
+use super::connection::connect;
+use super::open_file::{OpenFile, cannot_open, immutable, log_of};
+use super::schema::identity;
 use crate::error::{Error, ErrorKind};
 
 /// Opens the file of a database that exists, for a connection to it.
@@ -19,7 +26,52 @@ pub fn open_with_own_log(path: &Path) -> Result<OpenFile, Error> {
     }
     let file = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
     check_log(path, &file)?;
+    refuse_second_name(path, &file)?;
     Ok(file)
+}
+
+/// Refuses a log whose database has another identity than the file without it, as after `cp other.db pets.db`, or more
+/// pages than the file and the log have together.
+///
+/// # Errors
+/// If the log cannot be that of the file.
+pub fn refuse_log_of_another(path: &Path, connection: &Connection) -> Result<(), Error> {
+    if !has_log(path) {
+        return Ok(());
+    }
+    let length = |path: &Path| fs::metadata(path).map_or(u64::MAX, |file| file.len());
+    // In this order, so that it is true of a log that a service moves meanwhile.
+    let is_short = pages_with_log(path).unwrap_or(0) > length(&log_of(path)).saturating_add(length(path));
+    match (identity(connection), identity_of_file(path)) {
+        (Ok(Some(with_log)), Some(alone)) if with_log != alone => Err(foreign(path)),
+        _ if is_short => Err(foreign(path)),
+        // Who cannot read one of them learns why elsewhere.
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of all pages after the last commit in the log (`sqlite.org/fileformat2.html`, section 4.1), without the one
+/// that is never written.
+fn pages_with_log(path: &Path) -> io::Result<u64> {
+    let log = fs::File::open(log_of(path))?;
+    let word = |at| {
+        let mut word = [0; 4];
+        log.read_exact_at(&mut word, at).map(|()| u64::from(u32::from_be_bytes(word)))
+    };
+    let (page, salt) = (word(8)?, word(16)?);
+    let (mut at, mut pages) = (32, 0);
+    while word(at + 8).is_ok_and(|found| found == salt) {
+        pages = Some(word(at + 4)?).filter(|&pages| pages > 0).unwrap_or(pages);
+        at += 24 + page;
+    }
+    Ok(pages.saturating_sub(1).saturating_mul(page))
+}
+
+/// The identity of the database in the file, whatever its log holds; `None` if it cannot be read now.
+pub fn identity_of_file(path: &Path) -> Option<String> {
+    let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let real = fs::canonicalize(path).ok()?;
+    identity(&connect(&immutable(&real), access).ok()?).ok()?
 }
 
 /// Refuses a log next to a file that announces none.
@@ -31,13 +83,17 @@ pub fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
     if !has_log(path) || file.has_log_mode().unwrap_or(true) {
         return Ok(());
     }
+    Err(foreign(path))
+}
+
+fn foreign(path: &Path) -> Error {
     let log = log_of(path);
     let message = format!(
         "{} is not the log of {}: one of the two was replaced or overwritten",
         log.display(),
         path.display()
     );
-    Err(Error::new(ErrorKind::LogForeign, message))
+    Error::new(ErrorKind::LogForeign, message)
 }
 
 /// Whether a file was perhaps moved away from its log: its header announces one, and none is next to it.

@@ -7,7 +7,7 @@
 //!   have changed or added, `values.rs` names values that no column can have, and `soundness.rs` checks the whole database.
 //! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
 //! - `plans.rs` checks that no statement scans a large table.
-//! - Whole databases: `snapshot.rs`, `backup.rs`, `retire.rs` and `carry.rs`.
+//! - Whole databases: `snapshot.rs`, `backup.rs`, `retire.rs`, `carry.rs` and `rescue.rs`.
 
 mod backup;
 mod batch;
@@ -23,6 +23,7 @@ mod opening;
 #[cfg(test)]
 mod plans;
 mod read_only;
+mod rescue;
 mod retire;
 pub(super) mod schema;
 mod snapshot;
@@ -55,8 +56,8 @@ use super::{Cause, StoreError};
 use crate::error::{Error, ErrorKind};
 use batch::State;
 use checkpoint::count_frames;
-use connection::{cannot_open, connect, reading};
-use log_check::open_with_own_log;
+use connection::{cannot_open, cannot_write, connect, reading};
+use log_check::{open_with_own_log, refuse_log_of_another};
 use open_file::OpenFile;
 use watch::Watch;
 
@@ -70,8 +71,7 @@ const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 /// A connection that can read, whatever it was opened for.
 pub struct FileReader {
     connection: Connection,
-    /// Closed after the connection.
-    _file: OpenFile,
+    /// Its handle of the file is closed after the connection.
     watch: Watch,
     /// `PRAGMA data_version` at the start of the batch under way.
     data_version: i64,
@@ -112,8 +112,9 @@ impl Deref for FileWriter {
 impl FileReader {
     /// A connection that has read the database, so that all its files are open.
     fn new(connection: Connection, path: &Path, file: OpenFile, unlocked: Option<SystemTime>) -> Self {
-        let watch = Watch::new(path, file.id, unlocked);
-        Self { connection, _file: file, watch, data_version: 0, unread_data_versions: 0 }
+        let identity = schema::identity(&connection).ok().flatten();
+        let watch = Watch::new(path, file, unlocked, identity);
+        Self { connection, watch, data_version: 0, unread_data_versions: 0 }
     }
 
     /// The connection, as long as its file is still the database.
@@ -171,10 +172,10 @@ impl FileWriter {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
         // SQLite opens what it may not write all the same.
         if connection.is_readonly(MAIN_DB).map_err(say)? {
-            let message = format!("this user can read the database {}, but not write to it", path.display());
-            return Err(Error::new(ErrorKind::PermissionDenied, message));
+            return Err(cannot_write(path));
         }
         schema::check(&connection, path, schema::STEPS)?;
+        refuse_log_of_another(path, &connection)?;
         if !is_service {
             schema::refuse_older(&connection, path)?;
         }

@@ -22,6 +22,11 @@ pub fn log_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
+/// The path of the log's index, which is there as long as a service has the database.
+pub fn index_of(path: &Path) -> PathBuf {
+    beside(path, "-shm")
+}
+
 /// The path of the rollback journal, for a database that is changed without a log
 /// (`sqlite.org/lockingv3.html#rollback`).
 pub fn journal_of(path: &Path) -> PathBuf {
@@ -61,8 +66,15 @@ impl FileId {
     #[cfg(target_os = "linux")]
     pub fn of(path: &Path) -> io::Result<Self> {
         use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
-        let file = statx(CWD, path, AtFlags::empty(), StatxFlags::INO)?;
-        Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
+        use rustix::io::Errno;
+        match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
+            Ok(file) => {
+                Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
+            }
+            // Before Linux 4.11 there is no such call, and old containers refuse it. They have no such times.
+            Err(Errno::NOSYS | Errno::PERM) => fs::metadata(path).map(|file| Self::of_open(&file)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The identity of the file at a path.
@@ -234,7 +246,7 @@ mod tests {
             (
                 &there,
                 ErrorKind::ReadOnlyFilesystem,
-                Kind::PermissionDenied,
+                Kind::FileSystemReadOnly,
                 "read-only filesystem".to_owned(),
             ),
             (&there, ErrorKind::StorageFull, Kind::DiskFull, "no storage space".to_owned()),

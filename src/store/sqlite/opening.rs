@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::claim::Claim;
-use super::{FileReader, FileWriter, READS_AT_ONCE, schema};
+use super::{Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, log_of, schema};
 use crate::error::Error;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
@@ -55,7 +55,11 @@ fn open_with(
     let mut writer = open_writer(path)?;
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint() {
-        if error.passes() {
+        if let StoreError::Unavailable(Cause::Damaged | Cause::Moved | Cause::Unflushed, _) = error {
+            return Err(
+                Error::from(error).context(format_args!("{} cannot be applied", log_of(path).display()))
+            );
+        } else if error.passes() {
             log::debug!("the write-ahead log stays for now: {error}");
         } else {
             log::warn!("the write-ahead log stays next to the database: {error}");

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 
-use super::log_check::open_with_own_log;
+use super::log_check::{open_with_own_log, refuse_log_of_another};
 use super::open_file::{OpenFile, immutable, journal_of, log_of, modified};
 use super::{FileReader, cannot_open, connect, reading, schema};
 use crate::error::Error;
@@ -65,6 +65,7 @@ pub fn open_existing(
     });
     let connection = opened.map_err(|error| cannot_open(path, error))?;
     schema::check_used(&connection, path)?;
+    refuse_log_of_another(path, &connection)?;
     Ok((connection, file, unlocked))
 }
 

@@ -1,14 +1,16 @@
 //! Checks that the paths of an open database still lead to the files that were opened.
 //!
 //! A file that was moved, deleted or replaced accepts writes without an error, and nobody finds them again. So each
-//! batch looks once, between its last write and its commit. Writes of other programs into the files themselves, such
-//! as `cp` over an open database, go unnoticed here.
+//! batch looks once, between its last write and its commit. A look a moment after another one also notices another
+//! database in the file, as after `cp` over it. A raw copy of the same database goes unnoticed.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::open_file::{FileId, log_of, modified};
+use super::log_check::identity_of_file;
+use super::open_file::{FileId, OpenFile, log_of, modified};
 use super::{Cause, StoreError};
 
 /// How long a look is valid for requests that only read.
@@ -19,20 +21,37 @@ const LOOK_HOLDS: Duration = Duration::from_millis(100);
 pub struct Watch {
     /// Each with the time of its last write if nothing keeps others from writing.
     pub(super) files: Vec<(PathBuf, FileId, Option<SystemTime>)>,
+    file: OpenFile,
+    /// The database that is in the file, if it is known.
+    identity: Option<String>,
     looked_at: Option<Instant>,
+    /// When the content of the file was last looked at.
+    compared_at: Option<Instant>,
     /// The result of the last look. A failure stays.
     found: Result<(), StoreError>,
 }
 
 impl Watch {
-    /// Watches the files of a database that is open: the file with this identity, and its log. The time is there if the
-    /// file is read without locks.
-    pub fn new(path: &Path, id: FileId, unlocked: Option<SystemTime>) -> Self {
+    /// Watches the files of a database that is open: the file, and its log. The time is there if the file is read without
+    /// locks.
+    pub fn new(path: &Path, file: OpenFile, unlocked: Option<SystemTime>, identity: Option<String>) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let log = log_of(path);
-        let mut files = vec![(absolute, id, unlocked)];
+        let mut files = vec![(absolute, file.id, unlocked)];
         files.extend(FileId::of(&log).ok().map(|id| (log, id, None)));
-        Self { files, looked_at: None, found: Ok(()) }
+        Self { files, file, identity, looked_at: None, compared_at: None, found: Ok(()) }
+    }
+
+    /// Whether the file or its log has no name any more, so that only its connections have what it holds.
+    pub fn is_deleted(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
+            || self.files.iter().skip(1).any(|(log, id, _)| !is_at(log, *id))
+    }
+
+    /// Whether the file has become that of another database, or a backup, which announces no log.
+    fn is_overwritten(&self) -> bool {
+        let other = || Some(identity_of_file(&self.files[0].0)? != *self.identity.as_ref()?);
+        self.files.len() > 1 && !self.file.has_log_mode().unwrap_or(true) || other().unwrap_or(false)
     }
 
     /// Makes the connection fail from now on.
@@ -64,6 +83,12 @@ impl Watch {
         if let Some((path, ..)) = self.files.iter().find(moved) {
             let detail = format!("{} is not the file that was opened, or was written to", path.display());
             self.found = Err(StoreError::Unavailable(Cause::Moved, detail));
+        } else if self.compared_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS) {
+            if self.is_overwritten() {
+                let detail = format!("another file was copied over {}", self.files[0].0.display());
+                self.found = Err(StoreError::Unavailable(Cause::Moved, detail));
+            }
+            self.compared_at = Some(Instant::now());
         }
         self.found()
     }
@@ -95,7 +120,7 @@ mod tests {
     use std::fs;
 
     fn watch(folder: &crate::testing::Folder) -> Watch {
-        Watch::new(&folder.database(), FileId::of(&folder.database()).unwrap(), None)
+        Watch::new(&folder.database(), OpenFile::at(&folder.database()).unwrap(), None, None)
     }
 
     #[test]
