@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::client::{Connection, Reply, with_body};
 use crate::described;
-use crate::harness::{Folder, KEY, Server, add_key};
+use crate::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change};
 
 /// A request for the description with further header fields.
 fn ask(server: &Server, fields: &str) -> Reply {
@@ -163,12 +163,8 @@ fn every_status_that_is_described_is_answered() {
     all.ask_all(&full, plain);
     lock.execute_batch("COMMIT").unwrap();
 
-    // Foreign rows and triggers are a fault that only the log explains.
-    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
-    // Values that petstore never writes, and a trigger that it does not know.
-    let spoil = "PRAGMA ignore_check_constraints = ON; UPDATE pets SET status = 'lost';
-        CREATE TRIGGER refuse BEFORE INSERT ON pets BEGIN SELECT RAISE(ABORT, 'refused'); END";
-    other.execute_batch(spoil).unwrap();
+    // A view of another program that fails is a fault that only the log explains.
+    change(&server.folder.database(), FAILING_PETS);
     all.ask_all(&server, plain);
 
     // Without the site, only an embedding program can set a platform.

@@ -134,6 +134,10 @@ pub fn change(database: &Path, statements: &str) {
     }
 }
 
+/// Another program's view in place of the pets, which fails for every row, and which nobody can write to.
+pub const FAILING_PETS: &str = "ALTER TABLE pets RENAME TO kept;
+    CREATE VIEW pets AS SELECT id, name, category_id, abs(-9223372036854775807 - 1) AS status FROM kept;";
+
 /// Runs a command to its end.
 #[track_caller]
 pub fn output(command: &mut Command) -> Output {

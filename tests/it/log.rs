@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::client::Connection;
-use crate::harness::{KEY, Server, add_key, change, run};
+use crate::harness::{FAILING_PETS, KEY, Server, add_key, change, run};
 use crate::wording;
 
 #[test]
@@ -122,10 +122,8 @@ fn refused_write_is_logged_with_its_identifier() {
 #[test]
 fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
     let server = Server::start();
-    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    // A value that petstore never writes.
-    let insert = "INSERT INTO pets (name, category_id, status) VALUES ('x', 1, 'lost')";
-    database.execute_batch(&format!("PRAGMA ignore_check_constraints = ON; {insert}")).unwrap();
+    server.fill(["x"]);
+    change(&server.folder.database(), FAILING_PETS);
     server
         .send(format!(
             "GET /v1/pets HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\nAuthorization: Bearer {KEY}\r\n\r\n"

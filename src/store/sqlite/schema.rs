@@ -43,9 +43,9 @@ pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
     rows.into_iter().try_for_each(|row| connection.execute_batch(row))
 }
 
-/// What [`IDENTIFY`] has given to the database; `None` if nothing has.
+/// What [`IDENTIFY`] has given to the database; `None` if nothing has, or another program has set the number of every row.
 pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database'";
+    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database' AND typeof(seq) = 'text'";
     connection.query_row(sql, [], |row| text(row, 0)).optional()
 }
 
