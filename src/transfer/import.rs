@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Format;
-use super::input::{Input, Source, cannot_read};
+use super::input::{Input, Source};
 use super::rows::Rows;
 use super::start;
 use crate::clock::{rfc3339, unix_time};
@@ -117,12 +117,7 @@ impl Import {
             false => Some(Writer::open(database)?),
         };
         let input = Input::open(source)?;
-        let mut text = input.read()?;
-        start::check(
-            text.fill_buf().map_err(|error| cannot_read(&input.name, error))?,
-            &input.name,
-            options.format,
-        )?;
+        start::check(&input, options.format)?;
         let digest = input.digest()?;
         let begun = store.as_deref().map_or(Ok(None), |store| store.progress(&digest))?;
         let from_line = first_line(&options, database, begun)?;

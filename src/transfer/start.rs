@@ -1,53 +1,50 @@
 //! What the start of an input tells: whether it is of its format at all, so that one message can say what it is instead.
 
+use std::io::BufRead;
+
 use super::Format;
+use super::input::{Input, cannot_read};
 use crate::error::{Error, ErrorKind, fail};
 use crate::json::shown;
 
 const UTF_16: &str = "UTF-16 text: save it as UTF-8";
-/// What other files begin with.
-const OTHERS: [(&str, &[u8]); 5] = [
-    (UTF_16, b"\xff\xfe"),
-    (UTF_16, b"\xfe\xff"),
-    ("compressed: decompress it first", b"\x1f\x8b"),
-    ("a spreadsheet or an archive: save it as CSV", b"PK\x03\x04"),
-    ("a JSON array: write each pet on a line of its own, without brackets and commas around it", b"["),
-];
+const SPREAD: &str = "a JSON array, or JSON with pets over several lines: write each pet on a line of its own, without brackets \
+    and commas around it";
 
 /// Checks whether an input can be of the format.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`], with what it is instead.
-pub fn check(start: &[u8], name: &str, format: Format) -> Result<(), Error> {
+pub fn check(input: &Input, format: Format) -> Result<(), Error> {
+    let mut source = input.read()?;
+    let start = source.fill_buf().map_err(|error| cannot_read(&input.name, error))?;
+    other(start, format)
+        .map_or(Ok(()), |what| fail(ErrorKind::InvalidInput, format!("{} is {what}", input.name)))
+}
+
+/// What an input is that is not of the format.
+fn other(start: &[u8], format: Format) -> Option<String> {
     let text = String::from_utf8_lossy(start);
     let text = text.trim_start_matches('\u{feff}').trim_ascii_start();
     let line = text.lines().next().unwrap_or_default();
     let is_json = |line: &str| line.trim_ascii_start().starts_with('{');
-    let begins = |sign| start.starts_with(sign) || text.as_bytes().starts_with(sign);
-    let what = if let Some((what, _)) = OTHERS.iter().find(|(_, sign)| begins(sign)) {
-        (*what).to_owned()
-    } else if start.iter().take(2).any(|byte| *byte == 0) {
-        // Half of each usual character.
-        UTF_16.to_owned()
-    } else if line == "{" {
-        "JSON with pets over several lines: write each pet on one line".to_owned()
-    } else if !is_json(line) && line.contains(|c: char| c.is_control() && !c.is_ascii_whitespace()) {
-        "not text: decompress it, or save it as text".to_owned()
-    } else if line.trim_ascii_end().contains('\r') {
-        "text whose lines end with CR alone: save it with LF or CRLF".to_owned()
-    } else if format == Format::Ndjson && !line.is_empty() && !text.lines().any(is_json) {
-        let line = shown(line);
-        format!(
-            "not NDJSON, as no line begins with '{{', and the first is '{line}'; if it is CSV, that must be said"
-        )
-    } else if format == Format::Csv && is_json(line) {
-        "JSON, not CSV".to_owned()
-    } else if format == Format::Csv && !line.contains(',') && line.contains([';', '\t', '|']) {
-        format!("not CSV with commas, as its header is '{}': save it with commas", shown(line))
-    } else {
-        return Ok(());
-    };
-    fail(ErrorKind::InvalidInput, format!("{name} is {what}"))
+    Some(match format {
+        // A byte order mark, or half of a usual character.
+        _ if start.iter().take(2).any(|byte| matches!(byte, 0 | 0xfe | 0xff)) => UTF_16.to_owned(),
+        _ if line == "{" || line.starts_with('[') => SPREAD.to_owned(),
+        _ if line.trim_ascii_end().contains('\r') => {
+            "text whose lines end with CR alone: save it with LF or CRLF".to_owned()
+        }
+        Format::Ndjson if !line.is_empty() && !text.lines().any(is_json) => format!(
+            "not NDJSON, as no line begins with '{{', and the first is '{}'; if it is CSV, that must be said",
+            shown(line)
+        ),
+        Format::Csv if is_json(line) => "JSON, not CSV".to_owned(),
+        Format::Csv if !line.contains(',') && line.contains([';', '\t', '|']) => {
+            format!("not CSV with commas, as its header is '{}': save it with commas", shown(line))
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -65,25 +62,23 @@ mod tests {
             (&[b"\xfe\xff", &big[..]].concat(), &[ndjson, csv], UTF_16),
             (&little, &[ndjson, csv], UTF_16),
             (&big, &[ndjson, csv], UTF_16),
-            (b"\x1f\x8b\x08", &[ndjson, csv], "is compressed: "),
-            (b"PK\x03\x04", &[ndjson, csv], "is a spreadsheet or an archive: "),
             (b"name,categoryId\ra,1\r", &[ndjson, csv], "CR alone"),
             (format!("{json}\r{json}\r").as_bytes(), &[ndjson, csv], "CR alone"),
             (b"name;categoryId\na;1\n", &[csv], "its header is 'name;categoryId': save it with commas"),
             (b"\xef\xbb\xbfname\tcategoryId\r\n", &[csv], "its header is 'name\\tcategoryId': "),
-            (json.as_bytes(), &[csv], "is JSON, not CSV"),
-            (b"\xef\xbb\xbf\r\n [{", &[ndjson, csv], "is a JSON array: "),
-            (b"{\r\n  \"name\": \"a\",\r\n", &[ndjson, csv], "is JSON with pets over several lines: "),
-            (b"{\n  \"name\": \"a\",\n", &[ndjson, csv], "is JSON with pets over several lines: "),
+            (json.as_bytes(), &[csv], "JSON, not CSV"),
+            (b"\xef\xbb\xbf\r\n [{", &[ndjson, csv], SPREAD),
+            (b"{\r\n  \"name\": \"a\",\r\n", &[ndjson, csv], SPREAD),
+            (b"{\n  \"name\": \"a\",\n", &[ndjson, csv], SPREAD),
             (b"name,categoryId\r\na,1\r\n", &[ndjson], "and the first is 'name,categoryId'; if it is CSV"),
-            (b"\xfd7zXZ\0\0\x04\r\xe6\n", &[ndjson, csv], "is not text: "),
-            (b"SQLite format 3\0\x10", &[ndjson, csv], "is not text: "),
-            (b"<html>\n", &[ndjson], "is not NDJSON"),
-            (b"- name: a\n", &[ndjson], "is not NDJSON"),
+            (b"PK\x03\x04", &[ndjson], "not NDJSON"),
+            (b"SQLite format 3\0\x10", &[ndjson], "not NDJSON"),
+            (b"<html>\n", &[ndjson], "not NDJSON"),
+            (b"- name: a\n", &[ndjson], "not NDJSON"),
         ] {
             for format in formats {
-                let error = check(start, "pets", *format).unwrap_err().to_string();
-                assert!(error.starts_with("pets is ") && error.contains(said), "{start:?}: {error}");
+                let what = other(start, *format).unwrap();
+                assert!(what.contains(said), "{start:?}: {what}");
             }
         }
         for (start, format) in [
@@ -97,7 +92,7 @@ mod tests {
             ("name,categoryId\n\"a;\rb\",1\n", csv),
             ("name;,categoryId\n", csv),
         ] {
-            check(start.as_bytes(), "", format).unwrap();
+            assert_eq!(other(start.as_bytes(), format), None, "{start:?}");
         }
     }
 }
