@@ -11,7 +11,7 @@ use super::Format;
 use super::input::{Input, Source};
 use super::rows::Rows;
 use super::start;
-use crate::clock::{rfc3339, unix_time};
+use crate::clock::past;
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::NewPet;
 use crate::store::{self, Database, Progress, Reader, Writer};
@@ -299,31 +299,31 @@ fn insert(ranges: &mut BTreeMap<i64, i64>, id: i64) -> bool {
 
 /// The first line to write, as an earlier import of the same input came this far.
 fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>) -> Result<u64, Error> {
+    if options.resume {
+        let begun = begun.filter(|begun| begun.keeps_ids == options.keep_ids).ok_or_else(|| {
+            let knows = format!("{} knows of no import of this input", database.display());
+            Error::new(ErrorKind::InvalidInput, format!("{knows}, as it is now and with these options"))
+        });
+        return Ok(begun?.line + 1);
+    }
     let first = options.from_line.unwrap_or(1);
-    let Some(begun) = begun.filter(|begun| !options.resume || begun.keeps_ids == options.keep_ids) else {
-        if !options.resume {
-            return Ok(first);
-        }
-        let knows = format!("{} knows of no import of this input", database.display());
-        return fail(ErrorKind::InvalidInput, format!("{knows}, as it is now and with these options"));
-    };
-    let (line, (least, greatest)) = (begun.line, begun.ids);
-    match begun.finished_at {
-        _ if options.resume => Ok(line + 1),
-        _ if options.again || first > line => Ok(first),
+    let Some(begun) = begun.filter(|begun| !options.again && first <= begun.line) else { return Ok(first) };
+    let (least, greatest) = begun.ids;
+    let (kind, message) = match begun.finished_at {
         None => {
-            let line =
+            let line = begun.line;
+            let message =
                 format!("an import of this input ended early: everything up to line {line} is written");
-            fail(ErrorKind::ImportUnfinished, line)
+            (ErrorKind::ImportUnfinished, message)
         }
         Some(at) => {
-            // A time later than now is of a clock that was wrong.
-            let on = if at > unix_time() { String::new() } else { format!(" on {}", rfc3339(at)) };
-            let line =
+            let on = past(at).map(|at| format!(" on {at}")).unwrap_or_default();
+            let message =
                 format!("this input was imported{on}, and its pets got ids from {least} to {greatest}");
-            fail(ErrorKind::ImportedBefore, line)
+            (ErrorKind::ImportedBefore, message)
         }
-    }
+    };
+    fail(kind, message)
 }
 
 /// Refuses a database that has ever had a pet: an id would be used again.

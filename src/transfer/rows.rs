@@ -150,8 +150,7 @@ impl<'i, R: BufRead> Rows<'i, R> {
             // The row is no body, but one line of many.
             return row.map_err(|invalid| {
                 let why = invalid.into_message().replace(" at line 1 column ", " at column ");
-                let rest = why.strip_prefix("The body ").map(|rest| format!("The line {rest}"));
-                self.found(&rest.unwrap_or(why))
+                self.found(&why.replacen("The body ", "The line ", 1))
             });
         };
         let fields = self.fields()?;
