@@ -3,13 +3,9 @@
 use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
-use super::record::{has_known_suffix, registered};
+use super::record::registered;
 use super::refusal::{Refusal, RefusalCode};
 use crate::http::host::without_port;
-
-/// Names that DNS never has (RFC 6761, RFC 7686, RFC 9476). Others of special use, such as `test`, are in the DNS of some
-/// networks.
-const UNKNOWN_TO_DNS: [&str; 4] = ["localhost", "invalid", "onion", "alt"];
 
 /// Parses the name of a domain to be added. `platform` is the host of the hosting platform, whose own names cannot be
 /// added. Returns the name in A-labels and lower case.
@@ -36,14 +32,9 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     if name == platform || name.ends_with(&format!(".{platform}")) {
         return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
     }
-    if name.rsplit('.').next().is_some_and(|last| UNKNOWN_TO_DNS.contains(&last))
-        || !name.contains('.') && !has_known_suffix(&name)
-    {
-        return refuse("is not a full domain name in the public DNS. Enter one such as pets.example.com.");
-    }
     if registered(&name).is_none() {
         return refuse(
-            "is a public suffix, not a full domain name. Enter one under it, such as pets.example.com.",
+            "is not a full domain name, but a single label or a public suffix. Enter one such as pets.example.com.",
         );
     }
     Ok(name)
@@ -134,9 +125,6 @@ mod tests {
             ("192.0.2", "IP address"),
             ("localhost", "'localhost' is not a full domain name"),
             ("LOCALHOST.", "not a full domain name"),
-            ("pets.localhost", "not a full domain name"),
-            ("pets.example.invalid", "not a full domain name"),
-            ("abc.onion", "not a full domain name"),
             ("onion", "not a full domain name"),
             ("intranet", "not a full domain name"),
             ("test", "not a full domain name"),
@@ -144,7 +132,7 @@ mod tests {
             ("mailto:info@example.com", "'mailto:info@example.com' is not a domain name"),
             ("info@pets.example.com:25/path", "not a domain name"),
             ("@example.com", "not a domain name"),
-            ("com", "'com' is a public suffix"),
+            ("com", "'com' is not a full domain name, but a single label or a public suffix"),
             ("co.uk", "suffix"),
             ("github.io", "suffix"),
             ("-a.example.com", "digits and hyphens"),

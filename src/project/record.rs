@@ -74,11 +74,6 @@ pub(super) fn registered(name: &str) -> Option<&str> {
     std::str::from_utf8(domain.as_bytes()).ok()
 }
 
-/// Whether the Public Suffix List has the suffix of a name.
-pub(super) fn has_known_suffix(name: &str) -> bool {
-    SUFFIXES.suffix(name.as_bytes()).is_some_and(|suffix| suffix.is_known())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
