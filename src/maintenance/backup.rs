@@ -127,9 +127,9 @@ pub fn backup_to(
     }
     note(Note { unix_time, pets, is_sound: faults.is_empty() });
     let database_of = |file: &Path| Snapshot::of_file(file).ok()?.identity();
-    let thinned = keep.map_or(Ok(Default::default()), |keep| series.thin(&file, keep, database_of));
-    let [removed, spared] =
-        thinned.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
+    let thinned = keep.map(|keep| series.thin(&file, keep, database_of)).transpose();
+    let complete = || format!("{} is complete, but", file.display());
+    let [removed, spared] = thinned.map_err(|error| error.context(complete()))?.unwrap_or_default();
     Ok(Backup { file, bytes, pets, faults, removed, spared })
 }
 

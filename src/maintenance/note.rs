@@ -37,8 +37,7 @@ pub fn last_backup(database: &Path) -> Option<Note> {
     match fs::read(path(database)) {
         Ok(text) => {
             let note: Note = serde_json::from_slice(&text).unwrap_or_default();
-            let is_past = note.unix_time <= clock::unix_time();
-            Some(if is_past { note } else { Note { unix_time: 0, ..note } })
+            Some(Note { unix_time: clock::past(note.unix_time).map_or(0, |_| note.unix_time), ..note })
         }
         Err(error) if error.kind() == Os::NotFound => None,
         Err(_) => Some(Note::default()),

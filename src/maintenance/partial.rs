@@ -67,14 +67,7 @@ impl Partial {
     /// # Errors
     /// The target is then as it was.
     pub fn replace(mut self, target: &Path) -> Result<(), Error> {
-        fs::rename(&self.path, target).map_err(|error| match error.kind() {
-            io::ErrorKind::ResourceBusy => {
-                let what = format!("cannot replace {}", target.display());
-                Error::io(what, error)
-                    .followed_by("if the file is mounted by itself, mount its folder instead")
-            }
-            _ => cannot_create(target, error),
-        })?;
+        fs::rename(&self.path, target).map_err(|error| cannot_create(target, error))?;
         self.has_name = true;
         Ok(())
     }

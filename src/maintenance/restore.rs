@@ -122,10 +122,9 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
 /// Step 1. The copy is checked, because it is what comes into place. What the service works with is restored as it is.
 /// Returns the number of pets.
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
-    let name = file.display();
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
-    usable(&partial.path, &name).map(|(pets, _)| pets).map_err(of_backup)
+    usable(&partial.path, file.display()).map(|(pets, _)| pets).map_err(of_backup)
 }
 
 /// The failure to read a backup, which is not that of the database.
@@ -167,18 +166,13 @@ fn put(
     };
     in_place.map_err(|error| error.followed_by("nothing was changed"))?;
     let kept = old.map(|_| kept).or_else(|| has_log.then(|| kept_log.clone()));
-    let finished = flush_name(target).and_then(|()| {
-        if !has_log {
-            return Ok(());
-        }
-        fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error))?;
-        flush_name(&kept_log)
-    });
+    let move_log = || fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error));
+    let finished = flush_name(target)
+        .and_then(|()| if has_log { move_log().and_then(|()| flush_name(&kept_log)) } else { Ok(()) });
     finished.map_err(|error| {
-        let dated =
-            kept.iter().map(|kept| format!(", and the old one is {}", kept.display())).collect::<String>();
-        let left = if log.exists() { format!("; move {} elsewhere", log.display()) } else { String::new() };
-        error.followed_by(format_args!("the new database is in place{dated}{left}"))
+        let old = kept.iter().map(|kept| format!(", and the old one is {}", kept.display()));
+        let left = log.exists().then(|| format!("; move {} elsewhere", log.display()));
+        error.followed_by("the new database is in place".to_owned() + &old.chain(left).collect::<String>())
     })?;
     Ok((kept, has_old_keys))
 }
@@ -205,8 +199,6 @@ fn keep(claim: &Claim, owner: &Metadata, target: &Path, kept: &Path, stop: Stop)
 /// Gives the copy to the owner of a file or folder, as the service of another user could not read it otherwise.
 fn give(partial: &Partial, like: &Metadata) -> std::io::Result<()> {
     let own = partial.file.metadata()?;
-    if (own.uid(), own.gid()) == (like.uid(), like.gid()) {
-        return Ok(());
-    }
-    fchown(&partial.file, Some(like.uid()), Some(like.gid()))
+    let is_owner = (own.uid(), own.gid()) == (like.uid(), like.gid());
+    if is_owner { Ok(()) } else { fchown(&partial.file, Some(like.uid()), Some(like.gid())) }
 }

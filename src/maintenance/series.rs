@@ -59,9 +59,9 @@ impl Series {
         older.sort();
         let later = older.split_off(older.partition_point(|path| path.as_path() < newest));
         if let Some(first) = later.first() {
-            let (count, first) = (later.len(), first.display());
             log::warn!(
-                "backups with a date later than now, which stay and do not count: {count}, from {first} on; was the clock wrong?"
+                "backups from {} on are dated later than now: they stay and do not count",
+                first.display()
             );
         }
         let mut known = vec![None, database_of(newest)];
