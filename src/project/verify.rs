@@ -18,6 +18,8 @@ pub(super) const WRONG_TARGET: &str = "wrong_target";
 /// There is no record, or DNS does not show it yet.
 const NOT_FOUND_YET: &str = "not_found_yet";
 
+const SLOW: &str = "DNS changes can take up to 48 hours.";
+
 /// What is found, if DNS answers.
 type Found = Result<Finding, DnsError>;
 
@@ -26,13 +28,10 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
     let found = dns.authorities(name).and_then(|mut authorities| {
         let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
+        let zone = authorities.ask(name, RecordType::SOA);
         let has_soa = |zone: &Answer| zone.own().any(|record| record.kind() == RecordType::SOA);
-        let is_apex = match authorities.ask(name, RecordType::SOA) {
-            // A registered name is a part of its parent's zone if it is an alias without a SOA record.
-            Ok(zone) => is_apex(name) && targets.is_empty() || has_soa(&zone),
-            Err(_) => is_apex(name),
-        };
-        if is_apex {
+        // A registered name is a part of its parent's zone if it is an alias without a SOA record.
+        if zone.as_ref().is_ok_and(has_soa) || is_apex(name) && (targets.is_empty() || zone.is_err()) {
             apex(name, &host, &targets, &mut authorities, dns)
         } else {
             subdomain(name, &host, &targets, &mut authorities, dns)
@@ -53,11 +52,9 @@ fn wrong(code: &str, message: String) -> Finding {
 
 fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameServers, dns: &Dns) -> Found {
     if targets.iter().any(|target| target != host) {
-        let elsewhere = format!(
-            "The CNAME record of {name} points to {}. It must point to {host}.{}",
-            list(targets),
-            appended(name, host, targets)
-        );
+        let (found, advice) = (list(targets), appended(name, host, targets));
+        let elsewhere =
+            format!("The CNAME record of {name} points to {found}. It must point to {host}.{advice}");
         return Ok(wrong(WRONG_TARGET, elsewhere));
     }
     let mut others = BTreeSet::new();
@@ -69,7 +66,12 @@ fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameS
         let (what, them) = named(&others);
         let own = if targets.is_empty() { addresses(name, authorities)? } else { BTreeSet::new() };
         if !own.is_empty() && own.is_subset(&addresses(host, &mut dns.resolvers()).unwrap_or_default()) {
-            return Ok(wrong(CONFLICTING_RECORD, flattened(name, host, &what)));
+            let conflict = format!(
+                "{name} has {what}, the addresses of {host}, but no CNAME record. If your DNS settings show one, the provider \
+                 flattens it: turn flattening off for this record. Otherwise replace the addresses with a CNAME record to \
+                 {host}."
+            );
+            return Ok(wrong(CONFLICTING_RECORD, conflict));
         }
         let (also, advice) = if targets.is_empty() { ("", hidden(host)) } else { ("also ", String::new()) };
         let conflict = format!(
@@ -78,9 +80,7 @@ fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameS
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
     if targets.is_empty() {
-        let missing = format!(
-            "{name} has no CNAME record yet. Create one with the value {host}. DNS changes can take up to 48 hours."
-        );
+        let missing = format!("{name} has no CNAME record yet. Create one with the value {host}. {SLOW}");
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
     Ok(Finding::RIGHT)
@@ -90,20 +90,12 @@ fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameS
 fn appended(name: &str, host: &str, targets: &[String]) -> String {
     let mut zones = with_parents(name).filter(|zone| registered(zone).is_some());
     let zone = zones.find(|zone| targets.contains(&format!("{host}.{zone}")));
-    zone.map_or_else(String::new, |zone| {
+    let said = |zone| {
         format!(
             " The DNS provider appended the zone {zone} to the value: enter '{host}.', with the dot at its end."
         )
-    })
-}
-
-/// What to do if a name has no CNAME record, but the addresses of the platform host.
-fn flattened(name: &str, host: &str, what: &str) -> String {
-    format!(
-        "{name} has {what}, and leads to {host} by its addresses, but without a CNAME record. If your DNS settings show a \
-         CNAME record, the provider flattens it: it answers with addresses in its place. Turn flattening off for this \
-         record. If they show addresses, replace them with a CNAME record to {host}."
-    )
+    };
+    zone.map(said).unwrap_or_default()
 }
 
 /// Records for a sentence, and their pronoun.
@@ -141,8 +133,7 @@ fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServer
     if own.is_empty() {
         let missing = format!(
             "{name} has no addresses yet, and cannot have a CNAME record, because it is the apex of a zone. Create an \
-             ALIAS or ANAME record with the value {host}, or A and AAAA records with its addresses {known}. DNS \
-             changes can take up to 48 hours."
+             ALIAS or ANAME record with the value {host}, or A and AAAA records with its addresses {known}. {SLOW}"
         );
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
