@@ -53,7 +53,11 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
     };
     let (issuing, others): (Vec<&Record>, Vec<_>) =
         records.into_iter().partition(|record| issuer(record).is_some());
-    let unknown: Vec<_> = others.into_iter().filter(|record| is_unknown_and_critical(record)).collect();
+    let is_unknown = |tag: String| !KNOWN.contains(&&*tag.to_ascii_lowercase());
+    let forbids = |record: &&Record| {
+        record.caa().is_some_and(|own| own.flag & CRITICAL != 0 && is_unknown(own.tag.to_string()))
+    };
+    let unknown: Vec<_> = others.into_iter().filter(forbids).collect();
     if !unknown.is_empty() {
         let advice = "the flag 128 forbids it to every authority that does not know the property. Remove the record, or \
                       set its flag to 0.";
@@ -65,11 +69,6 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
         return Ok(Some(Finding::RIGHT));
     }
     blocked(issuing, format!("add the record CAA 0 issue \"{}\" there.", authorities[0]))
-}
-
-fn is_unknown_and_critical(record: &Record) -> bool {
-    let is_known = |tag: String| KNOWN.iter().any(|known| known.eq_ignore_ascii_case(&tag));
-    record.caa().is_some_and(|property| property.flag & CRITICAL != 0 && !is_known(property.tag.to_string()))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).

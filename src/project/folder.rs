@@ -79,9 +79,7 @@ impl StaticFile {
 fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
     if name.is_none_or(|name| name.contains(|c: char| c.is_control() || c == '\\')) {
         let shown = path.escape_debug();
-        return invalid(format!(
-            "the name '{shown}' is not UTF-8, or has a control character or a backslash"
-        ));
+        return invalid(format!("'{shown}' is not UTF-8, or has a control character or a backslash"));
     }
     if api::is_built_in(path) {
         return invalid(format!("{path} belongs to the built-in site; give it another name"));
