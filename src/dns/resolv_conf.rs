@@ -15,10 +15,7 @@ pub(super) fn resolvers_of_the_system() -> Vec<SocketAddr> {
 /// The resolvers that a resolv.conf(5) names; without any, the one on this machine.
 fn resolvers(text: &str) -> Vec<SocketAddr> {
     let named = text.lines().filter_map(|line| {
-        let address = line.strip_prefix("nameserver")?;
-        if !address.starts_with([' ', '\t']) {
-            return None;
-        }
+        let address = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;
         address.split_whitespace().next()?.parse::<IpAddr>().ok()
     });
     let mut addresses: Vec<IpAddr> = named.take(MAX_RESOLVERS).collect();

@@ -12,10 +12,7 @@ pub struct Page {
 impl Page {
     /// The least id that it can have; `None` if no id is greater than `after`.
     pub fn first(&self) -> Option<i64> {
-        match self.after {
-            None => Some(i64::MIN),
-            Some(after) => after.checked_add(1),
-        }
+        self.after.map_or(Some(i64::MIN), |after| after.checked_add(1))
     }
 
     /// The most rows to read: one more than the page has, which shows whether another page follows.

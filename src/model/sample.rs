@@ -1,6 +1,7 @@
 //! The pets of a service for tests.
 
-use super::{NewPet, PetStatus};
+use super::NewPet;
+use super::PetStatus::{self, Available, Pending, Sold};
 
 const NAMES: [&str; 24] = [
     "Bella", "Charlie", "Luna", "Max", "Coco", "Rocky", "Nala", "Simba", "Daisy", "Oscar", "Molly", "Felix",
@@ -8,15 +9,8 @@ const NAMES: [&str; 24] = [
 ];
 
 /// Seven, so that a name does not always have the same one.
-const STATUSES: [Option<PetStatus>; 7] = [
-    Some(PetStatus::Available),
-    Some(PetStatus::Pending),
-    Some(PetStatus::Sold),
-    None,
-    Some(PetStatus::Available),
-    Some(PetStatus::Available),
-    Some(PetStatus::Sold),
-];
+const STATUSES: [Option<PetStatus>; 7] =
+    [Some(Available), Some(Pending), Some(Sold), None, Some(Available), Some(Available), Some(Sold)];
 
 /// The first so many pets of a list that is the same everywhere: `Bella` to `Ziggy`, `Bella 2` to `Ziggy 2`, and so
 /// on, in five categories.
