@@ -18,8 +18,8 @@ use super::output::{absolute, print};
 const NAME: &str = "first";
 
 /// Looks at the keys at the start, before the service answers. If none is valid, the log tells how to create one. The
-/// first key of a new database goes to the file that is named for it, unless the file has one, or else to a terminal. Returns a key that was shown
-/// there.
+/// first key of a new database goes to the file that is named for it, unless the file has one, or else to a terminal.
+/// Returns a key that was shown there.
 ///
 /// # Errors
 /// Fails if the keys cannot be read, or the first one cannot be created, written or shown.
@@ -28,35 +28,25 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         return Ok(None);
     }
     let mut ring = KeyRing::open(&config.database)?;
-    let state = match ring.state() {
-        // Whoever needs the damaged page is told. Other requests are served.
-        Err(error) if error.kind() == ErrorKind::DatabaseDamaged => {
-            log::error!("the API keys cannot be read: {error}");
-            return Ok(None);
-        }
-        state => state?,
-    };
-    let trouble = match (state, file) {
-        (RingState::New, Some(path)) => {
-            match left(path).map_err(|error| unusable(path, error))? {
-                Some(key) if !key.is_empty() => {
-                    ring.adopt(NAME, key.strip_suffix('\n').unwrap_or(&key)).map_err(|error| {
-                        let error = error.followed_by("move the file away, or choose another name");
-                        error.context(format_args!("cannot use {} as the first API key", path.display()))
-                    })?;
-                    log::warn!("the first API key is the one in {}", path.display());
-                }
-                left => {
-                    write(&mut ring, path, left.is_none())?;
-                    log::warn!("the first API key was written to {}", path.display());
-                }
+    let trouble = match (ring.state(), file) {
+        (Ok(RingState::New), Some(path)) => {
+            if let Some(key) = left(path).map_err(|error| unusable(path, error))? {
+                let said = format!("cannot use {} as the first API key", path.display());
+                let adopted = ring.adopt(NAME, key.strip_suffix('\n').unwrap_or(&key));
+                adopted.map_err(|error| error.context(said))?;
+                log::warn!("the first API key is the one in {}", path.display());
+            } else {
+                write(&mut ring, path)?;
+                log::warn!("the first API key was written to {}", path.display());
             }
             return Ok(None);
         }
-        (RingState::New, None) if std::io::stdout().is_terminal() => return show(&mut ring).map(Some),
-        (RingState::New, None) => "there is no API key",
-        (RingState::Revoked, _) => "all API keys were revoked",
-        (RingState::Expired, _) => "all API keys have expired",
+        (Ok(RingState::New), None) if std::io::stdout().is_terminal() => return show(&mut ring).map(Some),
+        (Ok(RingState::New), None) => "there is no API key",
+        (Ok(RingState::Revoked), _) => "all API keys were revoked",
+        (Ok(RingState::Expired), _) => "all API keys have expired",
+        (Err(error), _) if error.kind() != ErrorKind::DatabaseDamaged => return Err(error),
+        // A damaged page is told by the requests that need it. Others are served.
         _ => return Ok(None),
     };
     let database = absolute(&config.database);
@@ -74,7 +64,8 @@ fn show(ring: &mut KeyRing) -> Result<String, Error> {
     Ok(key)
 }
 
-/// What a start that was killed has left in the file, or the operator has put there; `None` if there is no file.
+/// The key that a start that was killed has left in the file, or the operator has put there; `None` if there is no file.
+/// An empty one is deleted, so that the new one has the right mode.
 ///
 /// # Errors
 /// Fails if another user can have put it there.
@@ -83,34 +74,27 @@ fn left(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
-    let (folder, this_user) =
-        (fs::metadata(absolute(path).parent().unwrap_or(path))?, rustix::process::geteuid().as_raw());
+    let folder = fs::metadata(absolute(path).parent().unwrap_or(path))?;
+    let this_user = rustix::process::geteuid().as_raw();
     let is_shared = folder.mode() & 0o022 != 0 && folder.mode() & 0o1000 == 0;
-    let why = match () {
-        () if !file.is_file() => "it is not a regular file",
-        () if file.uid() != this_user => "it belongs to another user",
-        () if file.mode() & 0o022 != 0 => "other users can write to it",
-        () if file.nlink() != 1 => "it has another name too",
-        () if file.len() == 0 && file.mode() & 0o077 != 0 => "other users can read it",
-        () if is_shared || ![0, this_user].contains(&folder.uid()) => {
-            "other users can rename files in its folder"
-        }
-        () => return fs::read_to_string(path).map(Some),
-    };
-    Err(io::Error::other(format!(
-        "{why}, so its content is not trusted; move it away, or choose another name"
-    )))
+    let is_ours = file.is_file() && file.uid() == this_user && file.mode() & 0o022 == 0 && file.nlink() == 1;
+    if is_shared || !is_ours || ![0, this_user].contains(&folder.uid()) {
+        return Err(io::Error::other(
+            "another user may have put it there; move it away, or choose another name",
+        ));
+    }
+    if file.len() == 0 { fs::remove_file(path).map(|()| None) } else { fs::read_to_string(path).map(Some) }
 }
 
 fn unusable(path: &Path, error: io::Error) -> Error {
     Error::of_file(format_args!("cannot write the first API key to {}", path.display()), path, error)
 }
 
-/// Creates the first key in a file that only its owner may read: a new one, or the empty one of this user.
-fn write(ring: &mut KeyRing, path: &Path, is_new: bool) -> Result<(), Error> {
+/// Creates the first key in a new file that only its owner may read.
+fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
     let mut is_ours = false;
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        let made = OpenOptions::new().write(true).create_new(is_new).mode(0o600).open(path);
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         is_ours = made.is_ok();
         made.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()))
             // So that the name of the file survives a power cut.

@@ -178,13 +178,16 @@ fn first_key_in(path: &Path) -> [&str; 4] {
     ["--listen", "127.0.0.1:0", "--first-key-file", path.to_str().unwrap()]
 }
 
+/// Why a file is not taken for one that an earlier start has left.
+const ANOTHER_USER: &str = "another user may have put it there; move it away, or choose another name";
+
 #[test]
 fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     let folder = Folder::new();
     let precious = folder.path().join("precious");
     std::fs::write(&precious, "mine").unwrap();
     for (path, why) in [
-        ("/dev/full".into(), "it is not a regular file"),
+        ("/dev/full".into(), ANOTHER_USER),
         (folder.path().join("nowhere/key"), "the folder "),
         (precious.join("key"), "the folder "),
     ] {
@@ -192,7 +195,7 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
         expect_refusal(run(&first_key_in(&path), &folder.database()), 1, &said);
     }
     let said = format!(
-        "cannot use {} as the first API key: it is not an API key that petstore has made; move the file away",
+        "cannot use {} as the first API key: it is not an API key that petstore has made",
         precious.display()
     );
     expect_refusal(run(&first_key_in(&precious), &folder.database()), 1, &said);
@@ -245,14 +248,14 @@ fn file_that_others_can_have_written_is_no_first_key_and_stays() {
     std::os::unix::fs::symlink(file("target", &key, 0o600), &link).unwrap();
     std::fs::hard_link(file("one", &key, 0o600), &twin).unwrap();
     for (path, why) in [
-        (of_another, "it belongs to another user"),
-        (in_open_folder, "other users can rename files in its folder"),
-        (in_folder_of_another, "other users can rename files in its folder"),
-        (link, "it is not a regular file"),
-        (twin, "it has another name too"),
-        (file("group", &key, 0o660), "other users can write to it"),
-        (file("all", &key, 0o602), "other users can write to it"),
-        (file("empty", "", 0o640), "other users can read it"),
+        (of_another, ANOTHER_USER),
+        (in_open_folder, ANOTHER_USER),
+        (in_folder_of_another, ANOTHER_USER),
+        (link, ANOTHER_USER),
+        (twin, ANOTHER_USER),
+        (file("group", &key, 0o660), ANOTHER_USER),
+        (file("all", &key, 0o602), ANOTHER_USER),
+        (file("empty", "", 0o620), ANOTHER_USER),
         (file("mine", "mine", 0o600), "it is not an API key that petstore has made"),
         (file("short", &key[1..], 0o600), "it is not an API key that petstore has made"),
         (file("two", &format!("{key}\n{key}\n"), 0o600), "it is not an API key that petstore has made"),
@@ -267,7 +270,9 @@ fn file_that_others_can_have_written_is_no_first_key_and_stays() {
 #[test]
 fn key_that_is_in_the_file_already_is_the_first() {
     let key = petstore::new_api_key().unwrap();
-    for (text, mode) in [(&key, 0o600), (&format!("{key}\n"), 0o644), (&String::new(), 0o600)] {
+    for (text, mode) in
+        [(&key, 0o600), (&format!("{key}\n"), 0o644), (&String::new(), 0o600), (&String::new(), 0o640)]
+    {
         let folder = without_key();
         let path = folder.path().join("first.key");
         std::fs::write(&path, text).unwrap();
