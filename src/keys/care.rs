@@ -79,14 +79,11 @@ pub fn last_expiries(keys: &[ApiKey]) -> impl Iterator<Item = (&ApiKey, i64)> {
 
 /// One line for each key without a successor that expires soon.
 fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (key, at) in last_expiries(keys) {
-        if (now + 1..now + SOON).contains(&at) {
-            let end = rfc3339(at);
-            lines.push(format!("the API key '{}' expires at {end} and has no successor", key.name));
-        }
-    }
-    lines
+    let soon = last_expiries(keys).filter(|(_, at)| (now + 1..now + SOON).contains(at));
+    let line = |(key, at): (&ApiKey, _)| {
+        format!("the API key '{}' expires at {} and has no successor", key.name, rfc3339(at))
+    };
+    soon.map(line).collect()
 }
 
 #[cfg(test)]

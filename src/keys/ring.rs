@@ -167,8 +167,8 @@ impl KeyRing {
     ) -> Result<Option<i64>, Error> {
         let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
         let rotated = self.store.transact(|store| {
-            let mut olds = named(store, name)?;
-            let old = olds.pop().ok_or_else(|| no_key_named(name))?;
+            let olds = named(store, name)?;
+            let old = olds.last().ok_or_else(|| no_key_named(name))?;
             let expires_at = match expiry {
                 Expiry::Kept if old.is_expired(now) => {
                     let line = format!("the key named '{name}' has expired, so its expiry cannot be kept");
@@ -181,7 +181,7 @@ impl KeyRing {
             check_expiry(expires_at, now)?;
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
             hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
-            olds.iter().chain([&old]).try_for_each(|old| store.expire_key(&old.digest, until))?;
+            olds.iter().try_for_each(|old| store.expire_key(&old.digest, until))?;
             store.insert_key(&api_key(&key, name, old.scope, now, expires_at))?;
             Ok(expires_at)
         });
@@ -196,29 +196,28 @@ impl KeyRing {
     /// [`ErrorKind::KeyUnknown`] if there is no such key, [`ErrorKind::KeyAmbiguous`] if more than one key of
     /// this name fits the fingerprint, or the kinds of a database that cannot be written.
     pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
-        let mut keys = self.store.keys()?;
-        if keys.iter().any(|key| key.name == name) {
-            keys.retain(|key| key.name == name);
-        } else {
+        let mut keys = named(&*self.store, name)?;
+        if keys.is_empty() {
+            keys = self.store.keys()?;
             keys.retain(|key| secret::fingerprint(&key.digest) == name);
         }
         if keys.is_empty() {
             return Err(no_key_named(name));
         }
-        let wanted = fingerprint.unwrap_or_default().to_ascii_lowercase();
-        if fingerprint.is_some() {
+        if let Some(fingerprint) = fingerprint {
+            let wanted = fingerprint.to_ascii_lowercase();
             keys.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
-        }
-        let (kind, some) = match (&keys[..], fingerprint) {
-            (_, None) | ([_], _) => {
-                self.store.delete_keys(&keys)?;
-                return Ok(keys.len());
+            let (kind, some) = match keys.len() {
+                0 => (ErrorKind::KeyUnknown, "no key"),
+                _ => (ErrorKind::KeyAmbiguous, "more than one key"),
+            };
+            if keys.len() != 1 {
+                let line = format!("{some} named '{name}' has a SHA-256 digest that begins with '{wanted}'");
+                return fail(kind, line);
             }
-            ([], _) => (ErrorKind::KeyUnknown, "no key"),
-            ([_, _, ..], _) => (ErrorKind::KeyAmbiguous, "more than one key"),
-        };
-        let line = format!("{some} named '{name}' has a SHA-256 digest that begins with '{wanted}'");
-        fail(kind, line)
+        }
+        self.store.delete_keys(&keys)?;
+        Ok(keys.len())
     }
 }
 
