@@ -1,7 +1,6 @@
 //! Secrets, which only the environment gives: as the value of a variable, or in a file that a variable names; and what
 //! no value of a setting has, wherever it stands.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -12,17 +11,13 @@ use crate::error::{Error, ErrorKind, fail};
 /// More than any secret has.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// What a shell, an editor or a file of variables has left in the value of a setting by mistake, such as `begins or ends
-/// with white space`; `None` if nothing.
+/// What a shell, an editor or a file of variables has left in the value of a setting by mistake, as the end of a
+/// sentence; `None` if nothing.
 pub fn flaw(value: &str) -> Option<&'static str> {
     let is_odd = |c: char| c.is_control() || c == '\u{feff}';
     let is_quoted = |quote| value.starts_with(quote) && value.ends_with(quote);
-    match value {
-        _ if value.chars().any(is_odd) => Some("has a control character, such as a line break"),
-        _ if value.trim() != value => Some("begins or ends with white space"),
-        _ if is_quoted('"') || is_quoted('\'') => Some("has quotes around it; leave them out"),
-        _ => None,
-    }
+    let is_odd = value.contains(is_odd) || value.trim() != value || is_quoted('"') || is_quoted('\'');
+    is_odd.then_some("has white space or quotes around it, or a control character in it")
 }
 
 /// The value of an environment variable with a secret, such as `PETSTORE_API_KEY`, or the content of the file that
@@ -36,18 +31,13 @@ pub fn from_environment(name: &str) -> Result<Option<String>, Error> {
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match (given(name), given(&file)) {
         (None, None) => Ok(None),
-        (Some(value), None) => {
-            let text = OsString::into_string(value).map_err(|_| "is not UTF-8 text");
-            let text = text.and_then(|text| flaw(&text).map_or(Ok(text), Err));
-            // The message does not repeat the value: even a wrong one is a secret.
-            text.map(Some).map_err(|flaw| Error::new(ErrorKind::InvalidInput, format!("{name} {flaw}")))
-        }
+        // The message does not repeat the value: even a wrong one is a secret.
+        (Some(value), None) => match value.to_str().map_or(Some("is not UTF-8 text"), flaw) {
+            Some(flaw) => fail(ErrorKind::InvalidInput, format!("{name} {flaw}")),
+            None => Ok(value.into_string().ok()),
+        },
         (None, Some(path)) => read(path.as_ref()).map(Some).map_err(|error| {
-            let line = match path.to_str().and_then(flaw) {
-                Some(flaw) => format!("{file} {flaw}: {path:?}"),
-                None => format!("{file}: cannot use '{}': {error}", path.display()),
-            };
-            Error::new(ErrorKind::InvalidInput, line)
+            Error::new(ErrorKind::InvalidInput, format!("{file}: cannot use {path:?}: {error}"))
         }),
         (Some(_), Some(_)) => {
             fail(ErrorKind::InvalidInput, format!("{name} and {file} are both set; set only one of them"))
@@ -64,11 +54,10 @@ fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     file.take(MAX_BYTES as u64).read_to_string(&mut text)?;
     let line = text.strip_suffix('\n').map_or(&text[..], |line| line.strip_suffix('\r').unwrap_or(line));
-    match (text.len(), flaw(line)) {
-        (MAX_BYTES, _) => Err(io::Error::other("it is too long")),
-        (_, Some(flaw)) => Err(io::Error::other(format!("what is in it {flaw}"))),
-        _ if line.is_empty() => Err(io::Error::other("it is empty")),
-        _ => Ok(line.to_owned()),
+    match flaw(line) {
+        _ if line.is_empty() || text.len() == MAX_BYTES => Err(io::Error::other("it is empty or too long")),
+        Some(flaw) => Err(io::Error::other(format!("what is in it {flaw}"))),
+        None => Ok(line.to_owned()),
     }
 }
 

@@ -41,7 +41,7 @@ fn api_key_comes_from_a_file_and_one_that_all_can_read_is_warned_of() {
 fn unusable_file_of_a_secret_is_refused_with_its_variable() {
     let folder = Folder::new();
     let missing = folder.path().join("missing");
-    let said = format!("PETSTORE_API_KEY_FILE: cannot use '{}': ", missing.display());
+    let said = format!("PETSTORE_API_KEY_FILE: cannot use {missing:?}: ");
     expect_refusal(output(&mut serve(&folder, &missing)), 2, &said);
     for content in ["", "\n", "two words", "key \n", "key\r\r\n", "'key'\n", "\u{feff}key\n"] {
         let path = secret(&folder, content, 0o600);
@@ -52,11 +52,11 @@ fn unusable_file_of_a_secret_is_refused_with_its_variable() {
     expect_refusal(
         output(&mut serve(&folder, odd.as_ref())),
         2,
-        "PETSTORE_API_KEY_FILE has a control character",
+        &format!("PETSTORE_API_KEY_FILE: cannot use {odd:?}: "),
     );
     let mut quoted = petstore(&["--listen", "127.0.0.1:0"]);
     quoted.env("PETSTORE_DATABASE", folder.database()).env("PETSTORE_API_KEY", "\"key\"");
-    expect_refusal(output(&mut quoted), 2, "PETSTORE_API_KEY has quotes around it");
+    expect_refusal(output(&mut quoted), 2, "PETSTORE_API_KEY has white space or quotes around it");
     let both = output(serve(&folder, &missing).env("PETSTORE_API_KEY", KEY));
     expect_refusal(both, 2, "PETSTORE_API_KEY and PETSTORE_API_KEY_FILE are both set");
     assert!(!folder.database().exists());
@@ -68,7 +68,7 @@ fn unusable_file_of_a_password_is_refused_with_its_variable() {
     let folder = Folder::new();
     let mut command = petstore(&["check", "--database", "rqlite://pets@127.0.0.1:1"]);
     command.env("PETSTORE_DATABASE_PASSWORD_FILE", folder.path().join("missing"));
-    expect_refusal(output(&mut command), 1, "PETSTORE_DATABASE_PASSWORD_FILE: cannot use '");
+    expect_refusal(output(&mut command), 1, "PETSTORE_DATABASE_PASSWORD_FILE: cannot use \"");
     command.env("PETSTORE_DATABASE_PASSWORD", "hush");
     expect_refusal(output(&mut command), 1, "are both set");
 }
@@ -93,23 +93,18 @@ fn unknown_variable_is_warned_of_with_the_nearest_one() {
 #[test]
 fn database_whose_name_a_file_of_variables_has_spoilt_is_not_made() {
     let folder = Folder::new();
-    for (left, why) in [
-        ("\r", "has a control character, such as a line break"),
-        ("\n", "has a control character, such as a line break"),
-        (" ", "begins or ends with white space"),
-        ("\t", "has a control character"),
-    ] {
+    for left in ["\r", "\n", " ", "\t"] {
         for words in [&["--listen", "127.0.0.1:0"][..], &["key", "add", "ci", "--create"], &["check"]] {
             let name = format!("{}{left}", folder.database().display());
             let refused = output(petstore(words).env("PETSTORE_DATABASE", name));
-            expect_refusal(refused, 2, &format!("PETSTORE_DATABASE {why}"));
+            expect_refusal(refused, 2, "PETSTORE_DATABASE has white space or ");
         }
     }
     let quoted = format!("\"{}\"", folder.database().display());
     expect_refusal(
         output(&mut petstore(&["check", "--database", &quoted])),
         2,
-        "--database has quotes around it",
+        "--database has white space or quotes around it",
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
