@@ -68,22 +68,12 @@ impl Deadlines {
         [
             row("head", self.head, "reading the head of a request, from its first byte", "408"),
             row("body", self.body, "reading the body, from the end of the head", "408"),
-            row(
-                "lane",
-                self.lane,
-                "waiting for a free thread, once the request is complete",
-                "503; the request was not carried out",
-            ),
+            row("lane", self.lane, "waiting for a free thread, once complete", "503; not carried out"),
             row("answer", self.answer, "handling the request", "503; for a POST, `outcome_unknown`"),
             row("response", self.response, "sending the response", CLOSED),
             row("idle", self.idle, "idle between requests", CLOSED),
             row("linger", self.linger, "silent after the last response, without closing", CLOSED),
-            row(
-                "drain",
-                self.drain,
-                "finishing the requests in progress, after SIGTERM",
-                "the service exits without finishing them",
-            ),
+            row("drain", self.drain, "finishing the requests, after SIGTERM", "the service exits"),
         ]
     }
 }

@@ -65,10 +65,7 @@ pub const SETTINGS: &[Setting] = &[
             put(&mut config.allow_origins, list(text, origin), expected)
         }),
     Setting::new("admin", "ADDRESS")
-        .help(
-            "where to serve metrics and project settings: HOST:PORT, or PORT on 127.0.0.1; everybody who can reach \
-             it can read the metrics",
-        )
+        .help("where to serve metrics and settings to all who can reach it: HOST:PORT, or PORT on 127.0.0.1")
         .set(|config, text| {
             let text = text.strip_prefix(':').unwrap_or(text);
             let port = text.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -106,9 +103,7 @@ pub const SETTINGS: &[Setting] = &[
         .help("contact for users of the API, such as mailto:support@example.com, for the OpenAPI description")
         .set(|config, text| put(&mut config.contact, contact(text).map(Some), CONTACT)),
     Setting::new("security-contact", "URI")
-        .help(
-            "contact for security reports, such as mailto:security@example.com, for /.well-known/security.txt",
-        )
+        .help("contact for security reports, such as mailto:security@example.com, in security.txt")
         .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT)),
     #[cfg(feature = "site")]
     hosting::PROJECT,
@@ -137,12 +132,7 @@ pub const VARIABLES: &[[&str; 3]] = &[
     ["PETSTORE_API_KEY", "an additional API key", ""],
     ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""],
     ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
-    [
-        "TMPDIR",
-        "folder for temporary files: the copies of import, check --restored and serve --ephemeral; without it, \
-         serve uses the folder of the database",
-        "/tmp",
-    ],
+    ["TMPDIR", "folder for temporary files; where there is none, serve uses that of the database", "/tmp"],
 ];
 
 /// What the service is called.
