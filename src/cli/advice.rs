@@ -28,12 +28,10 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::DatabaseLocked => "stop the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
         ErrorKind::DatabaseNewer => "use the version that wrote it, or a later one",
-        ErrorKind::DatabaseUnreachable => {
-            "check the hosts and ports in --database, that most nodes run, and that this machine reaches them"
-        }
+        ErrorKind::DatabaseUnreachable => "check --database, and that this machine reaches most nodes",
         ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::ClusterOutdated => {
-            "if a restore is under way, wait, and if it was killed, run it again; otherwise restart the service"
+            "wait for a restore, or run it again if it was killed; else restart the service"
         }
         ErrorKind::DatabaseMissing if matches!(call.command, "import" | "key add") && !call.has("create") => {
             "give the right file with --database, or make it with --create"
@@ -64,9 +62,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "give the database its name back, next to its log; if it is gone, restore a backup: petstore restore FILE keeps the log"
         }
         ErrorKind::KeyUnknown => "petstore key list shows the keys",
-        ErrorKind::KeyExists => {
-            "choose another name; petstore key rotate replaces a key, and petstore key revoke revokes it"
-        }
+        ErrorKind::KeyExists => "choose another name; petstore key rotate replaces a key",
         ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
         ErrorKind::ImportUnfinished => "add the rest with --resume, or all of it once more with --again",
         ErrorKind::ImportedBefore => "add it once more with --again",
@@ -77,11 +73,10 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::FileExists => "choose another name",
         ErrorKind::Conflict => "try again",
         ErrorKind::PermissionDenied => {
-            "run petstore as a user who is allowed to, such as the user of the service"
+            "run petstore as a user who is allowed to, such as that of the service"
         }
         ErrorKind::FileSystemReadOnly => {
-            "mount it for writing, or name the folder in ReadWritePaths= of the systemd unit; if it was writable before, the \
-             disk may be failing: see dmesg"
+            "mount it for writing, or name it in ReadWritePaths= of the unit; or the disk fails: see dmesg"
         }
         ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
         _ => return None,

@@ -67,11 +67,8 @@ fn add(call: &Call) -> Done {
 fn list(call: &Call) -> Done {
     let keys = petstore::api_keys(&call.config.database)?;
     print(&if call.has("json") { json(&keys) } else { table(&keys) })?;
-    let times = |key: &ApiKey| [Some(key.created_at), key.last_used_at];
-    if keys.iter().flat_map(times).flatten().any(|at| at > unix_time()) {
-        say(
-            "a time later than now is not shown; the clock was wrong then or is now, so check when keys expire",
-        );
+    if keys.iter().any(|key| key.created_at.max(key.last_used_at.unwrap_or(0)) > unix_time()) {
+        say("a time later than now is not shown: the clock was wrong, so check when keys expire");
     }
     Ok(())
 }

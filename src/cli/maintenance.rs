@@ -61,14 +61,11 @@ fn backup(call: &Call) -> Done {
         (None, Some(folder)) => petstore::backup_to(database, folder.as_ref(), keep, &stop()?)?,
     };
     let (file, pets) = (made.file.display(), count(made.pets, "pet"));
-    let how = if made.faults.is_empty() { "complete and sound" } else { "complete, but not sound" };
+    let how = match made.faults.len() {
+        0 => "complete and sound",
+        _ => "complete, but not sound (petstore check says why)",
+    };
     let mut text = format!("{file} is {how}: {pets}, {} bytes\n", made.bytes);
-    if !made.faults.is_empty() {
-        let values = count(made.faults.len() as u64, "value");
-        text += &format!(
-            "a service would show {values} of it in another way; petstore check has the SQL that repairs them\n"
-        );
-    }
     made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
     for file in &made.spared {
         text += &format!("kept {}: it is the newest backup of another database\n", file.display());

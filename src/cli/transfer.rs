@@ -9,12 +9,14 @@ use super::command::{CREATE, Call, Command, Done, Failure, Flag};
 use super::output::{is_obeyed, out};
 use super::signals;
 
-const FORMAT: Flag = Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]");
 /// The most refused lines that are printed.
 const MOST_REFUSED: usize = 20;
 
 pub const COMMANDS: &[Command] = &[
-    Command { flags: &[FORMAT], ..Command::new("export", "", "print all pets as of one moment", export) },
+    Command {
+        flags: &[Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]")],
+        ..Command::new("export", "", "print all pets as of one moment", export)
+    },
     Command {
         flags: &[
             Flag::with("format", "FORMAT", "the format, ndjson or csv [as the name of the file ends]"),
@@ -46,8 +48,7 @@ fn export(call: &Call) -> Done {
 
 fn import(call: &Call) -> Done {
     let mut options = ImportOptions::default();
-    let is_csv = call.operand(0).rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
-    options.format = if is_csv && !call.has("format") { Format::Csv } else { format(call)? };
+    options.format = format(call)?;
     options.again = call.has("again");
     options.dry_run = call.has("dry-run");
     options.keep_ids = call.has("keep-ids");
@@ -96,7 +97,9 @@ fn import(call: &Call) -> Done {
 }
 
 fn format(call: &Call) -> Result<Format, Failure> {
-    let word = call.flag("format").unwrap_or("ndjson");
+    // An export has no file.
+    let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") { "csv" } else { "ndjson" };
+    let word = call.flag("format").unwrap_or(named);
     word.parse().map_err(|expected: String| Failure::wrong("--format", expected, word))
 }
 
