@@ -111,40 +111,32 @@ impl KeyRing {
         scope: KeyScope,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.insert(&secret::new_key()?, name, expires_at, scope, hand_over)
-    }
-
-    /// Adds a key of full scope that [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has made. It
-    /// never expires.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it does not look like one, and the errors of [`add`](Self::add).
-    pub fn adopt(&mut self, name: &str, key: &str) -> Result<(), Error> {
-        if !secret::is_like_a_key(key) {
-            return fail(ErrorKind::InvalidInput, "it is not an API key that petstore has made");
-        }
-        self.insert(key, name, None, KeyScope::Full, |_| Ok(()))
-    }
-
-    fn insert(
-        &mut self,
-        key: &str,
-        name: &str,
-        expires_at: Option<i64>,
-        scope: KeyScope,
-        hand_over: impl FnOnce(&str) -> Result<(), Error>,
-    ) -> Result<(), Error> {
         check_name(name)?;
-        let (now, mut hand_over) = (unix_time(), Some(hand_over));
+        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
         check_expiry(expires_at, now)?;
         let added = self.store.transact(|store| {
             if named(store, name)?.pop().is_some_and(|key| !key.is_expired(now)) {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
-            hand_over.take().map_or(Ok(()), |hand_over| hand_over(key))?;
-            Ok(store.insert_key(&api_key(key, name, scope, now, expires_at))?)
+            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
+            Ok(store.insert_key(&api_key(&key, name, scope, now, expires_at))?)
         });
         added.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
+    }
+
+    /// Adds a key of full scope that [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has made. It
+    /// never expires. Other keys of the name stay valid.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it does not look like one or cannot have the name, and the kinds of a database that
+    /// cannot be written.
+    pub fn adopt(&mut self, name: &str, key: &str) -> Result<(), Error> {
+        if !secret::is_like_a_key(key) {
+            return fail(ErrorKind::InvalidInput, "it is not an API key that petstore has made");
+        }
+        check_name(name)?;
+        let key = api_key(key, name, KeyScope::Full, unix_time(), None);
+        self.store.transact(|store| Ok(store.insert_key(&key)?))
     }
 
     /// Creates the successor of the newest key of this name, with its scope, passes it to `hand_over`, and then
@@ -207,13 +199,10 @@ impl KeyRing {
         if let Some(fingerprint) = fingerprint {
             let wanted = fingerprint.to_ascii_lowercase();
             keys.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
-            let (kind, some) = match keys.len() {
-                0 => (ErrorKind::KeyUnknown, "no key"),
-                _ => (ErrorKind::KeyAmbiguous, "more than one key"),
-            };
+            let kind = if keys.is_empty() { ErrorKind::KeyUnknown } else { ErrorKind::KeyAmbiguous };
             if keys.len() != 1 {
-                let line = format!("{some} named '{name}' has a SHA-256 digest that begins with '{wanted}'");
-                return fail(kind, line);
+                let line = format!("keys named '{name}' with a SHA-256 digest that begins with '{wanted}'");
+                return fail(kind, format!("there are {} {line}", keys.len()));
             }
         }
         self.store.delete_keys(&keys)?;
