@@ -31,7 +31,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::DatabaseUnreachable => "check --database, and that this machine reaches most nodes",
         ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::ClusterOutdated => {
-            "wait for a restore, or run it again if it was killed; else restart the service"
+            "wait for a restore, or run a killed one again; else restart the service"
         }
         ErrorKind::DatabaseMissing if matches!(call.command, "import" | "key add") && !call.has("create") => {
             "give the right file with --database, or make it with --create"
@@ -72,9 +72,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::FileExists if call.command == "serve" => "move the file away, or choose another name",
         ErrorKind::FileExists => "choose another name",
         ErrorKind::Conflict => "try again",
-        ErrorKind::PermissionDenied => {
-            "run petstore as a user who is allowed to, such as that of the service"
-        }
+        ErrorKind::PermissionDenied => "run petstore as a user who is allowed to, as the service does",
         ErrorKind::FileSystemReadOnly => {
             "mount it for writing, or name it in ReadWritePaths= of the unit; or the disk fails: see dmesg"
         }

@@ -86,8 +86,7 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
     match (expected.get(operands.len()), operands.get(expected.len())) {
         (Some(missing), _) if !missing.starts_with('[') => {
             let missing = missing.trim_end_matches("...");
-            let article = if missing.starts_with(['A', 'E', 'I', 'O']) { "an" } else { "a" };
-            Err(format!("{} needs {article} {missing}", command.name))
+            Err(format!("{} needs {missing}", command.name))
         }
         (_, Some(word)) if !command.operands.ends_with("...") => Err(format!("unexpected word '{word}'")),
         _ => Ok(()),
@@ -230,7 +229,7 @@ mod tests {
             (&["completions", "fish", "--database", "a"], "'completions' does not take --database"),
             (&["key", "rotate", "a", "--read-only"], "--read-only"),
             (&["import", "a", "b"], "'b'"),
-            (&["pet", "delete"], "needs an ID"),
+            (&["pet", "delete"], "needs ID"),
             (&["keys", "--help"], "no command 'keys'"),
             (&["key", "lsit", "--help"], "no command 'key lsit'"),
             (&["pet", "status", "1"], "STATUS"),

@@ -13,12 +13,7 @@ use super::output::{print, start_thread};
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::Only(&["listen"]),
-    ..Command::new(
-        "healthcheck",
-        "",
-        "ask the service at --listen whether it is ready, as GET /readyz does",
-        run,
-    )
+    ..Command::new("healthcheck", "", "ask the service at --listen whether it is ready", run)
 }];
 
 /// How long everything may take, from the name of the host to the last byte.

@@ -111,11 +111,11 @@ petstore: a pet store inventory service over HTTP, with an embedded SQLite datab
       --create                 create the database if it does not exist
   petstore key list            list the keys with their scopes, expiry and last use
       --json                   print JSON, for programs
-  petstore key rotate NAME     replace a key with a new one, and print it; by default, the expiry stays the same
+  petstore key rotate NAME     replace a key, and print the new one; its expiry stays
       --overlap DURATION       how long the old key stays valid [0s]
       --expires DATE           when the key expires
   petstore key revoke NAME [FINGERPRINT]
-                               revoke the keys with this name, or the one with this fingerprint, immediately
+                               revoke the keys of this name, or one of them
 
 Settings, as flags or environment variables (the flag wins) [default]:
   --database FILE              PETSTORE_DATABASE

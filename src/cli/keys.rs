@@ -26,19 +26,9 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         flags: &[Flag::with("overlap", "DURATION", "how long the old key stays valid [0s]"), EXPIRES],
-        ..Command::new(
-            "key rotate",
-            "NAME",
-            "replace a key with a new one, and print it; by default, the expiry stays the same",
-            rotate,
-        )
+        ..Command::new("key rotate", "NAME", "replace a key, and print the new one; its expiry stays", rotate)
     },
-    Command::new(
-        "key revoke",
-        "NAME [FINGERPRINT]",
-        "revoke the keys with this name, or the one with this fingerprint, immediately",
-        revoke,
-    ),
+    Command::new("key revoke", "NAME [FINGERPRINT]", "revoke the keys of this name, or one of them", revoke),
 ];
 
 fn add(call: &Call) -> Done {

@@ -17,12 +17,7 @@ pub const COMMANDS: &[Command] = &[
             Flag::with("to", "FOLDER", "create a dated backup in FOLDER"),
             Flag::with("keep", "NUMBER", "with --to: then delete the oldest backups beyond NUMBER"),
         ],
-        ..Command::new(
-            "backup",
-            "[FILE]",
-            "back up the database to a new file and check it; the service can keep running",
-            backup,
-        )
+        ..Command::new("backup", "[FILE]", "back up the database to a new file, and check it", backup)
     },
     Command {
         flags: &[
@@ -32,17 +27,8 @@ pub const COMMANDS: &[Command] = &[
         ..Command::new("check", "[FILE]", "check whether the database or a backup is sound", check)
     },
     Command {
-        flags: &[Flag::with(
-            "keys",
-            "WHOSE",
-            "whose API keys are valid afterwards: current, as before the restore, or from-backup [current]",
-        )],
-        ..Command::new(
-            "restore",
-            "FILE",
-            "replace the database with a backup; the old one is kept under a dated name",
-            restore,
-        )
+        flags: &[Flag::with("keys", "WHOSE", "whose keys are valid then: current or from-backup [current]")],
+        ..Command::new("restore", "FILE", "replace the database with a backup, and keep the old one", restore)
     },
 ];
 

@@ -4,12 +4,7 @@ use super::command::{Call, Command, Done, Failure};
 use super::output::{print, tell};
 
 pub const COMMANDS: &[Command] = &[
-    Command::new(
-        "pet status",
-        "ID STATUS",
-        "set the status of a pet to available, pending or sold, and print the pet",
-        set_status,
-    ),
+    Command::new("pet status", "ID STATUS", "make a pet available, pending or sold; print it", set_status),
     Command::new("pet delete", "ID...", "delete pets: all of these or none", delete),
 ];
 

@@ -23,17 +23,9 @@ pub const COMMANDS: &[Command] = &[Command {
         Flag::new("read-only", "never write to the database; POST requests get 503 read_only"),
         Flag::new("require-database", "refuse to start if there is no database, instead of creating one"),
         Flag::new("ephemeral", "serve a temporary database for tests, and delete it at the end"),
-        Flag::with(
-            "sample",
-            "NUMBER",
-            "with --ephemeral: begin with this many sample pets, always the same [0]",
-        ),
+        Flag::with("sample", "NUMBER", "with --ephemeral: begin with this many sample pets [0]"),
         Flag::with("fail", "RATE", "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]"),
-        Flag::with(
-            "delay",
-            "MS[-MS]",
-            "with --ephemeral: hold back each response for so many milliseconds, or between two numbers [0]",
-        ),
+        Flag::with("delay", "MS[-MS]", "with --ephemeral: hold back each response for MS [0]"),
     ],
     ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
 }];

@@ -28,12 +28,7 @@ pub const COMMANDS: &[Command] = &[
             Flag::new("dry-run", "only check the pets, and add none"),
             CREATE,
         ],
-        ..Command::new(
-            "import",
-            "[FILE]",
-            "add pets from a file or standard input; all are checked first",
-            import,
-        )
+        ..Command::new("import", "[FILE]", "add pets from a file, or standard input; check all first", import)
     },
 ];
 

@@ -102,5 +102,5 @@ fn wrong_words_are_named() {
     said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");
     said(&["status", "one", "sold"], 2, "not 'one'");
     said(&["delete", "1", "9223372036854775808"], 2, "not '9223372036854775808'");
-    said(&["delete"], 2, "pet delete needs an ID");
+    said(&["delete"], 2, "pet delete needs ID");
 }

@@ -42,12 +42,7 @@ pub const COMMANDS: &[Command] = &[
         flags: &[Flag::with("status", "STATUS", "301 (the default), 302, 307 or 308")],
         ..row("domain redirect add", "FROM TO", "redirect a domain to another one", add_redirect)
     },
-    row(
-        "domain redirect remove",
-        "FROM",
-        "remove a redirect; the domain then shows the site again",
-        remove_redirect,
-    ),
+    row("domain redirect remove", "FROM", "remove a redirect, and show the site again", remove_redirect),
 ];
 
 fn add(call: &Call) -> Done {

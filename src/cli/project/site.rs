@@ -9,19 +9,9 @@ use crate::cli::output::{count, past, print, table};
 
 pub const COMMANDS: &[Command] = &[
     Command::new("site plan", "[PLAN]", "show or set the plan of the project: free, pro or enterprise", plan),
-    Command::new(
-        "site deploy",
-        "[FOLDER]",
-        "publish the built-in site, together with the static files in FOLDER",
-        deploy,
-    ),
+    Command::new("site deploy", "[FOLDER]", "publish the site, with the static files in FOLDER", deploy),
     Command::new("site list", "", "list the stored deploys", list),
-    Command::new(
-        "site rollback",
-        "[DEPLOY]",
-        "go back to DEPLOY, or to the one before the live one",
-        roll_back,
-    ),
+    Command::new("site rollback", "[DEPLOY]", "go back to DEPLOY, or to the one before", roll_back),
 ];
 
 fn plan(call: &Call) -> Done {
