@@ -128,7 +128,7 @@ pub fn guard(
 fn get_asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let asset =
         context.settings.assets.get(&*call.target.path).ok_or_else(|| ApiError::new(Code::NotFound))?;
-    Ok(asset.respond(call.asset_fields(), call.is_head()))
+    Ok(asset.respond(call.asset_fields()))
 }
 
 /// Tells the proxy that makes certificates whether it may make one: 200 exactly for the names that may have a certificate.

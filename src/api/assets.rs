@@ -69,11 +69,8 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
         Some(page) => Response::new(404, content(context, call, &page, false)?)
             .header("Content-Type", page.content_type),
         None => {
-            let mut page = context
-                .assets
-                .get(NOT_FOUND)
-                .ok_or_else(error)?
-                .respond([None; 2].map(Option::into_iter), call.is_head());
+            let mut page =
+                context.assets.get(NOT_FOUND).ok_or_else(error)?.respond([None; 2].map(Option::into_iter));
             page.status = 404;
             page
         }
@@ -137,7 +134,7 @@ const fn row(path: &'static str, id: &'static str) -> Operation {
 
 /// The response with a document of the site, or the 404.
 pub(super) fn asset(context: &ReadContext, call: &Call, path: &str) -> Result<Response, Failure> {
-    let found = context.assets.get(path).map(|asset| asset.respond(call.asset_fields(), call.is_head()));
+    let found = context.assets.get(path).map(|asset| asset.respond(call.asset_fields()));
     found.map_or_else(|| not_found(context, call), Ok)
 }
 

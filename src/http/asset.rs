@@ -24,8 +24,6 @@ pub struct Asset {
     /// Its entity tag without the quotes.
     tag: String,
     bytes: Arc<[u8]>,
-    /// The length of the uncompressed form.
-    length: usize,
     /// Whether these are its compressed form. If not, it is never sent compressed.
     is_gzip: bool,
     fields: Fields,
@@ -35,9 +33,8 @@ impl Asset {
     /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
         let (tag, gzip) = (tag_of(&bytes), gzip(&bytes));
-        let (is_gzip, length) = (gzip.is_some(), bytes.len());
-        let bytes = gzip.unwrap_or(bytes).into();
-        let asset = Self { content_type, tag, bytes, length, is_gzip, fields: Fields::default() };
+        let (is_gzip, bytes) = (gzip.is_some(), gzip.unwrap_or(bytes).into());
+        let asset = Self { content_type, tag, bytes, is_gzip, fields: Fields::default() };
         asset.header("Cache-Control", "no-cache")
     }
 
@@ -53,16 +50,12 @@ impl Asset {
         self
     }
 
-    /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already. For
-    /// HEAD, nothing is unpacked or copied.
-    pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2], is_head: bool) -> Response {
+    /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already.
+    pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
         let form = Form::choose(&self.tag, self.is_gzip, fields);
         let unpack = self.is_gzip && !form.gzip;
-        let content = (!form.is_known).then(|| match unpack {
-            _ if is_head => Body::Length(if unpack { self.length } else { self.bytes.len() }),
-            true => gunzip(&self.bytes).into(),
-            false => self.bytes.to_vec().into(),
-        });
+        let content = || if unpack { gunzip(&self.bytes) } else { self.bytes.to_vec() }.into();
+        let content = (!form.is_known).then(content);
         form.respond(self.content_type, content).with(&self.fields)
     }
 }
@@ -131,7 +124,7 @@ pub mod tests {
     use super::*;
 
     pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
-        asset.respond([encoding, tag].map(Option::into_iter), false)
+        asset.respond([encoding, tag].map(Option::into_iter))
     }
 
     #[test]

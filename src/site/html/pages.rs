@@ -70,7 +70,7 @@ mod tests {
             crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
             assets
         });
-        let response = ASSETS.get(path).unwrap().respond([None, None].map(Option::into_iter), false);
+        let response = ASSETS.get(path).unwrap().respond([None, None].map(Option::into_iter));
         String::from_utf8(response.body().to_vec()).unwrap()
     }
 

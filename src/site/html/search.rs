@@ -89,7 +89,7 @@ mod tests {
         let assets = crate::site::assets(&Config::default(), &Address::Tcp(([127, 0, 0, 1], 1).into()));
         let body = |path: &str, encoding: Option<&str>| {
             let asset = assets.get(path).unwrap_or_else(|| panic!("{path}"));
-            asset.respond([encoding, None].map(Option::into_iter), false).body().to_vec()
+            asset.respond([encoding, None].map(Option::into_iter)).body().to_vec()
         };
         let compressed = body("/assets/latest/search.json", Some("gzip")).len();
         assert!(compressed < 22 * 1024, "{compressed}");
