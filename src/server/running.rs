@@ -20,9 +20,6 @@ use crate::worker::{THREADS, Worker};
 /// The most requests in the lane for writing at once: they share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
 
-/// The threads of a service that serve no lane, at most.
-const OWN_THREADS: usize = 6;
-
 /// All that runs for a service. The fields drop in their order: whoever sends requests before whoever serves them,
 /// and the claim on the database after the last connection to it.
 pub struct Running {
@@ -48,9 +45,9 @@ impl Running {
         store: OpenStore,
         stopper: &Stopper,
     ) -> Result<Self, Error> {
-        // tiny_http panics if it cannot start a thread.
+        // tiny_http panics if it cannot start a thread. The threads that serve no lane are no more than those of one.
         let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
-        check_threads(lanes * THREADS + OWN_THREADS)?;
+        check_threads((lanes + 1) * THREADS)?;
         let OpenStore { writer, readers, reads_at_once, claim, about: _ } = store;
         let lost: Lost = {
             let stopper = stopper.clone();
