@@ -26,14 +26,12 @@ impl<'a> Request<'a> {
     }
 }
 
-/// How many bytes the response to a request may have, as its method and target tell. Each size waits apart from the others.
+/// How many bytes the response to a request may have, as its method and target tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// One item at most, or a head alone.
     Small,
-    /// A page of usual length.
-    Medium,
-    /// A long page, or a deployed file.
+    /// A list, a document or a deployed file.
     Large,
 }
 
