@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -27,11 +27,7 @@ impl Door {
     /// If the folder cannot be written, or the process can open no more files.
     pub fn make(folder: &Path) -> io::Result<(Self, UnixStream)> {
         let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
-        let name = format!("petstore-lane-{random:016x}");
-        // The folder's own path may be too long for a socket.
-        let opened = File::open(folder)?;
-        let folder = if folder.as_os_str().len() > 64 { by_descriptor(&opened) } else { folder.to_owned() };
-        let path = folder.join(name);
+        let path = folder.join(format!("petstore-lane-{random:016x}"));
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         // Linux gives the file the mode of the socket, so that other users cannot even connect for a moment. Other systems
         // refuse this, and go by the umask.
@@ -51,11 +47,8 @@ pub struct Bell(Option<File>);
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        let _ = self.0.as_ref().map(|socket| UnixStream::connect(by_descriptor(socket)));
+        // A short path of what is open (proc(5)).
+        let path = |socket: &File| format!("/proc/self/fd/{}", socket.as_raw_fd());
+        let _ = self.0.as_ref().map(|socket| UnixStream::connect(path(socket)));
     }
-}
-
-/// A short path of what is open (proc(5)).
-fn by_descriptor(file: &File) -> PathBuf {
-    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }

@@ -19,8 +19,6 @@ use crate::error::{Error, ErrorKind, start_thread};
 use crate::http::{ApiError, Code, Request, Response, name_all};
 use crate::lane::{Content, TICKET_LENGTH, Ticket, write_response};
 
-use door::Bell;
-
 pub use door::Door;
 
 /// What a worker calls to answer requests.
@@ -43,7 +41,7 @@ pub struct Worker {
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// After the server.
-    _bell: Bell,
+    _bell: door::Bell,
 }
 
 /// The most threads of a worker and its server.
