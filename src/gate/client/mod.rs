@@ -320,7 +320,7 @@ impl Client {
         let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
         let mut preflight = Vec::new();
         // What is malformed is no preflight.
-        if head.is_options && head.allowed.is_some() && answer.status != 400 {
+        if head.allowed.is_some() && self.request.line().starts_with(b"OPTIONS ") && answer.status != 400 {
             Allowed::write_preflight(answer, self.request.fields(), &mut preflight);
         }
         let fields = preflight.as_slice();

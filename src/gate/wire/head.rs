@@ -34,7 +34,6 @@ pub struct Head {
     pub kind: LaneKind,
     /// Whether the response has no body, whatever the lane returns.
     pub is_head: bool,
-    pub is_options: bool,
     /// HTTP/1.0 clients must be told if the connection persists, HTTP/1.1 clients if it does not.
     pub is_http_1_0: bool,
     /// Whether the client wants the connection to persist.
@@ -60,7 +59,6 @@ impl Head {
         Self {
             kind: LaneKind::Write,
             is_head: false,
-            is_options: false,
             is_http_1_0: false,
             keep_alive: false,
             expects_continue: false,
@@ -81,15 +79,14 @@ impl Head {
     /// What the lines of an incomplete head say that have arrived, whatever is wrong with them. The only origin that is
     /// allowed may read the refusal in any case, since a browser compares it with the script's.
     pub fn of_part(arrived: &[u8], intake: &mut Intake, out: &mut LaneRequest) -> Self {
-        let is_method = |name: &[u8]| arrived.trim_ascii_start().starts_with(name);
-        let (is_head, is_options) = (is_method(b"HEAD "), is_method(b"OPTIONS "));
-        let mut head = Self { is_head, is_options, ..Self::unknown(intake.ids.next()) };
+        let method = arrived.trim_ascii_start().split(|b| *b == b' ').next().unwrap_or_default();
+        let mut head = Self { is_head: method == b"HEAD", ..Self::unknown(intake.ids.next()) };
         let lines = arrived.split(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
         let headers: Vec<_> = lines.filter_map(header_in).collect();
         // What is wrong has been found already.
         let _ = head.obey(&headers, intake);
         head.allowed = head.allowed.or_else(|| intake.origins.only());
-        out.begin(b"", [b"", b""], 0);
+        out.begin(method, [b"", b""], 0);
         pass_on(&headers, None, false, intake, out);
         head
     }
@@ -111,7 +108,6 @@ impl Head {
                 LaneKind::Write
             },
             is_head: method == b"HEAD",
-            is_options: method == b"OPTIONS",
             is_http_1_0: line.minor_version == 0,
             keep_alive: line.minor_version > 0,
             ..Self::unknown(intake.ids.next())
