@@ -235,8 +235,7 @@ impl Error {
 
     /// Creates the error for a thread that could not be started.
     pub fn no_thread(error: io::Error) -> Self {
-        let what =
-            "cannot start a thread (limits: ulimit -u, ulimit -v; Docker before 20.10.10 refuses clone3)";
+        let what = "cannot start a thread (ulimit -u, ulimit -v; Docker before 20.10.10 refuses clone3)";
         Self::io(what, error).with_kind(ErrorKind::Resources)
     }
 }

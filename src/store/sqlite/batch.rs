@@ -242,10 +242,7 @@ impl FileWriter {
         if self.recorded > 0 {
             let now = self.retry_time()?;
             if self.connection.prepare_cached(retries::CORRECT)?.execute(params![now])? > 0 {
-                log::warn!(
-                    "some creates with an Idempotency-Key seem to be of later than now, because the clock was wrong; \
-                     their 24 hours begin now"
-                );
+                log::warn!("records of Idempotency-Keys were of later than now; their 24 hours begin now");
             }
             let values = params![retries::share(self.recorded), now.saturating_sub(retries::KEPT)];
             self.connection.prepare_cached(retries::FORGET)?.execute(values)?;

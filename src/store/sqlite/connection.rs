@@ -57,21 +57,16 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
 
 /// Why SQLite cannot write to a database, or cannot create the files next to it that even a reader needs.
 pub fn cannot_write(path: &Path) -> Error {
-    let name = path.display();
     let is_read_only = statvfs(path).is_ok_and(|disk| disk.f_flag.contains(StatVfsMountFlags::RDONLY));
-    if !is_read_only {
+    let (kind, why) = if is_read_only {
+        let why = "is on a file system that is mounted read-only; if it has a log (-wal), copy it and its log into a folder that takes \
+            files, and use the copy";
+        (Kind::FileSystemReadOnly, why.to_owned())
+    } else {
         let why = "this user cannot read and write it, or cannot create files in its folder";
-        return Error::new(
-            Kind::PermissionDenied,
-            format!("{name} cannot be opened: {why}: {}", whose(path)),
-        );
-    }
-    let copy = ". To read it, copy it and its log into a folder that takes files, and use the copy";
-    let more = if log_of(path).exists() { copy } else { "" };
-    Error::new(
-        Kind::FileSystemReadOnly,
-        format!("{name} is on a file system that is mounted read-only{more}"),
-    )
+        (Kind::PermissionDenied, format!("cannot be opened: {why}: {}", whose(path)))
+    };
+    Error::new(kind, format!("{} {why}", path.display()))
 }
 
 #[cfg(test)]

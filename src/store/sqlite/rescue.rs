@@ -23,11 +23,7 @@ impl Drop for FileWriter {
             let (name, copy) = (path.display(), target.display());
             match self.save(&target) {
                 Ok(()) => log::error!("{name} is gone; all that it held is in {copy}"),
-                Err(error) => {
-                    log::error!(
-                        "{name} is gone, and what it held is lost: it cannot be saved in {copy}: {error}"
-                    );
-                }
+                Err(error) => log::error!("{name} is gone, and what it held is lost: {copy}: {error}"),
             }
         }
     }

@@ -81,13 +81,9 @@ pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>>
     Ok(found)
 }
 
-/// A text as SQL has it. What a terminal or `sqlite3` could take for something else is written in digits.
+/// A text as SQL has it, without what a terminal or `sqlite3` could take for something else.
 fn quoted(text: &str) -> String {
-    if !text.contains(char::is_control) {
-        return format!("'{}'", text.replace('\'', "''"));
-    }
-    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("CAST(x'{digits}' AS TEXT)")
+    format!("'{}'", text.replace(char::is_control, "\u{FFFD}").replace('\'', "''"))
 }
 
 #[cfg(test)]
