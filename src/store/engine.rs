@@ -70,6 +70,23 @@ impl<'r> Row<'r> {
             rusqlite::Error::FromSqlConversionFailure(column, value.data_type(), Box::new(error))
         })
     }
+
+    /// A column as text, borrowed if it is UTF-8.
+    pub fn text(&self, column: usize) -> rusqlite::Result<Cow<'r, str>> {
+        let value = self.value(column)?;
+        let is_text = value.as_str().map(Cow::Borrowed);
+        Ok(is_text.or_else(|_| AnyText::column_result(value).map(|text| Cow::Owned(text.0)))?)
+    }
+
+    /// A column as text; `None` if it is null.
+    pub fn text_or_null(&self, column: usize) -> rusqlite::Result<Option<String>> {
+        Ok(self.get::<Option<AnyText>>(column)?.map(|text| text.0))
+    }
+
+    /// A column as a number; `None` if it is anything else.
+    pub fn integer(&self, column: usize) -> rusqlite::Result<Option<i64>> {
+        Ok(self.value(column)?.as_i64().ok())
+    }
 }
 
 /// A value as text, whatever it is. Other programs write too, and SQLite does not check text: what is not UTF-8 becomes
@@ -84,26 +101,6 @@ impl FromSql for AnyText {
             ValueRef::Real(number) => number.to_string(),
             ValueRef::Null => String::new(),
         }))
-    }
-}
-
-impl<'r> Row<'r> {
-    /// A column as text, borrowed if it is UTF-8.
-    pub fn text(&self, column: usize) -> rusqlite::Result<Cow<'r, str>> {
-        let value = self.value(column)?;
-        let is_text = value.as_str().map(Cow::Borrowed);
-        Ok(is_text.or_else(|_| AnyText::column_result(value).map(|text| Cow::Owned(text.0)))?)
-    }
-
-    /// A column as text; `None` if it is null.
-    pub fn text_or_null(&self, column: usize) -> rusqlite::Result<Option<String>> {
-        let is_null = self.value(column)? == ValueRef::Null;
-        Ok(if is_null { None } else { Some(self.text(column)?.into_owned()) })
-    }
-
-    /// A column as a number; `None` if it is anything else.
-    pub fn integer(&self, column: usize) -> rusqlite::Result<Option<i64>> {
-        Ok(if let ValueRef::Integer(number) = self.value(column)? { Some(number) } else { None })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::claim::Claim;
-use super::{Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, log_of, schema};
+use super::{Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema};
 use crate::error::Error;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
@@ -55,10 +55,8 @@ fn open_with(
     let mut writer = open_writer(path)?;
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint() {
-        if let StoreError::Unavailable(Cause::Damaged | Cause::Moved | Cause::Unflushed, _) = error {
-            return Err(
-                Error::from(error).context(format_args!("{} cannot be applied", log_of(path).display()))
-            );
+        if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) {
+            return Err(Error::from(error).context("its log cannot be applied"));
         } else if error.passes() {
             log::debug!("the write-ahead log stays for now: {error}");
         } else {

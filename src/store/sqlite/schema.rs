@@ -52,11 +52,10 @@ pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
 /// nothing.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
-    let read = || Ok((is_foreign(connection)?, schema_version(connection)?));
-    let (is_foreign, version) = read().map_err(|error| cannot_open(path, error))?;
+    let read = || Ok((is_foreign(connection)?, lacks_mark(connection)?, schema_version(connection)?));
+    let (is_foreign, lacks_mark, version) = read().map_err(|error| cannot_open(path, error))?;
     if is_foreign {
-        let is_ours = lacks_mark(connection).map_err(|error| cannot_open(path, error))?;
-        return Err(if is_ours { unmarked(path) } else { foreign(path) });
+        return Err(if lacks_mark { unmarked(path) } else { foreign(path) });
     }
     if version > newest_version(steps) {
         return Err(newer(path, version));

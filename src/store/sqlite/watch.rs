@@ -80,16 +80,18 @@ impl Watch {
         let moved = |(path, id, unlocked): &&(PathBuf, FileId, Option<SystemTime>)| {
             !is_at(path, *id) || unlocked.is_some() && modified(path) != *unlocked
         };
-        if let Some((path, ..)) = self.files.iter().find(moved) {
-            let detail = format!("{} is not the file that was opened, or was written to", path.display());
-            self.found = Err(StoreError::Unavailable(Cause::Moved, detail));
-        } else if self.compared_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS) {
-            if self.is_overwritten() {
-                let detail = format!("another file was copied over {}", self.files[0].0.display());
-                self.found = Err(StoreError::Unavailable(Cause::Moved, detail));
+        let is_due = self.compared_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS);
+        let detail = if let Some((path, ..)) = self.files.iter().find(moved) {
+            format!("{} is not the file that was opened, or was written to", path.display())
+        } else if is_due && self.is_overwritten() {
+            format!("another file was copied over {}", self.files[0].0.display())
+        } else {
+            if is_due {
+                self.compared_at = Some(Instant::now());
             }
-            self.compared_at = Some(Instant::now());
-        }
+            return Ok(());
+        };
+        self.found = Err(StoreError::Unavailable(Cause::Moved, detail));
         self.found()
     }
 
