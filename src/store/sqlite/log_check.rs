@@ -4,6 +4,8 @@
 //! a backup that was copied over the database, next to the log of the database, is noticed.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
@@ -28,16 +30,41 @@ pub fn open_with_own_log(path: &Path) -> Result<OpenFile, Error> {
     Ok(file)
 }
 
-/// Refuses a log whose database has another identity than the file without it, as after `cp other.db pets.db`.
+/// Refuses a log whose database has another identity than the file without it, as after `cp other.db pets.db`, or more
+/// pages than the file and the log have together.
 ///
 /// # Errors
 /// If the log cannot be that of the file.
 pub fn refuse_log_of_another(path: &Path, connection: &Connection) -> Result<(), Error> {
+    if !has_log(path) {
+        return Ok(());
+    }
+    let length = |path: &Path| fs::metadata(path).map_or(u64::MAX, |file| file.len());
+    // In this order, so that it is true of a log that a service moves meanwhile.
+    let is_short = pages_with_log(path).unwrap_or(0) > length(&log_of(path)).saturating_add(length(path));
     match (identity(connection), identity_of_file(path)) {
-        (Ok(Some(with_log)), Some(alone)) if has_log(path) && with_log != alone => Err(foreign(path)),
+        (Ok(Some(with_log)), Some(alone)) if with_log != alone => Err(foreign(path)),
+        _ if is_short => Err(foreign(path)),
         // Who cannot read one of them learns why elsewhere.
         _ => Ok(()),
     }
+}
+
+/// The bytes of all pages after the last commit in the log (`sqlite.org/fileformat2.html`, section 4.1), without the one
+/// that is never written.
+fn pages_with_log(path: &Path) -> io::Result<u64> {
+    let log = fs::File::open(log_of(path))?;
+    let word = |at| {
+        let mut word = [0; 4];
+        log.read_exact_at(&mut word, at).map(|()| u64::from(u32::from_be_bytes(word)))
+    };
+    let (page, salt) = (word(8)?, word(16)?);
+    let (mut at, mut pages) = (32, 0);
+    while word(at + 8).is_ok_and(|found| found == salt) {
+        pages = Some(word(at + 4)?).filter(|&pages| pages > 0).unwrap_or(pages);
+        at += 24 + page;
+    }
+    Ok(pages.saturating_sub(1).saturating_mul(page))
 }
 
 /// The identity of the database in the file, whatever its log holds; `None` if it cannot be read now.
