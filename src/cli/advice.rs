@@ -41,6 +41,10 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged if call.command == "backup" => {
             "petstore check shows what is wrong"
         }
+        ErrorKind::DatabaseDamaged if call.command == "check" && !has_file => {
+            "if it finds nothing the next time, the disk failed to read; otherwise restore a backup: \
+             petstore restore FILE keeps the damaged database under another name"
+        }
         // SQLite reports a read that the disk refuses as damage.
         ErrorKind::DatabaseDamaged if !has_file => {
             "run petstore check: if it finds nothing, the disk failed to read, so try again; otherwise restore a backup: \

@@ -116,7 +116,7 @@ mod tests {
     fn other_versions_are_refused() {
         let (folder, writer, _reader) = pair();
         let newest = schema::newest_version(schema::STEPS);
-        for (version, kind) in [(newest + 1, ErrorKind::DatabaseNewer), (0, ErrorKind::DatabaseMissing)] {
+        for (version, kind) in [(newest + 1, ErrorKind::DatabaseNewer), (0, ErrorKind::SchemaChanged)] {
             writer.connection.pragma_update(None, "user_version", version).unwrap();
             assert_eq!(FileReader::open(&folder.database()).err().unwrap().kind(), kind);
         }

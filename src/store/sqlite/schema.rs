@@ -54,7 +54,7 @@ pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
     let read = || Ok((is_foreign(connection)?, lacks_mark(connection)?, schema_version(connection)?));
     let (is_foreign, lacks_mark, version) = read().map_err(|error| cannot_open(path, error))?;
-    if is_foreign {
+    if lacks_mark || is_foreign {
         return Err(if lacks_mark { unmarked(path) } else { foreign(path) });
     }
     if version > newest_version(steps) {
@@ -101,18 +101,18 @@ pub fn foreign(path: &Path) -> Error {
 fn unmarked(path: &Path) -> Error {
     let (name, newest) = (path.display(), newest_version(STEPS));
     let message = format!(
-        "{name} has the tables of petstore without the mark of its file, which a dump as SQL leaves out; \
+        "{name} has the tables of petstore without the marks of its file, which a dump as SQL leaves out; \
          this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {newest}"
     );
     Error::new(ErrorKind::SchemaChanged, message)
 }
 
-/// Whether a database that names no application has our tables.
+/// Whether a database that names no application, or no version, has our tables.
 fn lacks_mark(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('pets', 'api_keys', 'retries')";
     let has_tables: bool = connection.query_row(sql, [], |row| row.get(0))?;
     let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    Ok(has_tables && id == 0)
+    Ok(has_tables && (id == 0 || id == APPLICATION_ID && schema_version(connection)? <= 0))
 }
 
 /// Whether the database is another application's, of whatever version. An empty one without a name is nobody's.

@@ -44,6 +44,13 @@ impl Snapshot {
     }
 }
 
+/// Begins what SQLite says of pages.
+const BROKEN_PAGES: &str = "*** in database ";
+/// Dangling references of a table: its column, the column that this refers to, and whether the column must have a value.
+const DANGLING: &str = "SELECT DISTINCT f.\"from\", f.\"table\", f.\"to\", t.\"notnull\" \
+    FROM pragma_foreign_key_check(?1) AS c JOIN pragma_foreign_key_list(?1) AS f ON f.id = c.fkid \
+    JOIN pragma_table_info(?1) AS t ON t.name = f.\"from\"";
+
 fn loss(line: String) -> Error {
     Error::new(ErrorKind::DatabaseDamaged, line)
 }
@@ -61,8 +68,10 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
         let count = "SELECT count(*) FROM pets NOT INDEXED";
         checked.pets = connection.query_row(count, [], |row| row.get(0).map(i64::cast_unsigned))?;
     }
-    checked.faults.extend(integrity(connection, &tables)?);
-    for table in &tables {
+    checked.faults.extend(integrity(connection)?);
+    // Where pages contradict each other, SQL could change what belongs to another table.
+    let has_broken_pages = checked.faults.iter().any(|fault| fault.to_string().contains(BROKEN_PAGES));
+    for table in tables.iter().filter(|_| !has_broken_pages) {
         let values = odd(connection, table)?;
         if !values.is_empty() {
             // SQLite says of some of them only that there are some.
@@ -70,14 +79,14 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
             checked.faults.retain(|fault| !said.iter().any(|said| fault.to_string().contains(said)));
         }
         checked.values.extend(values);
+        checked.values.extend(dangling(connection, table)?);
     }
     Ok(())
 }
 
 /// What SQLite's own checks find (`sqlite.org/pragma.html#pragma_integrity_check`): pages and indexes that contradict
-/// each other, values that their column does not allow, and dangling references of
-/// these tables.
-fn integrity(connection: &Connection, tables: &[String]) -> rusqlite::Result<Vec<Error>> {
+/// each other, values that their column does not allow.
+fn integrity(connection: &Connection) -> rusqlite::Result<Vec<Error>> {
     let mut faults = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     for said in statement.query_map([], |row| text(row, 0))? {
@@ -87,15 +96,26 @@ fn integrity(connection: &Connection, tables: &[String]) -> rusqlite::Result<Vec
             lines.map(|line| loss(format!("its content contradicts itself: {}", line.escape_debug()))),
         );
     }
-    let mut statement = connection.prepare("SELECT DISTINCT parent FROM pragma_foreign_key_check(?1)")?;
-    for table in tables {
-        for parent in statement.query_map([table], |row| text(row, 0))? {
-            let parent = parent?;
-            let line = format!("a row of {table} refers to a row of {parent} that does not exist");
-            faults.push(loss(line));
-        }
-    }
     Ok(faults)
+}
+
+/// References of a table to rows that other programs have deleted. The service takes each for none.
+fn dangling(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>> {
+    let mut statement = connection.prepare(DANGLING)?;
+    let found = statement.query_map([table], |row| {
+        let [column, of, to] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
+        let mend = if row.get(3)? {
+            format!("DELETE FROM {table}")
+        } else {
+            format!("UPDATE {table} SET {column} = NULL")
+        };
+        let line = format!(
+            "{table}, {column}: a row refers to a row of {of} that does not exist; this SQL repairs it: \
+             {mend} WHERE {column} NOT IN (SELECT {to} FROM {of});"
+        );
+        Ok(Error::new(ErrorKind::SchemaChanged, line))
+    })?;
+    found.collect()
 }
 
 #[cfg(test)]
