@@ -26,6 +26,7 @@ use list_cache::ListCache;
 
 pub use assets::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 pub use entity_tag::ETAG;
+pub use paging::{PAGE_ROWS, is_long_page};
 
 /// The rows of every resource. It finds the row of a request.
 pub static ROUTER: Router<Handler> = Router(&[

@@ -10,6 +10,7 @@ use super::{Call, ReadContext};
 use crate::endpoint::parameter::QueryParameter;
 use crate::endpoint::{Failure, HeaderField};
 use crate::http::limits::FULL_PAGE_BYTES;
+use crate::http::query::parameter;
 use crate::http::{ApiError, Response};
 use crate::json::{Integer, reference};
 use crate::model::Page;
@@ -18,7 +19,7 @@ use crate::store::Reader;
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: u32 = 100;
 /// What a list reads at most: a full page, and one row that shows whether another page follows.
-pub(super) const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
+pub const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
 /// Items on a page (specification, section 8).
 pub static LIMIT: QueryParameter<Integer> = QueryParameter {
     name: "limit",
@@ -50,6 +51,12 @@ pub fn list_of(name: &str, about: &str) -> Value {
 fn page(call: &Call) -> Result<Page, ApiError> {
     let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
     Ok(Page { limit, after: call.query(&AFTER)? })
+}
+
+/// Whether a query asks a list for more than the default page.
+pub fn is_long_page(query: &str) -> bool {
+    let limit = parameter(Some(query), LIMIT.name).ok().flatten();
+    limit.and_then(|limit| limit.parse().ok()).is_some_and(|limit: i64| limit > DEFAULT_LIMIT)
 }
 
 impl ReadContext {

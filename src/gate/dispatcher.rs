@@ -1,8 +1,8 @@
 //! All lanes: requests down in a fair order, and responses up, some of which are held back on purpose.
 //!
 //! Turns go round by address: an address that has had its turn waits for all others, however many requests it has.
-//! Small and large requests wait apart, because a client that asks for little would otherwise wait for every client
-//! that asks for much, and there may be thousands of those.
+//! Requests of each size wait apart, because a client that asks for little would otherwise wait for every client that
+//! asks for much, and there may be thousands of those.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,8 +16,8 @@ use crate::http::Size;
 use crate::http::response::Course;
 use crate::lane::LaneKind;
 
-/// How many small requests go ahead of a large one, while both wait.
-const SMALL_PER_LARGE: usize = 8;
+/// How many smaller requests go ahead of a larger one, while both wait.
+const SMALLER_AHEAD: usize = 8;
 
 impl Gate {
     /// Sends waiting requests down the lanes, as long as there is room.
@@ -176,15 +176,15 @@ impl Gate {
 }
 
 /// The next turns of an address that takes turns with the others, by [`Size`].
-pub type Turns = [u64; 2];
+pub type Turns = [u64; 3];
 
 /// The waiting requests of one kind of lane.
 #[derive(Default)]
 pub struct Waiting {
     /// By [`Size`].
-    queues: [Queue; 2],
-    /// Small requests that have gone ahead of the large one that is next.
-    ahead: usize,
+    queues: [Queue; 3],
+    /// How many smaller requests have gone ahead of the next one of each size.
+    ahead: [usize; 3],
 }
 
 /// Requests of one size.
@@ -207,18 +207,26 @@ impl Waiting {
 
     /// The next request, without removing it.
     pub fn peek(&self) -> Option<(ClientId, Size)> {
-        let [small, large] = [Size::Small, Size::Large].map(|size| {
-            let Reverse((_, client)) = self.queues[size as usize].requests.peek()?;
-            Some((*client, size))
-        });
-        if large.is_none() || self.ahead < SMALL_PER_LARGE { small.or(large) } else { large }
+        let mut next = None;
+        for size in [Size::Large, Size::Medium, Size::Small] {
+            if let Some(Reverse((_, client))) = self.queues[size as usize].requests.peek() {
+                next = Some((*client, size));
+                if self.ahead[size as usize] >= SMALLER_AHEAD {
+                    break;
+                }
+            }
+        }
+        next
     }
 
     /// Removes the next request.
     pub fn pop(&mut self) -> Option<ClientId> {
         let (_, size) = self.peek()?;
-        let has_large = !self.queues[Size::Large as usize].requests.is_empty();
-        self.ahead = if size == Size::Small && has_large { self.ahead + 1 } else { 0 };
+        self.ahead[size as usize] = 0;
+        for larger in size as usize + 1..self.queues.len() {
+            let is_waiting = !self.queues[larger].requests.is_empty();
+            self.ahead[larger] = if is_waiting { self.ahead[larger] + 1 } else { 0 };
+        }
         let queue = &mut self.queues[size as usize];
         let Reverse((turn, client)) = queue.requests.pop()?;
         queue.turn = turn;
@@ -282,6 +290,16 @@ mod tests {
         assert_eq!(order(&mut waiting), "abcdefghLijklmnopMqr");
         waiting.push(&mut turns, Size::Large, client('L'));
         assert_eq!(waiting.peek(), Some((client('L'), Size::Large)), "none waits for a small one");
+    }
+
+    #[test]
+    fn each_size_waits_for_a_few_of_the_smaller_ones() {
+        let (mut waiting, mut turns) = (Waiting::default(), Turns::default());
+        for (size, names) in [(Size::Large, "XY"), (Size::Medium, "MN"), (Size::Small, "abcdefghijklmnopqr")]
+        {
+            names.chars().for_each(|name| waiting.push(&mut turns, size, client(name)));
+        }
+        assert_eq!(order(&mut waiting), "abcdefghXMijklmnoYpNqr");
     }
 
     #[test]

@@ -26,12 +26,14 @@ impl<'a> Request<'a> {
     }
 }
 
-/// How many bytes the response to a request may have, as its method and target tell.
+/// How many bytes the response to a request may have, as its method and target tell. Each size waits apart from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// One item at most, or a head alone.
     Small,
-    /// A list, a document or a deployed file.
+    /// A page of usual length.
+    Medium,
+    /// A long page, or a deployed file.
     Large,
 }
 

@@ -10,7 +10,7 @@ mod writing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::api::{ACCEPT, Call, FILE, Handler, Operation, ROUTER, is_deployed};
+use crate::api::{ACCEPT, Call, FILE, Handler, Operation, PAGE_ROWS, ROUTER, is_deployed, is_long_page};
 use crate::config::Config;
 use crate::endpoint::{Failure, Router};
 use crate::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target};
@@ -235,15 +235,19 @@ pub fn header_fields(config: &Config) -> Vec<&'static str> {
     ROUTER.header_fields(if has_domains { &own } else { &own[..3] })
 }
 
-/// The size of the response to a read, by its method and target with a space between. The head of a list or a document
-/// takes the whole of it to make; that of a deployed file does not.
+/// The size of the response to a read, by its method and target with a space between. The head of a list takes the whole
+/// list to make.
 pub fn size(line: &[u8]) -> Size {
     let line = str::from_utf8(line).unwrap_or_default();
     let (method, target) = line.split_once(' ').unwrap_or_default();
-    let rows = ROUTER.rows(target.split('?').next().unwrap_or_default());
-    match (method, rows) {
-        ("OPTIONS", _) | (_, Some(..=1)) | ("HEAD", None) => Size::Small,
-        _ => Size::Large,
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    match (method, ROUTER.rows(path)) {
+        ("OPTIONS", _) | (_, Some(..=1)) => Size::Small,
+        (_, PAGE_ROWS) if is_long_page(query) => Size::Large,
+        (_, PAGE_ROWS) => Size::Medium,
+        ("HEAD", _) => Size::Small,
+        (_, Some(_)) => Size::Medium,
+        (_, None) => Size::Large,
     }
 }
 
@@ -301,11 +305,21 @@ mod tests {
             "HEAD /v1/pets/7?x",
             "GET /healthz",
             "HEAD /nowhere",
+            "HEAD /openapi.json",
             "OPTIONS /v1/pets?limit=100",
         ] {
             assert_eq!(size(line.as_bytes()), Size::Small, "{line}");
         }
-        for line in ["GET /v1/pets", "HEAD /v1/pets?limit=1", "HEAD /openapi.json", "GET /nowhere", ""] {
+        for line in ["GET /v1/pets", "HEAD /v1/pets", "GET /v1/pets?after=7&limit=20", "GET /openapi.json"] {
+            assert_eq!(size(line.as_bytes()), Size::Medium, "{line}");
+        }
+        for line in [
+            "GET /v1/pets?limit=21",
+            "HEAD /v1/pets?limit=100",
+            "GET /v1/pets?%6cimit=100",
+            "GET /nowhere",
+            "",
+        ] {
             assert_eq!(size(line.as_bytes()), Size::Large, "{line}");
         }
     }
