@@ -36,7 +36,7 @@ fn other(start: &[u8], format: Format) -> Option<String> {
             "text whose lines end with CR alone: save it with LF or CRLF".to_owned()
         }
         Format::Ndjson if !line.is_empty() && !text.lines().any(is_json) => format!(
-            "not NDJSON, as no line begins with '{{', and the first is '{}'; if it is CSV, that must be said",
+            "not NDJSON, as no line begins with '{{', and the first is '{}'; if it is CSV, add --format csv",
             shown(line)
         ),
         Format::Csv if is_json(line) => "JSON, not CSV".to_owned(),

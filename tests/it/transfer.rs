@@ -621,7 +621,7 @@ fn file_is_read_and_what_cannot_be_is_named() {
         (
             &["import", file, "--format", "ndjson"],
             1,
-            "is not NDJSON, as no line begins with '{', and the first is 'name,categoryId'; if it is CSV, that must be said",
+            "is not NDJSON, as no line begins with '{', and the first is 'name,categoryId'; if it is CSV, add --format csv",
         ),
         (&["import", json, "--keep-ids"], 1, wording::NOT_NEW),
         (&["export", "--format", ""], 2, "--format"),
