@@ -90,6 +90,8 @@ fn documents() -> Vec<PathBuf> {
     let others = [
         "README.md",
         "SECURITY.md",
+        "CONTRIBUTING.md",
+        "src/DESIGN.md",
         "src/README.md",
         "scripts/deploy/README.md",
         "scripts/bench.d/results.md",
