@@ -85,7 +85,7 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
 }
 
 /// What SQLite's own checks find (`sqlite.org/pragma.html#pragma_integrity_check`): pages and indexes that contradict
-/// each other, values that their column does not allow.
+/// each other, and values that their column does not allow.
 fn integrity(connection: &Connection) -> rusqlite::Result<Vec<Error>> {
     let mut faults = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
@@ -123,7 +123,9 @@ mod tests {
     use std::path::Path;
 
     use super::super::schema::{STEPS, migrate};
+    use super::super::tests::{new_pet, pair};
     use super::*;
+    use crate::store::engine::Writes;
 
     #[test]
     fn new_database_is_sound() {
@@ -132,5 +134,19 @@ mod tests {
         let mut checked = Checked::default();
         check(&connection, &mut checked).unwrap();
         assert!(checked.faults.is_empty() && checked.foreign.is_empty());
+    }
+    #[test]
+    fn no_sql_is_named_where_two_tables_share_a_page() {
+        let (folder, mut writer, reader) = pair();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
+        writer.commit().unwrap();
+        drop((writer, reader));
+        let shell = Connection::open(folder.database()).unwrap();
+        let share = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage =
+            (SELECT rootpage FROM sqlite_schema WHERE name = 'pets') WHERE name = 'retries'";
+        shell.execute_batch(share).unwrap();
+        drop(shell);
+        let checked = Snapshot::of_file(&folder.database()).unwrap().check().unwrap();
+        assert!(!checked.faults.is_empty() && checked.values.is_empty(), "{:?}", checked.values);
     }
 }
