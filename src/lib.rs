@@ -23,19 +23,17 @@
 //! feature `site` is the published project: the pages, custom domains and their DNS checks.
 //!
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`,
-//! with its parts as key-value pairs. The other targets are modules under `petstore::`: `admin`, `gate`, `keys`,
-//! `project`, `server`, `service`, `store` and `worker`. An operator should look at `warn` and `error`. With the
-//! feature `cluster`, a logger must leave out the target `ureq_proto` at the level `trace`: it has the password of the
-//! database.
+//! with its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and
+//! `petstore::store`. An operator should look at `warn` and `error`. With the feature `cluster`, a logger must leave
+//! out the target `ureq_proto` at the level `trace`: it has the password of the database.
 //!
 //! An allocator that is fast when one thread frees what another has
 //! allocated, such as mimalloc in the executable, is worth up to a tenth of the speed.
 //!
 //! # Inside
 //!
-//! A request goes one way, and a module knows only those after it: `gate` reads it from the network, a lane
-//! takes it to a `worker`, and `service` checks its key, finds its operation and calls a handler of `api`, which works
-//! with `store`.
+//! A request goes one way, and a module knows only those after it: `net` reads it from the network and takes it to a
+//! worker, and `app` checks its key, finds its operation and calls its handler, which works with `store`.
 
 // What only the site uses and needs no optional crate is compiled without it too. The build with the site finds
 // what nobody uses, and the modules that stand in for the site's allow nothing.
@@ -43,70 +41,50 @@
 // What ships is checked without these two.
 #![cfg_attr(any(test, fuzzing), allow(clippy::unwrap_used, reason = "a panic is how a test fails"))]
 
-mod config;
-mod environment;
-mod error;
-mod server;
-
-mod clock;
-mod http;
-mod metrics;
-mod quiet_log;
-
-mod gate;
-mod lane;
-mod worker;
-
 mod admin;
-
-mod service;
-mod site;
-
-mod api;
-mod endpoint;
-mod json;
+mod app;
+mod base;
 mod model;
-
-#[cfg(feature = "site")]
-mod dns;
-mod keys;
-mod maintenance;
-#[cfg(feature = "site")]
-mod project;
-mod transfer;
-
+mod net;
+mod ops;
+mod server;
+mod site;
 mod store;
-
-#[doc(hidden)]
-#[cfg(all(any(test, fuzzing), feature = "site"))]
-pub mod fuzzing;
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
 
-pub use clock::{past, rfc3339, unix_time};
-pub use config::{
+pub use base::clock::{past, rfc3339, unix_time};
+pub use base::config::{
     Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
     VARIABLES,
 };
-pub use environment::{flaw, from_environment};
+pub use base::environment::{flaw, from_environment};
 #[doc(hidden)]
-pub use error::flush_folder;
-pub use error::{Error, ErrorKind};
-pub use http::limits::{LIMITS, Limit};
-pub use keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
-pub use maintenance::{Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore};
-pub use metrics::note_dropped_log_lines;
+pub use base::error::flush_folder;
+pub use base::error::{Error, ErrorKind};
+pub use base::http::limits::{LIMITS, Limit};
+pub use base::metrics::note_dropped_log_lines;
 pub use model::{ApiKey, KeyScope, PetStatus};
-#[cfg(feature = "site")]
-pub use project::{
-    Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
-    RefusalCode, Removed,
+pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
+pub use ops::maintenance::{
+    Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore,
+};
+pub use ops::transfer::{
+    Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status,
 };
 pub use server::{HealthCheck, Server, Stopper, drill};
 pub use site::document::print as openapi;
+#[cfg(feature = "site")]
+pub use site::project::{
+    Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
+    RefusalCode, Removed,
+};
 pub use store::exists as database_exists;
-pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
+
+#[doc(hidden)]
+#[cfg(all(any(test, fuzzing), feature = "site"))]
+pub use testing::fuzzing;
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
 /// stands for `HEAD` as well.
@@ -115,5 +93,5 @@ pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_p
 /// assert!(petstore::operations().any(|operation| operation == ("POST", "/v1/pets")));
 /// ```
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
-    api::ROUTER.operations().map(|operation| (operation.method(), operation.path))
+    app::api::ROUTER.operations().map(|operation| (operation.method(), operation.path))
 }

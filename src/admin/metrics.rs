@@ -6,13 +6,13 @@ use std::path::Path;
 use rustix::system::uname;
 
 use super::{AdminContext, Call, Handler, Operation};
-use crate::clock::unix_time;
-use crate::endpoint::Failure;
-use crate::http::{Response, Target};
-use crate::keys::last_expiries;
-use crate::maintenance::last_backup;
-use crate::metrics::Text;
+use crate::app::endpoint::Failure;
+use crate::base::clock::unix_time;
+use crate::base::http::{Response, Target};
+use crate::base::metrics::Text;
 use crate::model::DomainState;
+use crate::ops::keys::last_expiries;
+use crate::ops::maintenance::last_backup;
 use crate::store::{StoreError, log_of, meters};
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).

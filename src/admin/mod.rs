@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::endpoint::{self, Failure, Router};
-use crate::error::Error;
-use crate::http::host::{is_address, without_port};
-use crate::http::{ApiError, Code, Request, Response, Target};
-use crate::metrics::Metrics;
-use crate::quiet_log::QuietLog;
+use crate::app::endpoint::{self, Failure, Router};
+use crate::base::error::Error;
+use crate::base::http::host::{is_address, without_port};
+use crate::base::http::{ApiError, Code, Request, Response, Target};
+use crate::base::metrics::Metrics;
+use crate::base::quiet_log::QuietLog;
+use crate::net::worker::Service;
 use crate::store::{Damage, Reader};
-use crate::worker::Service;
 
 pub use settings::ProjectSettings;
 
@@ -63,7 +63,7 @@ pub struct AdminService {
 
 impl AdminService {
     pub fn new(context: AdminContext) -> Self {
-        Self { context, failures: QuietLog::new("petstore::admin") }
+        Self { context, failures: QuietLog::new(module_path!()) }
     }
 
     /// Answers a request, and notes the name of its key.
@@ -138,7 +138,7 @@ mod tests {
     use rustix::system::uname;
 
     use super::*;
-    use crate::endpoint::flaw;
+    use crate::app::endpoint::flaw;
 
     fn status(path: &str, headers: &[(&'static str, &str)]) -> u16 {
         let request = Request { id: "-", method: "POST", target: path, headers: headers.to_vec(), body: b"" };

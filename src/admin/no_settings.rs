@@ -1,8 +1,8 @@
 //! Replaces the project's settings in a build without the feature `site`: there are none.
 
 use super::{AdminContext, Operation};
-use crate::endpoint::Failure;
-use crate::http::{Request, Target};
+use crate::app::endpoint::Failure;
+use crate::base::http::{Request, Target};
 
 /// An empty context.
 #[derive(Clone)]

@@ -1,8 +1,8 @@
 //! `POST /internal/reset`: returns an ephemeral service to its first state.
 
 use super::{AdminContext, Call, Handler, Operation};
-use crate::endpoint::Failure;
-use crate::http::{ApiError, Code, Response};
+use crate::app::endpoint::Failure;
+use crate::base::http::{ApiError, Code, Response};
 
 pub static OPERATIONS: &[Operation] =
     &[Operation::new("/internal/reset", "resetService", Handler("POST", reset))];

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{AdminContext, Call, Handler, Operation, forbidden};
-use crate::clock::unix_time;
-use crate::endpoint::Failure;
-use crate::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
-use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
-use crate::json::{Integer, Object, Optional, Required, Text};
+use crate::app::endpoint::Failure;
+use crate::app::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
+use crate::app::service::Authenticator;
+use crate::base::clock::unix_time;
+use crate::base::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
+use crate::base::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
-use crate::project::{Refusal, RefusalCode, Upkeep};
-use crate::service::Authenticator;
+use crate::site::project::{Refusal, RefusalCode, Upkeep};
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
 const MAX_NAME: usize = 253;
@@ -225,7 +225,7 @@ fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
 mod tests {
     use super::*;
     use crate::admin::ROUTER;
-    use crate::config::Config;
+    use crate::base::config::Config;
 
     #[test]
     fn every_file_of_the_page_has_a_row() {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Page;
 use super::words::words;
-use crate::json::{
+use crate::base::json::{
     self, Enumeration, Integer, Invalid, Member, Object, Optional, Required, Schema, Text, describe, shown,
 };
 

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::words::words;
-use crate::clock::past;
+use crate::base::clock::past;
 
 words! {
     /// The plan that the project has. Domains need more than [`Plan::Free`].

@@ -12,7 +12,7 @@ macro_rules! words {
             pub const ALL: &'static [Self] = &[$(Self::$word),*];
 
             /// One of the words, in bodies and in queries.
-            pub(crate) const SCHEMA: crate::json::Enumeration<Self> = crate::json::Enumeration {
+            pub(crate) const SCHEMA: crate::base::json::Enumeration<Self> = crate::base::json::Enumeration {
                 name: stringify!($name),
                 words: &[$((Self::$word, $text)),*],
             };
@@ -31,7 +31,7 @@ macro_rules! words {
             /// # Errors
             /// What is expected, as the end of a sentence such as "PLAN must be …".
             fn from_str(word: &str) -> Result<Self, String> {
-                use crate::json::Schema;
+                use crate::base::json::Schema;
                 Self::SCHEMA.of_text(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
             }
         }

@@ -5,10 +5,10 @@ use std::thread::JoinHandle;
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::lanes::{Lanes, gate_config};
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
-use crate::error::{Error, start_thread};
-use crate::gate::{Gate, Listening, Stopper};
-use crate::lane::LaneKind;
-use crate::service::Shared;
+use crate::app::service::Shared;
+use crate::base::error::{Error, start_thread};
+use crate::net::gate::{Gate, Listening, Stopper};
+use crate::net::lane::LaneKind;
 use crate::store::Reader;
 
 /// Its share of what is held for clients. It is in addition to theirs.

@@ -3,8 +3,8 @@
 //! The one place that counts what a service opens for itself, by its configuration. `tests/it/overload.rs` shows
 //! that the count is enough.
 
-use crate::config::Config;
-use crate::error::{Error, ErrorKind};
+use crate::base::config::Config;
+use crate::base::error::{Error, ErrorKind};
 
 /// What every service has open: standard streams, signals, a passed socket, the private folder, the gate and its
 /// listener, the database and its log (16); the project's connection to the database, and the most looks at DNS at once,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{PrivateFolder, Server};
-use crate::config::{Config, Listen};
-use crate::error::{Error, ErrorKind, fail};
-use crate::maintenance::{RestoredKeys, Stop, restore};
-use crate::worker::Door;
+use crate::base::config::{Config, Listen};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::net::worker::Door;
+use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 
 /// Longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::private_folder::temporarily;
-use crate::config::Config;
-use crate::error::{Error, ErrorKind};
-use crate::gate::{GateConfig, Intake, OpenLane, Stopper, TrustedProxies};
-use crate::lane::LaneKind;
-use crate::metrics::Metrics;
-use crate::service::{self, Faults};
-use crate::worker::{Door, Service, Worker};
+use crate::app::service::{self, Faults};
+use crate::base::config::Config;
+use crate::base::error::{Error, ErrorKind};
+use crate::base::metrics::Metrics;
+use crate::net::gate::{GateConfig, Intake, OpenLane, Stopper, TrustedProxies};
+use crate::net::lane::LaneKind;
+use crate::net::worker::{Door, Service, Worker};
 
 /// What the configuration says of every gate. Nothing is counted.
 pub fn gate_config(

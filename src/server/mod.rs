@@ -13,18 +13,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::config::Address;
-use crate::config::Config;
-use crate::error::{Error, ErrorKind, start_thread};
-use crate::gate::Listening;
-use crate::keys::secret;
-use crate::maintenance::last_backup;
+use crate::base::config::Address;
+use crate::base::config::Config;
+use crate::base::error::{Error, ErrorKind, start_thread};
+use crate::net::gate::Listening;
+use crate::ops::keys::secret;
+use crate::ops::maintenance::last_backup;
 use crate::store::{self, OpenStore};
 use descriptors::places;
 use private_folder::PrivateFolder;
 use running::Running;
 
-pub use crate::gate::{HealthCheck, Stopper};
+pub use crate::net::gate::{HealthCheck, Stopper};
 pub use drill::drill;
 
 /// A running service.

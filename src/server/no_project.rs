@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::admin::ProjectSettings;
-use crate::config::Config;
-use crate::error::Error;
-use crate::service::Hosts;
+use crate::app::service::Hosts;
+use crate::base::config::Config;
+use crate::base::error::Error;
 
 /// There is nothing to keep up.
 pub type Upkeep = ();

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use crate::admin::ProjectSettings;
-use crate::config::Config;
-use crate::error::Error;
-use crate::project::Project;
-pub(super) use crate::project::Upkeep;
-use crate::service::{Authenticator, Hosts, OnServed};
+use crate::app::service::{Authenticator, Hosts, OnServed};
+use crate::base::config::Config;
+use crate::base::error::Error;
 use crate::site::html;
+use crate::site::project::Project;
+pub(super) use crate::site::project::Upkeep;
 
 /// Starts the upkeep of the project if a hosting platform or an admin address is set.
 ///

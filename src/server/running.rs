@@ -7,15 +7,15 @@ use super::admin::Admin;
 use super::lanes::{Lanes, gate_config};
 use super::project::{self, Upkeep};
 use crate::admin::Reset;
-use crate::config::Config;
-use crate::error::{Error, check_threads};
-use crate::gate::{Delay, Gate, Listening, Origins, Stopper};
-use crate::lane::LaneKind;
-use crate::metrics::Metrics;
-use crate::service::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
+use crate::app::service::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
+use crate::base::config::Config;
+use crate::base::error::{Error, check_threads};
+use crate::base::metrics::Metrics;
+use crate::net::gate::{Delay, Gate, Listening, Origins, Stopper};
+use crate::net::lane::LaneKind;
+use crate::net::worker::{THREADS, Worker};
 use crate::site;
 use crate::store::{self, Damage, OpenStore, WriteAccess};
-use crate::worker::{THREADS, Worker};
 
 /// The most requests in the lane for writing at once: they share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{self, ETAG, Operation, ROUTER};
-use crate::clock::day;
-use crate::config::Config;
-use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
-use crate::http::{Code, error_schema};
-use crate::json::reference;
+use crate::app::api::{self, ETAG, Operation, ROUTER};
+use crate::app::endpoint::{Deprecation, HeaderField, Success, Tag};
+use crate::base::clock::day;
+use crate::base::config::Config;
+use crate::base::http::{Code, error_schema};
+use crate::base::json::reference;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";

@@ -3,15 +3,19 @@
 //! of the pages is rendered when the service is built, by `build.rs`. Knows the tables of operations, settings and
 //! limits, and nothing of SQL or sockets.
 
+#[cfg(feature = "site")]
+pub mod dns;
 pub mod document;
 #[cfg_attr(not(feature = "site"), path = "no_html.rs", warn(dead_code, unused_imports))]
 pub mod html;
+#[cfg(feature = "site")]
+pub mod project;
 mod well_known;
 
 use std::sync::Arc;
 
-use crate::config::{Address, Config};
-use crate::http::{Asset, Assets, LazyAssets};
+use crate::base::config::{Address, Config};
+use crate::base::http::{Asset, Assets, LazyAssets};
 
 /// Every static document of the service, made when it is needed.
 pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::document::BASE;
-use crate::api::API_CATALOG;
-use crate::config::Config;
-use crate::http::{Asset, Assets};
+use crate::app::api::API_CATALOG;
+use crate::base::config::Config;
+use crate::base::http::{Asset, Assets};
 
 /// The media type of a set of links, with the profile of catalogues (RFC 9264, RFC 9727).
 const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";

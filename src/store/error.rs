@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 
 /// Why the database is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::engine::{HostMeter, OpenStore};
-use crate::error::{Error, unsupported};
+use crate::base::error::{Error, unsupported};
 
 /// Whether several services can share a database.
 pub const IS_SHARED: bool = false;

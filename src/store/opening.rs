@@ -5,7 +5,7 @@ use std::path::Path;
 use super::engine::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
 use super::sqlite::{FileReader, FileWriter};
 use super::{rqlite, sqlite};
-use crate::error::{Error, ErrorKind, fail, is_cluster};
+use crate::base::error::{Error, ErrorKind, fail, is_cluster};
 
 impl Reader {
     /// Opens a connection that cannot write.

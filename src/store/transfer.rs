@@ -6,7 +6,7 @@ use rusqlite::{ToSql, params};
 
 use super::pets::{STATEMENTS, pet};
 use super::{Database, Row, StoreError, Writer};
-use crate::clock::unix_time;
+use crate::base::clock::unix_time;
 use crate::model::{NewPet, Pet};
 
 /// The greatest id ever assigned, including deleted pets.

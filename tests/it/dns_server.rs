@@ -1,6 +1,6 @@
 //! A DNS server with a zone that a test can change while it runs.
 
-#[path = "../../src/dns/test_server.rs"]
+#[path = "../../src/site/dns/test_server.rs"]
 #[allow(dead_code, reason = "the tests within the crate use the rest")]
 mod test_server;
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::api;
+use crate::app::api;
 
 /// A component by its name; `null` if there is none.
 pub fn schema(name: &str) -> Value {

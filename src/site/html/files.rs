@@ -1,7 +1,7 @@
 //! The style sheets, scripts and pictures of the pages, as they are in `files/`.
 
-use crate::api::LATEST;
-use crate::http::{Asset, Assets, tag_of};
+use crate::app::api::LATEST;
+use crate::base::http::{Asset, Assets, tag_of};
 
 /// The names of files and their bytes.
 type Files<'f> = &'f [(&'f str, &'f [u8])];

@@ -16,8 +16,8 @@ mod settings;
 mod tables;
 mod trial;
 
-use crate::config::{Address, Config};
-use crate::http::Assets;
+use crate::base::config::{Address, Config};
+use crate::base::http::Assets;
 use crate::site::document::BASE;
 
 pub use settings::assets as settings;

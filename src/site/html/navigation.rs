@@ -1,6 +1,6 @@
 //! Every page, and how the pages lead to each other.
 
-use crate::api::ROUTER;
+use crate::app::api::ROUTER;
 use crate::site::html::markup::escape;
 use crate::site::html::reference::method;
 use crate::site::html::tables::{Filling, in_reference};

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::api::{Operation, ROUTER};
-use crate::clock::day;
-use crate::endpoint::{HeaderField, Success};
-use crate::http::response::reason;
+use crate::app::api::{Operation, ROUTER};
+use crate::app::endpoint::{HeaderField, Success};
+use crate::base::clock::day;
+use crate::base::http::response::reason;
 use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::colours::coloured;
 use crate::site::html::components::{example, resolve, schema};
@@ -190,7 +190,7 @@ fn value(name: &str, kind: &[&str], about: &str, schema: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ROUTER;
+    use crate::app::api::ROUTER;
 
     fn of(id: &str) -> String {
         html(ROUTER.operations().find(|operation| operation.id == id).unwrap(), "https://pets.example/v1")

@@ -1,7 +1,7 @@
 //! The frame of every page, and its security header fields.
 
-use crate::config::Config;
-use crate::http::Asset;
+use crate::base::config::Config;
+use crate::base::http::Asset;
 
 use crate::site::document::VERSION;
 use crate::site::html::markup::escape;

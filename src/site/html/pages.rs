@@ -1,7 +1,7 @@
 //! The pages for people. Their text is in `pages/*.md`; their tables come from the code.
 
-use crate::config::Config;
-use crate::http::Assets;
+use crate::base::config::Config;
+use crate::base::http::Assets;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::{Entry, PAGES};
 use crate::site::html::page::Page;
@@ -55,7 +55,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::config::Address;
+    use crate::base::config::Address;
 
     /// Every page with a text.
     fn entries() -> impl Iterator<Item = &'static Entry> {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn page_for_what_is_not_there_has_no_place_and_no_address() {
-        let page = page(crate::api::NOT_FOUND);
+        let page = page(crate::app::api::NOT_FOUND);
         for part in ["og:url", "rel=\"next\"", "aria-current", "Guide: "] {
             assert!(!page.contains(part), "{part}: {page}");
         }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn codes_of_the_description_lead_to_their_headings() {
-        let description = crate::site::document::print(&crate::config::Config::default());
+        let description = crate::site::document::print(&crate::base::config::Config::default());
         assert!(description.contains("[`not_found`](/docs/errors#not_found): There is no pet"));
         let errors = page("/docs/errors");
         for link in description.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -223,7 +223,7 @@ mod tests {
                 let (path, id) = link.split_once('#').unwrap_or((link, ""));
                 let path = if path.is_empty() { entry.path } else { path };
                 let is_known = match path {
-                    "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
+                    "/" => id.is_empty() || crate::app::api::ROUTER.operations().any(|row| row.id == id),
                     "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
                     "https://litestream.io" | "https://rqlite.io" => true,
                     _ if path.starts_with("/assets/") => !page(path).is_empty(),

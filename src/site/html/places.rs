@@ -1,9 +1,9 @@
 //! What browsers and search engines ask for without being told: the page for what is not there, the icon, and what to
 //! crawl.
 
-use crate::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
-use crate::config::Config;
-use crate::http::{Asset, Assets};
+use crate::app::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
+use crate::base::config::Config;
+use crate::base::http::{Asset, Assets};
 use crate::site::html::navigation::{Entry, PAGES};
 use crate::site::html::page::Page;
 

@@ -1,9 +1,9 @@
 //! The reference: every operation as HTML, from the tables that the interface description comes from, and a small
 //! script that sends requests.
 
-use crate::api::{Operation, REFERENCE_AMONG_FILES, ROUTER};
-use crate::config::Config;
-use crate::http::Assets;
+use crate::app::api::{Operation, REFERENCE_AMONG_FILES, ROUTER};
+use crate::base::config::Config;
+use crate::base::http::Assets;
 use crate::site::document::named_servers;
 use crate::site::html::markup::escape;
 use crate::site::html::operation;
@@ -79,7 +79,7 @@ fn origin(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Response;
+    use crate::base::http::Response;
 
     fn get(assets: &Assets, path: &str) -> Response {
         assets
@@ -91,7 +91,7 @@ mod tests {
     fn assets() -> Assets {
         let config =
             Config { base_url: Some("https://pets.example:8443/x/v1".to_owned()), ..Config::default() };
-        crate::site::assets(&config, &crate::config::Address::Tcp(([127, 0, 0, 1], 1).into()))
+        crate::site::assets(&config, &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()))
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         config.admin = Some(([127, 0, 0, 1], 8081).into());
         let page = |config: &Config| {
             let assets =
-                crate::site::assets(config, &crate::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
+                crate::site::assets(config, &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
             let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
             String::from_utf8(page.body().to_vec()).unwrap()
         };

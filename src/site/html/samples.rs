@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::api::Operation;
+use crate::app::api::Operation;
 use crate::site::document::BASE;
 use crate::site::html::colours::coloured;
 use crate::site::html::components::example;
@@ -107,7 +107,7 @@ fn laid_out(value: &Value, indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ROUTER;
+    use crate::app::api::ROUTER;
 
     fn of(id: &str, language: &str) -> String {
         let operation = ROUTER.operations().find(|operation| operation.id == id).unwrap();

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Operation, ROUTER};
-use crate::http::Code;
-use crate::http::response::reason;
+use crate::app::api::{Operation, ROUTER};
+use crate::base::http::Code;
+use crate::base::http::response::reason;
 use crate::site::document::own_codes;
 use crate::site::html::components::schema;
 use crate::site::html::markup::text;
@@ -82,7 +82,7 @@ fn operation(operation: &Operation) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Address, Config};
+    use crate::base::config::{Address, Config};
 
     #[test]
     fn index_is_small_and_each_entry_leads_to_its_place() {

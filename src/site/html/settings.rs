@@ -1,7 +1,7 @@
 //! The settings page on the admin address. It uses the interface under `/settings/api/`.
 
-use crate::config::Config;
-use crate::http::{Asset, Assets};
+use crate::base::config::Config;
+use crate::base::http::{Asset, Assets};
 use crate::site::html::files;
 use crate::site::html::markup::{escape, inline};
 use crate::site::html::page::policy;
@@ -56,7 +56,7 @@ mod tests {
         let assets = assets(&Config::default(), "https://pets.example");
         assert!(named.len() > scripts().count(), "{named:?}");
         for path in named.iter().filter(|path| !path.starts_with(['#', '{'])) {
-            assert!(assets.contains_key(&path.replace("/assets/", crate::api::LATEST)), "{path}");
+            assert!(assets.contains_key(&path.replace("/assets/", crate::app::api::LATEST)), "{path}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! The tables of the pages, generated from the tables of the code.
 
-use crate::api::{Operation, ROUTER};
-use crate::clock::day;
-use crate::config::{Config, SETTINGS, VARIABLES};
-use crate::http::Code;
-use crate::http::limits::LIMITS;
-use crate::http::response::reason;
+use crate::app::api::{Operation, ROUTER};
+use crate::base::clock::day;
+use crate::base::config::{Config, SETTINGS, VARIABLES};
+use crate::base::http::Code;
+use crate::base::http::limits::LIMITS;
+use crate::base::http::response::reason;
 use crate::site::document::VERSION;
 use crate::site::html::markup::{escape, inline};
 use crate::site::html::navigation::{Text, index};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::api::Operation;
+use crate::app::api::Operation;
 use crate::site::document::{BASE, responses};
 use crate::site::html::components::{example, resolve};
 use crate::site::html::markup::{escape, heading, pretty, text};

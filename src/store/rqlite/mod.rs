@@ -45,7 +45,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::engine::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
-use crate::error::Error;
+use crate::base::error::Error;
 use batch::ClusterWriter;
 use client::Client;
 use session::Session;

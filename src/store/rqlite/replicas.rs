@@ -14,7 +14,7 @@ use super::connect;
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use super::schema::PATIENCE;
-use crate::error::{Error, ErrorKind, fail};
+use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::pets::COLUMNS;
 

@@ -6,7 +6,7 @@ use rusqlite::{ToSql, params};
 
 use super::client::{self, Rows, Statement, Value};
 use super::revision::Revision;
-use crate::clock::unix_time;
+use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::StoreError;
 use crate::store::engine::Outcome;

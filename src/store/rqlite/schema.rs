@@ -9,7 +9,7 @@ use rusqlite::params;
 use super::batch::random_name;
 use super::client::{Client, Failure, Statement, Value};
 use super::mirror::TABLES;
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
 use crate::store::sqlite::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version};
 

@@ -19,7 +19,7 @@ use super::ahead::Ahead;
 use super::client::{Client, Failure, Level, Rows, Statement, Value};
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
-use crate::error::ErrorKind;
+use crate::base::error::ErrorKind;
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
 use crate::store::error::names_what_is_missing;
 use crate::store::pets::STATEMENTS;

@@ -21,7 +21,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::open_file::MODE_AT;
 use super::{Snapshot, cannot_open};
-use crate::error::{Error, ErrorKind as Kind, fail};
+use crate::base::error::{Error, ErrorKind as Kind, fail};
 
 /// Pages between two flushes of the copy: 1 MiB.
 const STEP: c_int = 256;

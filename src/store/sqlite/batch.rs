@@ -10,7 +10,7 @@ use rusqlite::{ErrorCode, ToSql, params};
 use super::checkpoint::TRUNCATE;
 use super::schema::{self, schema_version};
 use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError};
-use crate::clock::unix_time;
+use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Reads, Row, Snapshots, Visit, Writes};
 use crate::store::pets::STATEMENTS;

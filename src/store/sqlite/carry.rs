@@ -7,7 +7,7 @@ use rusqlite::{Connection, Result, params_from_iter};
 
 use super::backup::open;
 use super::{Snapshot, cannot_open, schema};
-use crate::error::Error;
+use crate::base::error::Error;
 
 /// A name that is no UTF-8 is carried too.
 const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at \

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::log_check;
 use super::open_file::{FileId, OpenFile, cannot_open, failed, held, index_of, log_of};
-use crate::error::{Error, ErrorKind, fail};
+use crate::base::error::{Error, ErrorKind, fail};
 
 /// Makes sure that there is a file that can be a database, and returns whether it is new. A new file is empty,
 /// and only its owner may read it, because it will hold the digests of keys. SQLite gives the files next to it

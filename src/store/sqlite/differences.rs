@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::cannot_open;
 use super::schema::{STEPS, schema_version};
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 use crate::store::engine::AnyText;
 
 /// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,

@@ -14,7 +14,7 @@ use super::claim::refuse_second_name;
 use super::connection::connect;
 use super::open_file::{OpenFile, cannot_open, immutable, log_of};
 use super::schema::identity;
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 
 /// Opens the file of a database that exists, for a connection to it.
 ///

@@ -53,7 +53,7 @@ pub use soundness::Checked;
 
 use super::engine::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 use batch::State;
 use checkpoint::count_frames;
 use connection::{cannot_open, cannot_write, connect, reading};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::error::{Error, ErrorKind as Kind};
+use crate::base::error::{Error, ErrorKind as Kind};
 
 /// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
 /// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::claim::Claim;
 use super::{Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema};
-use crate::error::Error;
+use crate::base::error::Error;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
 use crate::store::engine::{OpenStore, Reader, WriteAccess};

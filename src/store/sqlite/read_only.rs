@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 use super::log_check::{open_with_own_log, refuse_log_of_another};
 use super::open_file::{OpenFile, immutable, journal_of, log_of, modified};
 use super::{FileReader, cannot_open, connect, reading, schema};
-use crate::error::Error;
+use crate::base::error::Error;
 
 impl FileReader {
     /// Opens a connection that cannot write.
@@ -81,7 +81,7 @@ mod tests {
     use super::super::tests::{names, new_pet};
     use super::super::{FileWriter, log_of};
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::base::error::ErrorKind;
     use crate::store::engine::{Reads, Writes};
 
     #[test]

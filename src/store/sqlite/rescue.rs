@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 
 use super::{Cause, FileWriter, StoreError};
-use crate::clock::{rfc3339, unix_time};
+use crate::base::clock::{rfc3339, unix_time};
 use crate::store::engine::Writes;
 
 impl Drop for FileWriter {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema;
 use super::{cannot_open, connect};
-use crate::error::{Error, ErrorKind as Kind};
+use crate::base::error::{Error, ErrorKind as Kind};
 
 /// Locks a database, moves its write-ahead log into it and removes SQLite's other files. Nobody else can read or write
 /// it as long as the connection is open. `None` if it is too damaged; then nothing is changed. Call this while nobody

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::cannot_open;
 use super::differences::text;
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
 pub const APPLICATION_ID: i64 = 0x7065_7473;

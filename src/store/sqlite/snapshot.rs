@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::open_file::{OpenFile, modified};
 use super::read_only::open_existing;
 use super::{cannot_open, reading};
-use crate::error::{Error, ErrorKind as Kind, fail};
+use crate::base::error::{Error, ErrorKind as Kind, fail};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {

@@ -8,7 +8,7 @@ use super::connection::DAMAGED;
 use super::differences::{Differences, text};
 use super::schema::schema_version;
 use super::values::odd;
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 use crate::model::MAX_BROUGHT_ID;
 use crate::store::transfer::LAST_ID;
 

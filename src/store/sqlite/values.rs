@@ -5,7 +5,7 @@
 use rusqlite::Connection;
 
 use super::differences::text;
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 
 /// In place of a value: the row is nothing without it, so it goes.
 const DELETE: &str = "";

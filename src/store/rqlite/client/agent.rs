@@ -15,7 +15,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error as HttpError, SendBody};
 
 use super::Address;
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 
 /// The time limit for resolving a name, and again for connecting.
 const CONNECT: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::io::ErrorKind as Io;
 
 use rustls::Error as Tls;
 
-use crate::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind};
 
 /// How rqlite's message ends if a linearizable read has waited too long.
 pub const WAITS: &str = "timeout waiting for fsm";

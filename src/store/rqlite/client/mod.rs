@@ -23,8 +23,8 @@ use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderValue};
 use ureq::{Agent, Body, RequestBuilder};
 
-use crate::environment::from_environment;
-use crate::error::{Error, ErrorKind, fail};
+use crate::base::environment::from_environment;
+use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::engine::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::WAITS;

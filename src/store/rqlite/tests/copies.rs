@@ -66,7 +66,7 @@ fn empty_cluster_that_a_service_begins_to_use_is_not_replaced() {
     writer.commit().unwrap();
     let copy = Whole::of(&path).unwrap();
     let refused = closed.load(&copy).unwrap_err();
-    assert_eq!(refused.kind(), crate::error::ErrorKind::Conflict, "{refused}");
+    assert_eq!(refused.kind(), crate::base::error::ErrorKind::Conflict, "{refused}");
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 1);
 }
 
@@ -110,13 +110,13 @@ fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end()
     let other = close(&path).unwrap();
     let copy = Whole::of(&path).unwrap();
     let refused = closed.load(&copy).unwrap_err();
-    assert_eq!(refused.kind(), crate::error::ErrorKind::Conflict, "{refused}");
+    assert_eq!(refused.kind(), crate::base::error::ErrorKind::Conflict, "{refused}");
     assert!(create().is_err());
     let closed = other;
     drop(closed);
     assert!(create().is_ok(), "an interrupted restore keeps nobody from writing");
     let (late, copy) = (close(&path).unwrap().begun_earlier(1200), Whole::of(&path).unwrap());
-    assert_eq!(late.load(&copy).unwrap_err().kind(), crate::error::ErrorKind::Conflict);
+    assert_eq!(late.load(&copy).unwrap_err().kind(), crate::base::error::ErrorKind::Conflict);
     assert!(create().is_ok());
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::error::ErrorKind;
+use crate::base::error::ErrorKind;
 
 /// Three nodes with five pets, and the place of the leader.
 fn with_pets() -> (Nodes, PathBuf, usize) {

@@ -18,16 +18,16 @@ fn instances_that_start_at_once_make_one_schema() {
 fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     let (_nodes, path) = cluster(1);
     run(&path, "CREATE TABLE theirs (x)");
-    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseForeign);
+    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::base::error::ErrorKind::DatabaseForeign);
     assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema"), 1);
     run(&path, "DROP TABLE theirs");
-    assert_eq!(open_reader(&path).err().unwrap().kind(), crate::error::ErrorKind::ClusterOutdated);
+    assert_eq!(open_reader(&path).err().unwrap().kind(), crate::base::error::ErrorKind::ClusterOutdated);
     drop(open_writer(&path).unwrap());
     run(&path, "CREATE TRIGGER cluster_theirs AFTER INSERT ON pets BEGIN SELECT 1; END");
     let refused = open_writer(&path).err().unwrap().to_string();
     assert!(refused.contains("cluster_"), "{refused}");
     run(&path, "PRAGMA user_version = 99");
-    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseNewer);
+    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::base::error::ErrorKind::DatabaseNewer);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! Entity tags of lists and pets. A client that names the tag of what it has gets 304 instead of the same body
+//! again (RFC 9110, sections 8.8.3 and 13.1.2).
+
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use super::Call;
+use crate::app::endpoint::HeaderField;
+use crate::app::endpoint::parameter::HeaderParameter;
+use crate::base::http::{Response, names_tag};
+
+/// The tags of what the client has.
+pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
+    name: "If-None-Match",
+    about: "The `ETag` of the response that you have, several of them separated by commas, or `*`. If one of them is \
+        current, you get a 304 without a body.",
+    example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
+    pattern: None,
+};
+
+/// The tag of the body.
+pub const ETAG: HeaderField = HeaderField {
+    name: "ETag",
+    about: "Changes when the response changes. Send it in `If-None-Match` next time (RFC 9110, section 8.8.3).",
+    example: IF_NONE_MATCH.example,
+};
+
+/// Adds the tag of the body, which is the same on every instance and after every start. It also changes when a full
+/// page gets its link to the next one, so that nobody who asks again and again misses what follows. A client may keep
+/// the response, but has to ask whether it is still current.
+pub fn tagged(response: Response, is_followed: bool) -> Response {
+    let tag = quoted(xxh3_128_with_seed(response.body(), u64::from(is_followed)));
+    response.header("Cache-Control", "private, no-cache").header(ETAG.name, tag)
+}
+
+/// A response with a tag, or 304 if the client has it.
+pub fn unless_known(response: Response, call: &Call) -> Response {
+    let names_it = |tags| response.field(ETAG.name).is_some_and(|tag| names_tag(tags, tag.as_bytes()));
+    let is_known = call.header_values(IF_NONE_MATCH.name).any(names_it);
+    if is_known { response.not_modified() } else { response }
+}
+
+/// The number in hexadecimal digits, in quotes. Each single pet pays for it.
+fn quoted(tag: u128) -> [u8; 34] {
+    let mut text = [b'"'; 34];
+    for (digits, byte) in text[1..33].chunks_exact_mut(2).zip(tag.to_be_bytes()) {
+        let digit = |number: u8| number + if number < 10 { b'0' } else { b'a' - 10 };
+        digits.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tag_is_a_quoted_number() {
+        for tag in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0011_2233_4455_6677] {
+            assert_eq!(quoted(tag), format!("\"{tag:032x}\"").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `GET /healthz` and `GET /readyz`: whether the process answers, and whether the service can do its work.
+//! Both pass a lane for reading and the lane for writing, as ordinary requests do.
+
+use std::ops::ControlFlow;
+
+use super::{Handler, Operation, ReadContext, WriteContext};
+use crate::app::endpoint::Failure;
+use crate::base::http::Response;
+use crate::model::{Page, PetQuery};
+
+pub static OPERATIONS: &[Operation] = &[
+    Operation { rows: Some(0), ..Operation::new("/healthz", "checkHealth", HEALTH) },
+    Operation { rows: Some(1), ..Operation::new("/readyz", "checkReadiness", READINESS) },
+];
+
+const OK: &str = r#"{"status":"ok"}"#;
+const HEALTH: Handler = Handler::Check { read: |_| Ok(()), write: is_alive, read_only: OK };
+const READINESS: Handler =
+    Handler::Check { read: can_read, write: can_write, read_only: r#"{"status":"ready","readOnly":true}"# };
+
+/// Liveness. Getting here is the proof.
+fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
+    Ok(Response::json_bytes(200, OK.as_bytes()))
+}
+
+fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
+    context.damage.found()?;
+    let any = PetQuery::all(Page { limit: 1, after: None });
+    Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
+}
+
+/// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked. 503 to the end once damage was
+/// met.
+fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
+    context.takes_writes()?;
+    Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::config::Config;
+    use crate::store::Damage;
+    use crate::store::tests::{lose_pets, pair};
+    use std::sync::Arc;
+
+    #[test]
+    fn unreadable_pets_are_noticed() {
+        let (_folder, writer, reader) = pair();
+        let mut context = ReadContext::new(
+            reader,
+            Damage::default(),
+            crate::base::http::no_assets(),
+            Arc::new(Config::default()),
+        );
+        assert_eq!(can_read(&mut context), Ok(()));
+        lose_pets(&*writer);
+        assert!(can_read(&mut context).is_err());
+    }
+}

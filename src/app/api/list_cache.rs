@@ -1,0 +1,94 @@
+//! Finished lists, kept until the database changes, so that a repeated request costs no query.
+
+use std::collections::BTreeMap;
+
+use crate::base::http::Response;
+
+/// The most bytes that one worker keeps.
+const MAX_BYTES: usize = 1024 * 1024;
+/// A larger list is not kept, so that a few do not evict all others.
+const MAX_LIST_BYTES: usize = MAX_BYTES / 16;
+/// The rough cost of a list beyond its body and its target: its entry in the map and its header fields.
+const ENTRY_BYTES: usize = 512;
+
+/// One worker's lists, all of the same version of the database, by request target. A tree, because its cost
+/// is bounded whatever targets clients send.
+#[derive(Default)]
+pub struct ListCache {
+    version: i64,
+    lists: BTreeMap<Box<str>, Response>,
+    bytes: usize,
+}
+
+impl ListCache {
+    /// Returns the list kept for a target, if it is of this version.
+    pub fn get(&mut self, target: &str, version: i64) -> Option<Response> {
+        if self.version != version {
+            *self = Self { version, ..Self::default() };
+        }
+        self.lists.get(target).cloned()
+    }
+
+    /// Keeps a list of the version last passed to [`ListCache::get`].
+    pub fn keep(&mut self, target: &str, list: &Response) {
+        let length = target.len() + list.body().len();
+        if length > MAX_LIST_BYTES {
+            return;
+        }
+        let cost = length + ENTRY_BYTES;
+        if self.bytes + cost > MAX_BYTES {
+            self.lists.clear();
+            self.bytes = 0;
+        }
+        self.bytes += cost;
+        self.lists.insert(target.into(), list.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(length: usize) -> Response {
+        Response::json_bytes(200, vec![0; length])
+    }
+
+    #[test]
+    fn list_lives_as_long_as_its_version() {
+        let mut lists = ListCache::default();
+        assert!(lists.get("/a", 7).is_none());
+        lists.keep("/a", &list(2));
+        assert_eq!(lists.get("/a", 7).unwrap().body().len(), 2);
+        assert!(lists.get("/b", 7).is_none());
+        assert!(lists.get("/a", 8).is_none());
+        assert!(lists.get("/a", 7).is_none(), "an old version does not come back");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut lists = ListCache::default();
+        for i in 0..1000 {
+            let target = format!("/{i}");
+            lists.keep(&target, &list(60_000));
+            assert!(lists.get(&target, 0).is_some(), "small enough to keep");
+            assert!(lists.lists.values().map(|list| list.body().len()).sum::<usize>() <= MAX_BYTES);
+        }
+        lists.keep("/large", &list(MAX_BYTES));
+        assert!(lists.get("/large", 0).is_none(), "too large to keep");
+    }
+
+    #[test]
+    fn bounds_are_reached_and_not_passed() {
+        let mut lists = ListCache::default();
+        lists.keep("/1", &list(MAX_LIST_BYTES - 2));
+        lists.keep("/2", &list(MAX_LIST_BYTES - 1));
+        assert!(lists.get("/1", 0).is_some() && lists.get("/2", 0).is_none());
+
+        let mut lists = ListCache::default();
+        let most = MAX_BYTES / (2 * ENTRY_BYTES);
+        (0..most).for_each(|i| lists.keep(&format!("/{i:07}"), &list(ENTRY_BYTES - 8)));
+        assert_eq!(lists.lists.len(), most);
+        lists.keep("/another", &list(ENTRY_BYTES - 8));
+        assert_eq!(lists.lists.len(), 1, "all others made room");
+    }
+}

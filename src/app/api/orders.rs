@@ -1,0 +1,26 @@
+//! `GET /v1/store/orders`: the specification names it but does not describe it.
+
+use super::pets::PETS_TAG;
+use super::{Call, Handler, Operation, ReadContext};
+use crate::app::endpoint::{Failure, Tag};
+use crate::base::http::{ApiError, Code, Response};
+
+/// A group of its own for people, with the tag of the specification.
+static STORE: Tag = Tag { title: "Store", about: "Orders in the store.", ..PETS_TAG };
+
+pub static OPERATIONS: &[Operation] = &[Operation {
+    title: "List store orders",
+    summary: "List store orders",
+    about: "Planned, but not specified yet. Returns 501.",
+    tag: Some(&STORE),
+    rows: Some(0),
+    codes: &[Code::NotImplemented],
+    is_experimental: true,
+    ..Operation::new("/v1/store/orders", "listOrders", Handler::Get(list))
+}];
+
+/// Returns 501 until the fields of an order are specified.
+fn list(_: &mut ReadContext, _: &Call) -> Result<Response, Failure> {
+    let message = "Store orders are planned but not specified yet, so there is nothing to list.";
+    Err(ApiError::with_message(Code::NotImplemented, message).into())
+}

@@ -1,0 +1,184 @@
+//! Paging for every list: the parameters `limit` and `after`, the array, and the link to the next page.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::entity_tag::{tagged, unless_known};
+use super::{Call, ReadContext};
+use crate::app::endpoint::parameter::QueryParameter;
+use crate::app::endpoint::{Failure, HeaderField};
+use crate::base::http::limits::FULL_PAGE_BYTES;
+use crate::base::http::query::parameter;
+use crate::base::http::{ApiError, Response};
+use crate::base::json::{Integer, reference};
+use crate::model::Page;
+use crate::store::Reader;
+
+const DEFAULT_LIMIT: i64 = 20;
+const MAX_LIMIT: u32 = 100;
+/// What a list reads at most: a full page, and one row that shows whether another page follows.
+pub const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
+/// Items on a page (specification, section 8).
+pub static LIMIT: QueryParameter<Integer> = QueryParameter {
+    name: "limit",
+    about: "Maximum number of items per page.",
+    schema: Integer { minimum: 1, maximum: MAX_LIMIT as i64, default: Some(DEFAULT_LIMIT) },
+};
+/// The cursor: the id of the last item of the previous page.
+pub static AFTER: QueryParameter<Integer> = QueryParameter {
+    name: "after",
+    about: "The page starts after this id. The `Link` header of the previous page contains it.",
+    schema: Integer::INT64,
+};
+/// The header field with the URL of the next page.
+pub const LINK: HeaderField = HeaderField {
+    name: "Link",
+    about: "The URL of the next page, if there is one, with rel=\"next\" (RFC 8288).",
+    example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
+};
+
+/// The JSON Schema of a page, whose items have the component of this name.
+pub fn list_of(name: &str, about: &str) -> Value {
+    json!({ "type": "array", "description": about, "items": reference(name), "maxItems": MAX_LIMIT })
+}
+
+/// Reads `limit` and `after`.
+///
+/// # Errors
+/// If one of them is given twice, or is something else.
+fn page(call: &Call) -> Result<Page, ApiError> {
+    let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
+    Ok(Page { limit, after: call.query(&AFTER)? })
+}
+
+/// Whether a query asks a list for more than the default page.
+pub fn is_long_page(query: &str) -> bool {
+    let limit = parameter(Some(query), LIMIT.name).ok().flatten();
+    limit.and_then(|limit| limit.parse().ok()).is_some_and(|limit: i64| limit > DEFAULT_LIMIT)
+}
+
+impl ReadContext {
+    /// Answers a list, from the cache if nothing was committed since it was last asked for. `fill` reads the
+    /// filters, and pushes the items after [`PageWriter::page`] in ascending order until it is told to stop.
+    ///
+    /// # Errors
+    /// 400, if a parameter is wrong; the store's failure, if it cannot be read.
+    pub fn list(
+        &mut self,
+        call: &Call,
+        fill: impl FnOnce(&Reader, &mut PageWriter) -> Result<(), Failure>,
+    ) -> Result<Response, Failure> {
+        let version = self.store.data_version();
+        if let Some(list) = self.lists.get(call.request.target, version) {
+            return Ok(unless_known(list, call));
+        }
+        let mut writer = PageWriter::new(page(call)?);
+        fill(&*self.store, &mut writer)?;
+        let is_followed = writer.is_followed;
+        let first = format!("{}{}", self.config.root().unwrap_or_default(), call.operation.path);
+        let list = tagged(writer.finish(&first).shared(), is_followed);
+        self.lists.keep(call.request.target, &list);
+        Ok(unless_known(list, call))
+    }
+}
+
+/// Writes a page as a JSON array.
+pub struct PageWriter {
+    /// The page that is asked for.
+    pub page: Page,
+    /// The query of the link to the next page, as far as the filters make it.
+    filters: String,
+    body: Vec<u8>,
+    shown: u32,
+    last: Option<i64>,
+    is_followed: bool,
+}
+
+impl PageWriter {
+    pub fn new(page: Page) -> Self {
+        let mut body = Vec::with_capacity(64 * page.limit as usize);
+        body.push(b'[');
+        Self { page, filters: String::new(), body, shown: 0, last: None, is_followed: false }
+    }
+
+    /// Repeats a filter in the link to the next page. `value` must need no percent-encoding.
+    pub fn filter(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.filters.extend(["&", name, "=", value]);
+        }
+    }
+
+    /// Adds an item. Returns `Break` once the page is full; one item more than fits shows that another page
+    /// follows.
+    pub fn push(&mut self, cursor: i64, item: &impl Serialize) -> ControlFlow<()> {
+        if self.shown == self.page.limit || self.body.len() >= FULL_PAGE_BYTES {
+            self.is_followed = true;
+            return ControlFlow::Break(());
+        }
+        if self.shown > 0 {
+            self.body.push(b',');
+        }
+        // Writing plain structs to memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.body, item);
+        self.shown += 1;
+        self.last = Some(cursor);
+        ControlFlow::Continue(())
+    }
+
+    /// The response, with a link if another page follows (RFC 8288). `first` is the URL of the first page.
+    fn finish(mut self, first: &str) -> Response {
+        self.body.push(b']');
+        let response = Response::json_bytes(200, self.body);
+        match self.last {
+            Some(last) if self.is_followed => {
+                let (limit, filters) = (self.page.limit, self.filters);
+                response
+                    .header("Link", format!("<{first}?limit={limit}{filters}&after={last}>; rel=\"next\""))
+            }
+            _ => response,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(limit: u32, items: &[&str]) -> Response {
+        let mut page = PageWriter::new(Page { limit, after: None });
+        page.filter("status", Some("sold"));
+        page.filter("other", None);
+        for (cursor, item) in (5..).zip(items) {
+            if page.push(cursor, item).is_break() {
+                break;
+            }
+        }
+        page.finish("/x")
+    }
+
+    fn link(response: &Response) -> Option<&str> {
+        response.field("Link")
+    }
+
+    #[test]
+    fn full_page_leads_on() {
+        let last = written(2, &["a", "b"]);
+        assert_eq!((last.body(), link(&last)), (&br#"["a","b"]"#[..], None));
+        let full = written(2, &["a", "b", "c"]);
+        assert_eq!(full.body(), br#"["a","b"]"#);
+        assert_eq!(link(&full), Some("</x?limit=2&status=sold&after=6>; rel=\"next\""));
+        assert_eq!(written(2, &[]).body(), b"[]");
+    }
+
+    #[test]
+    fn huge_page_ends_early() {
+        let large = "x".repeat(FULL_PAGE_BYTES / 2);
+        let huge = written(100, &[&large, &large, &large]);
+        assert_eq!(link(&huge), Some("</x?limit=100&status=sold&after=6>; rel=\"next\""));
+        assert!(huge.body().len() < FULL_PAGE_BYTES + 10);
+        let long = "x".repeat(1000);
+        assert_eq!(link(&written(100, &[long.as_str(); 100])), None, "ordinary names end no page");
+    }
+}

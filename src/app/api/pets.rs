@@ -1,0 +1,150 @@
+//! `/v1/pets`: list, create and get pets.
+
+use super::entity_tag::{ETAG, IF_NONE_MATCH, tagged, unless_known};
+use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
+use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS, list_of};
+use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
+use crate::app::endpoint::parameter::{PathParameter, QueryParameter};
+use crate::app::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
+use crate::base::http::{ApiError, Code, Response};
+use crate::base::json::{Enumeration, Integer};
+use crate::model::{NewPet, PetQuery, PetStatus, pet_schemas};
+use crate::store::Outcome;
+
+const PETS: &str = "/v1/pets";
+
+/// The specification gives all its operations one tag (section 1).
+pub static PETS_TAG: Tag = Tag { name: "animals", title: "Pets", about: "The pets in the inventory." };
+
+pub static OPERATIONS: &[Operation] = &[
+    Operation {
+        title: "List pets",
+        summary: "List all animals",
+        about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the \
+            `Link` header has its URL.",
+        tag: Some(&PETS_TAG),
+        rows: PAGE_ROWS,
+        parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],
+        headers: &[IF_NONE_MATCH.name],
+        success: Some(Success {
+            status: 200,
+            about: "A page of pets.",
+            schema: "Pets",
+            headers: &[LINK, ETAG],
+        }),
+        codes: &[Code::InvalidParameter, Code::DuplicateParameter],
+        ..Operation::new(PETS, "listPets", Handler::Get(list))
+    },
+    Operation {
+        title: "Add a pet",
+        summary: "Add an animal",
+        about: "Adds a pet. When you receive the 201, the pet is already on disk.",
+        tag: Some(&PETS_TAG),
+        rows: Some(0),
+        parameters: &[&IDEMPOTENCY_KEY],
+        headers: &["Content-Type", "Content-Encoding", IDEMPOTENCY_KEY.name],
+        body: Some("NewPet"),
+        success: Some(Success {
+            status: 201,
+            about: "The pet was added.",
+            schema: "Pet",
+            headers: &[LOCATION, REPLAYED],
+        }),
+        codes: &[
+            Code::InvalidJson,
+            Code::MissingMember,
+            Code::InvalidMember,
+            Code::DuplicateMember,
+            Code::UnsupportedMediaType,
+            Code::UnsupportedContentEncoding,
+            Code::InvalidIdempotencyKey,
+            Code::IdempotencyKeyReused,
+        ],
+        ..Operation::new(PETS, "createPet", Handler::Post(create))
+    },
+    Operation {
+        title: "Get a pet",
+        summary: "Get an animal",
+        about: "Returns one pet by its identifier.",
+        tag: Some(&PETS_TAG),
+        rows: Some(1),
+        parameters: &[&PET_ID, &IF_NONE_MATCH],
+        headers: &[IF_NONE_MATCH.name],
+        success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[ETAG] }),
+        codes: &[Code::NotFound],
+        not_found: Some(NO_PET),
+        deprecation: Some(&GET_PET_ENDS),
+        ..Operation::new("/v1/pets/{petId}", "getPet", Handler::Get(get))
+    },
+];
+
+/// Deprecated since 21 November 2026, removed on 5 December 2030, both at midnight UTC.
+static GET_PET_ENDS: Deprecation =
+    Deprecation::new(1_795_219_200, 1_922_659_200, PETS, "with the `status` filter");
+static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {
+    name: "status",
+    about: "Returns only pets with this status.",
+    schema: PetStatus::SCHEMA,
+};
+static PET_ID: PathParameter<Integer> =
+    PathParameter { name: "petId", about: "The identifier of the pet.", schema: Integer::INT64 };
+const NO_PET: &str = "There is no pet with this id.";
+const LOCATION: HeaderField =
+    HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/1" };
+
+/// The schemas of the interface description: their names and their JSON Schemas.
+pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    let mut schemas = pet_schemas();
+    schemas.push(("Pets", list_of("Pet", "Pets in ascending order of their ids.")));
+    schemas
+}
+
+/// `GET /v1/pets`: a page of pets in ascending order of their ids.
+///
+/// ```json
+/// [{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"Tom","categoryId":3}]
+/// ```
+fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    context.list(call, |store, list| {
+        let status = call.query(&STATUS)?;
+        list.filter(STATUS.name, status.map(PetStatus::as_str));
+        // The rows are written from the database's own memory into the body.
+        Ok(store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?)
+    })
+}
+
+/// `POST /v1/pets`: adds a pet.
+///
+/// ```json
+/// {"name":"Rex","categoryId":3,"status":"available"}
+/// ```
+fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
+    let key = idempotency_key(call)?;
+    let new = NewPet::from_json(call.json_body()?)?;
+    let inserted = context.store.insert_pet(&new, key.as_ref())?;
+    Ok(Box::new(move |committed| {
+        let (id, is_replayed) = match inserted.outcome(committed)? {
+            Outcome::Made(id) => (id, false),
+            Outcome::Replayed(id) => (id, true),
+            Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
+        };
+        // A replay returns the pet as it was created, whatever has become of it.
+        let response = Response::json(201, &new.with_id(id)).header("Location", format!("{PETS}/{id}"));
+        Ok(if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response })
+    }))
+}
+
+/// `GET /v1/pets/{petId}`: one pet. An id that is not an int64 is 404, because no pet has it.
+///
+/// ```json
+/// {"id":1,"name":"Rex","categoryId":3,"status":"available"}
+/// ```
+fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    let found = match call.path(&PET_ID) {
+        Some(id) => {
+            context.store.pet(id, |pet| unless_known(tagged(Response::json(200, &pet), false), call))?
+        }
+        None => None,
+    };
+    Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, NO_PET))?)
+}

@@ -1,0 +1,50 @@
+//! Places that programs know without being told (RFC 8615, RFC 9309). A deployed file of the same name goes first.
+
+use super::assets::{HEADERS, asset, deployed, not_found};
+use super::{Call, Handler, Operation, ReadContext};
+use crate::app::endpoint::Failure;
+use crate::base::clock::{day, unix_time};
+use crate::base::http::Response;
+
+pub const API_CATALOG: &str = "/.well-known/api-catalog";
+const SECURITY_CONTACT: &str = "/.well-known/security.txt";
+
+pub const ROBOTS: &str = "/robots.txt";
+pub const SITEMAP: &str = "/sitemap.xml";
+pub const FAVICON: &str = "/favicon.ico";
+
+/// How long the contact may be relied on, in seconds: less than a year (RFC 9116, section 2.5.5).
+const CONTACT_HOLDS: i64 = 300 * 24 * 3600;
+
+pub static OPERATIONS: &[Operation] = &[
+    row(API_CATALOG, "getApiCatalog", Handler::Get(get)),
+    row(SECURITY_CONTACT, "getSecurityContact", Handler::Get(get_contact)),
+];
+
+/// The places of the feature `site`.
+pub static PAGES: &[Operation] = &[
+    row(ROBOTS, "getRobots", Handler::Get(get)),
+    row(SITEMAP, "getSitemap", Handler::Get(get)),
+    row(FAVICON, "getFavicon", Handler::Get(get)),
+];
+
+const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
+    // Which deploy is live, the file, and its content; the same for the page for what is not there.
+    Operation { headers: &HEADERS, rows: Some(8), ..Operation::new(path, id, handler) }
+}
+
+/// Returns what is at this place.
+fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    deployed(context, call)?.map_or_else(|| asset(context, call, &call.target.path), Ok)
+}
+
+/// Whom to tell of a weakness (RFC 9116).
+fn get_contact(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    if let Some(file) = deployed(context, call)? {
+        return Ok(file);
+    }
+    let Some(contact) = &context.config.security_contact else { return not_found(context, call) };
+    let expires = day(unix_time() + CONTACT_HOLDS);
+    let text = format!("Contact: {contact}\nExpires: {expires}T00:00:00Z\n");
+    Ok(Response::new(200, text.into_bytes()).header("Content-Type", "text/plain; charset=utf-8"))
+}

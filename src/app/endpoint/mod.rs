@@ -1,0 +1,114 @@
+//! How endpoints are written: the row in a table of operations, the router, the parameters and the request that
+//! a handler reads, and its failure. Each address has its own table and its own type of handler.
+//!
+//! Knows no resource, no SQL and no sockets.
+
+mod call;
+mod operation;
+pub mod parameter;
+mod router;
+
+use crate::base::http::{ApiError, Code, Response};
+use crate::base::json::Invalid;
+use crate::store::{Cause, StoreError};
+
+pub use call::Call;
+pub use operation::{Deprecation, Handler, HeaderField, Operation, Success, Tag};
+pub use router::Router;
+
+#[cfg(test)]
+pub use router::tests::flaw;
+
+/// The failure of a handler. The pipeline turns it into a response and a log line.
+#[derive(Debug, PartialEq)]
+pub enum Failure {
+    /// The request is wrong or not allowed. The client learns the whole cause.
+    Refused(ApiError),
+    /// The store failed. The client learns what is wrong; the log has the detail.
+    Store(StoreError),
+    /// Not a failure: the request ends before its operation with this response, such as a redirect.
+    Instead(Response),
+    /// A bug in petstore, such as a panic. Only the log has the text.
+    Fault(String),
+}
+
+impl Failure {
+    /// The response to the client.
+    pub fn into_response(self) -> Response {
+        let error = match self {
+            Self::Instead(response) => return response,
+            Self::Refused(error) => error,
+            Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => ApiError::new(Code::OutcomeUnknown),
+            Self::Store(StoreError::Unavailable(trouble, _)) => {
+                let what_next =
+                    if trouble.passes() { "Try again in a moment." } else { "Tell the operator." };
+                let message = format!("The database {}; nothing was changed. {what_next}", trouble.as_str());
+                ApiError::with_message(Code::StorageUnavailable, message)
+            }
+            Self::Store(StoreError::Internal(_)) | Self::Fault(_) => ApiError::new(Code::Internal),
+        };
+        error.into_response()
+    }
+
+    /// The detail for the log, which the client must not see.
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Refused(_) | Self::Instead(_) => None,
+            Self::Store(StoreError::Unavailable(_, detail) | StoreError::Internal(detail))
+            | Self::Fault(detail) => Some(detail),
+        }
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        let (code, message) = match invalid {
+            Invalid::Json(message) => (Code::InvalidJson, message),
+            Invalid::Missing(message) => (Code::MissingMember, message),
+            Invalid::Member(message) => (Code::InvalidMember, message),
+            Invalid::Duplicate(message) => (Code::DuplicateMember, message),
+        };
+        Self::Refused(ApiError::with_message(code, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detail_is_for_the_log_only() {
+        for (failure, status) in [
+            (Failure::Fault("SELECT secret".to_owned()), 500),
+            (Failure::Store(StoreError::Internal("SELECT secret".to_owned())), 500),
+            (Failure::Store(StoreError::Unavailable(Cause::Full, "SELECT secret".to_owned())), 503),
+        ] {
+            assert_eq!(failure.detail(), Some("SELECT secret"));
+            let response = failure.into_response();
+            assert_eq!(response.status, status);
+            assert!(!String::from_utf8_lossy(response.body()).contains("SELECT"));
+        }
+    }
+
+    #[test]
+    fn refusal_leaves_nothing_for_the_log() {
+        let refused = Failure::from(Invalid::Json("The body is empty.".to_owned()));
+        assert_eq!(refused.detail(), None);
+        assert_eq!(
+            refused,
+            Failure::Refused(ApiError::with_message(Code::InvalidJson, "The body is empty."))
+        );
+    }
+}

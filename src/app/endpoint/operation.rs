@@ -1,0 +1,219 @@
+//! The row of a table of operations. Routing, Allow, scopes, lanes, the header fields that the gate passes
+//! on, the deprecation header fields and the interface description all come from it.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use super::parameter::Parameter;
+use crate::base::clock::http_date;
+use crate::base::http::{Code, Fields, find_field};
+
+/// The handler of an operation. Each address has its own type, whose variants decide the method.
+pub trait Handler {
+    /// The method; GET stands for HEAD as well.
+    fn method(&self) -> &'static str;
+}
+
+/// One row of a table, with a handler of type `H`.
+pub struct Operation<H> {
+    /// The path; a segment in braces is a parameter.
+    pub path: &'static str,
+    /// The number of bytes of the path before its first parameter, which are enough to tell most rows apart.
+    pub literal: usize,
+    /// The name of the operation, also in the interface description (`operationId`).
+    pub id: &'static str,
+    /// Its handler.
+    pub handler: H,
+    /// What it does in a few words, as pages show it.
+    pub title: &'static str,
+    /// A summary in one line, as the specification fixes it for the interface description.
+    pub summary: &'static str,
+    /// The text of the interface description.
+    pub about: &'static str,
+    /// Its tag in the interface description; `None` if it is not described there.
+    pub tag: Option<&'static Tag>,
+    /// The most rows of the database that the handler visits, which tells small responses from large ones. `None`: any
+    /// number, which a test refuses for the operations of the service.
+    pub rows: Option<u32>,
+    /// The parameters that the handler reads.
+    pub parameters: &'static [&'static dyn Parameter],
+    /// The header fields that the handler reads. No others reach it.
+    pub headers: &'static [&'static str],
+    /// The name of the body's schema in the interface description.
+    pub body: Option<&'static str>,
+    /// The successful response; `None` if the operation never succeeds.
+    pub success: Option<Success>,
+    /// The error codes that this operation adds to the general ones.
+    pub codes: &'static [Code],
+    /// The message of its 404.
+    pub not_found: Option<&'static str>,
+    /// Whether it may change or disappear without notice (specification, section 9).
+    pub is_experimental: bool,
+    /// Set if the operation will be removed.
+    pub deprecation: Option<&'static Deprecation>,
+}
+
+/// A group of operations. Groups of the pages may share a tag of the interface description.
+#[derive(Debug, PartialEq)]
+pub struct Tag {
+    /// Its name in the interface description.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    pub about: &'static str,
+}
+
+/// A success, for the interface description.
+#[derive(Clone, Copy, Debug)]
+pub struct Success {
+    pub status: u16,
+    pub about: &'static str,
+    /// The name of the body's schema in the interface description.
+    pub schema: &'static str,
+    /// The header fields that it may have in addition to the general ones.
+    pub headers: &'static [HeaderField],
+}
+
+/// A header field of a response, for the interface description.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderField {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub example: &'static str,
+}
+
+/// The deprecation of an operation, which each of its responses announces.
+#[derive(Debug)]
+pub struct Deprecation {
+    /// Since when it is deprecated, in seconds of Unix time (RFC 9745).
+    since: i64,
+    /// When it will be removed, in seconds of Unix time (RFC 8594).
+    pub sunset: i64,
+    /// The path to call instead (`rel="successor-version"`, RFC 5829).
+    pub successor: &'static str,
+    /// How to call the successor, as the end of a sentence after its path.
+    pub how: &'static str,
+    /// The header fields without a public address, for the interface description.
+    example: OnceLock<Fields>,
+}
+
+impl<H> Operation<H> {
+    /// A row for a stable operation whose handler reads nothing from the request.
+    pub const fn new(path: &'static str, id: &'static str, handler: H) -> Self {
+        Self {
+            path,
+            literal: literal(path),
+            id,
+            handler,
+            title: "",
+            summary: "",
+            about: "",
+            tag: None,
+            rows: None,
+            parameters: &[],
+            headers: &[],
+            body: None,
+            success: None,
+            codes: &[],
+            not_found: None,
+            is_experimental: false,
+            deprecation: None,
+        }
+    }
+
+    /// The segment of `path` that is the value of a parameter. The path must match the row's.
+    pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
+        let (names, values) = (self.path.get(self.literal..)?, path.get(self.literal..)?);
+        let mut segments = names.split('/').zip(values.split('/'));
+        let is_named = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(|name| name == parameter);
+        segments.find(|(name, _)| is_named(name) == Some(true)).map(|(_, segment)| segment)
+    }
+}
+
+/// The length of a path up to its first parameter.
+const fn literal(path: &str) -> usize {
+    let mut length = 0;
+    while length < path.len() && path.as_bytes()[length] != b'{' {
+        length += 1;
+    }
+    length
+}
+
+impl<H: Handler> Operation<H> {
+    /// The method; GET stands for HEAD as well.
+    pub fn method(&self) -> &'static str {
+        self.handler.method()
+    }
+
+    /// What an error with this code usually says.
+    pub fn message(&self, code: Code) -> Cow<'static, str> {
+        match self.not_found {
+            Some(message) if code == Code::NotFound => message.into(),
+            _ => code.usual_message(),
+        }
+    }
+
+    /// Whether it may change data, so that a read-only key must not call it.
+    pub fn writes(&self) -> bool {
+        self.method() != "GET"
+    }
+}
+
+/// The link to the page about deprecated operations (RFC 9745, section 3).
+const ABOUT: &str = "/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"";
+
+impl Deprecation {
+    /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
+    /// call instead, and `how` tells how.
+    pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
+        Self { since, sunset, successor, how, example: OnceLock::new() }
+    }
+
+    /// The header fields that announce the deprecation. `root` is the public address of the service, or empty.
+    pub fn announcement(&self, root: &str) -> Fields {
+        let mut fields = Fields::default();
+        fields.add("Deprecation", format!("@{}", self.since).as_bytes());
+        fields.add("Link", format!("<{root}{}>; rel=\"successor-version\"", self.successor).as_bytes());
+        fields.add("Link", format!("<{root}{ABOUT}").as_bytes());
+        fields.add("Sunset", http_date(self.sunset).as_bytes());
+        fields
+    }
+
+    /// The description of these header fields, with their values as examples.
+    pub fn fields(&'static self) -> [HeaderField; 3] {
+        [
+            ("Deprecation", "The time of the deprecation (RFC 9745)."),
+            (
+                "Link",
+                "The operation to call instead (RFC 5829) and, after a comma, the page about deprecations (RFC 9745).",
+            ),
+            ("Sunset", "The date on which the operation will be removed (RFC 8594)."),
+        ]
+        .map(|(name, about)| {
+            let example = self.example.get_or_init(|| self.announcement(""));
+            let value = find_field(&example.lines, name).unwrap_or_default();
+            HeaderField { name, about, example: str::from_utf8(value).unwrap_or_default() }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deprecation_is_announced() {
+        let deprecation = Deprecation::new(1_795_219_200, 1_922_659_200, "/v1/pets", "");
+        for root in ["", "https://pets.example/shop"] {
+            assert_eq!(
+                String::from_utf8_lossy(&deprecation.announcement(root).lines),
+                format!(
+                    "Deprecation: @1795219200\r\n\
+                     Link: <{root}/v1/pets>; rel=\"successor-version\", \
+                     <{root}/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"\r\n\
+                     Sunset: Thu, 05 Dec 2030 00:00:00 GMT\r\n"
+                )
+            );
+        }
+    }
+}

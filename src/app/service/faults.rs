@@ -1,0 +1,183 @@
+//! Failures and delays on purpose, so that clients can test how they retry and wait. Only a service with an ephemeral database has them;
+//! any other runs without this code.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::is_protected;
+use crate::base::http::response::Course;
+use crate::base::http::{ApiError, Code, Request, Response, Target};
+use crate::net::worker::Service;
+
+/// Numbers that look random, in a sequence that is the same in every run: one for failures, and one for delays.
+#[derive(Clone, Default)]
+pub struct Draws(Arc<[AtomicU64; 2]>);
+
+impl Draws {
+    /// Draws the next number of a sequence.
+    fn next(&self, sequence: usize) -> u64 {
+        xxh3_64(&self.0[sequence].fetch_add(1, Relaxed).to_le_bytes())
+    }
+
+    /// Begins both sequences again.
+    pub fn restart(&self) {
+        self.0.iter().for_each(|drawn| drawn.store(0, Relaxed));
+    }
+}
+
+/// The part of all numbers that are less than this one, from 0 to 1. It does not depend on the lower half of the bits.
+fn part(bits: u64) -> f64 {
+    (bits >> 32) as f64 / 2f64.powi(32)
+}
+
+/// Draws how long the response to a request is held back, by its method and target with a space between.
+pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u8]) -> Duration {
+    let (least, span) = (*between.start(), between.end().saturating_sub(*between.start()));
+    move |line| {
+        let (method, target) = str::from_utf8(line).unwrap_or_default().split_once(' ').unwrap_or_default();
+        let is_delayed = method != "OPTIONS" && is_protected(&Target::parse(target));
+        if is_delayed { least + span.mul_f64(part(draws.next(1))) } else { Duration::ZERO }
+    }
+}
+
+/// Decides which requests fail, for all workers of a service together.
+#[derive(Clone)]
+pub struct Faults {
+    /// A request fails if its number is less than this part of all numbers.
+    rate: f64,
+    draws: Draws,
+}
+
+/// How a request fails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fault {
+    /// The code of its 503; `None`: the connection ends without a response.
+    code: Option<Code>,
+    /// Whether it is carried out all the same.
+    is_done: bool,
+}
+
+impl Faults {
+    /// Makes such a part of the requests fail, from 0 to 1.
+    pub fn new(rate: f64, draws: Draws) -> Self {
+        Self { rate, draws }
+    }
+
+    fn draw(&self) -> Option<Fault> {
+        let bits = self.draws.next(0);
+        let code = [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
+        let is_done = bits & 1 == 1 && code != Some(Code::Overloaded);
+        (part(bits) < self.rate).then_some(Fault { code, is_done })
+    }
+
+    /// Has requests to a service fail.
+    pub fn around<S: Service>(&self, service: S) -> Faulty<S> {
+        Faulty { service, faults: self.clone() }
+    }
+}
+
+/// A service of which some requests fail.
+pub struct Faulty<S> {
+    service: S,
+    faults: Faults,
+}
+
+impl<S: Service> Service for Faulty<S> {
+    /// Answers one request; the worker comes again with the others.
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        let Some(request) = requests.first() else { return Duration::ZERO };
+        let one = std::slice::from_ref(request);
+        // A browser's preflight is no request of its own, and the browser tries it only once.
+        let can_fail = request.method != "OPTIONS" && is_protected(&Target::parse(request.target));
+        let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
+            return self.service.answer(one, responses);
+        };
+        log::info!("request {} fails intentionally: {fault:?}", request.id);
+        let mut flush = Duration::ZERO;
+        if fault.is_done {
+            flush = self.service.answer(one, responses);
+            responses.clear();
+        }
+        responses.push(match fault.code {
+            None => Response::only(Course::BreakOff),
+            // As the gate answers if a lane breaks off: only the outcome of a write matters.
+            Some(Code::OutcomeUnknown) if request.method == "POST" => failed(Code::OutcomeUnknown),
+            Some(_) => failed(Code::Overloaded),
+        });
+        flush
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        self.service.rest()
+    }
+
+    fn stop(&mut self) {
+        self.service.stop();
+    }
+}
+
+/// The response that a real failure of this kind gets, with the same advice.
+fn failed(code: Code) -> Response {
+    ApiError::with_message(code, format!("This failure is intentional. {}", code.usual_message()))
+        .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_the_requests_fails_in_thirds_and_the_same_way_in_every_run() {
+        let drawn = || -> Vec<_> {
+            let faults = Faults::new(0.3, Draws::default());
+            (0..30_000).map(|_| faults.draw()).collect()
+        };
+        let (one, other) = (drawn(), drawn());
+        assert_eq!(one, other);
+        for (code, is_done, expected) in [
+            (Some(Code::Overloaded), false, 3000),
+            (Some(Code::OutcomeUnknown), false, 1500),
+            (Some(Code::OutcomeUnknown), true, 1500),
+            (None, false, 1500),
+            (None, true, 1500),
+        ] {
+            let fault = Fault { code, is_done };
+            let count = one.iter().filter(|drawn| **drawn == Some(fault)).count();
+            assert!(count.abs_diff(expected) < expected / 8, "{fault:?}: {count}");
+        }
+    }
+
+    #[test]
+    fn none_and_all_are_exact() {
+        let count = |rate| {
+            let faults = Faults::new(rate, Draws::default());
+            (0..1000).filter_map(|_| faults.draw()).count()
+        };
+        assert_eq!((count(0.0), count(1.0)), (0, 1000));
+    }
+
+    #[test]
+    fn service_rests_and_is_told_of_its_end() {
+        struct Stopped(Arc<std::sync::atomic::AtomicBool>);
+        impl Service for Stopped {
+            fn answer(&mut self, _: &[Request], _: &mut Vec<Response>) -> Duration {
+                Duration::ZERO
+            }
+            fn rest(&mut self) -> Option<Duration> {
+                Some(Duration::from_secs(7))
+            }
+            fn stop(&mut self) {
+                self.0.store(true, Relaxed);
+            }
+        }
+        let has_ended = Arc::default();
+        let mut service = Faults::new(0.5, Draws::default()).around(Stopped(Arc::clone(&has_ended)));
+        assert_eq!(service.rest(), Some(Duration::from_secs(7)));
+        service.stop();
+        assert!(has_ended.load(Relaxed));
+    }
+}

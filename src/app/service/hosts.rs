@@ -1,0 +1,276 @@
+//! Whether a request is for a name of this project (RFC 9110, section 7.4), and its redirect if the name only
+//! redirects to another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::app::endpoint::Failure;
+use crate::base::clock::unix_time;
+use crate::base::config::Config;
+use crate::base::http::host::{is_address, without_port};
+use crate::base::http::{ApiError, Code, Request, Response};
+use crate::model::{Domain, DomainState, Redirect};
+use crate::store::Database;
+
+/// The header field with the name that the client asked for.
+pub const HOST: &str = "Host";
+/// The scheme of the request to the proxy. The gate passes it on only from a trusted proxy.
+pub const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
+
+/// A callback that gets the name of a domain when a trusted proxy has passed on an HTTPS request for it. Must
+/// not block.
+pub type OnServed = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Tells the project's names from others. Without a hosting platform, every name is accepted.
+#[derive(Clone, Default)]
+pub struct Hosts {
+    /// The names that are not custom domains: the one on the platform, and the hosts of the addresses in the
+    /// interface description. Empty: every name is accepted.
+    own: Arc<[String]>,
+    /// Domains found in the database, valid while its version stays the same.
+    known: HashMap<Box<str>, Known>,
+    /// The primary domain, valid while that version stays the same.
+    primary: Option<Arc<str>>,
+    version: i64,
+    served: Option<OnServed>,
+}
+
+/// A remembered domain, and the redirect from it.
+type Known = (Domain, Option<Redirect>);
+
+impl Hosts {
+    /// The hosts of a configuration. `served` is called when a trusted proxy passes on an HTTPS request for a
+    /// domain.
+    pub fn new(config: &Config, served: Option<OnServed>) -> Self {
+        let Some(address) = config.hosting.address() else { return Self::default() };
+        Self { own: std::iter::once(address).chain(config.own_hosts()).collect(), served, ..Self::default() }
+    }
+
+    /// Lets a request for a name of the project go on. Returns the primary domain if the request is for another name;
+    /// pages link to it.
+    ///
+    /// # Errors
+    /// The redirect of the name; 421, if it is not the project's; the store's failure, if it cannot be read.
+    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Option<Arc<str>>, Failure> {
+        let Self { own, known, primary, version, served } = self;
+        if own.is_empty() {
+            return Ok(None);
+        }
+        // The gate refuses requests with more than one.
+        let host = request.header_values(HOST).next().map(without_port).unwrap_or_default();
+        let host = host.strip_suffix('.').unwrap_or(host);
+        if host.is_empty() || is_address(host) {
+            return Ok(None);
+        }
+        if *version != database.data_version() {
+            known.clear();
+            *primary = database.primary()?.map(Arc::from);
+            *version = database.data_version();
+        }
+        let host = host.to_ascii_lowercase();
+        let canonical = primary.clone().filter(|primary| **primary != *host);
+        if own.contains(&host) {
+            return Ok(canonical);
+        }
+        let found = find(known, own, &host, database)?.filter(|(domain, _)| domain.state.is_served());
+        let Some((domain, redirect)) = found else {
+            return Err(ApiError::new(Code::MisdirectedRequest).into());
+        };
+        let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
+        let is_https = |scheme: &str| scheme.eq_ignore_ascii_case("https");
+        if is_waiting && request.header_values(FORWARDED_PROTO).next().is_some_and(is_https) {
+            served.iter().for_each(|served| served(&domain.name));
+        }
+        match redirect {
+            // `OPTIONS *` concerns the server, so it is not redirected.
+            Some(redirect) if request.target != "*" => {
+                let location = format!("https://{}{}", redirect.to, request.target);
+                Err(Failure::Instead(Response::new(redirect.status, b"").header("Location", location)))
+            }
+            _ => Ok(canonical),
+        }
+    }
+}
+
+/// Adds a link to the primary domain (RFC 6596) to a response, if it is a page.
+pub fn link_canonical(domain: &str, request: &Request, response: Response) -> Response {
+    let is_page = response.field("Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
+    if response.status != 200 || !is_page {
+        return response;
+    }
+    let path = request.target.split('?').next().unwrap_or_default();
+    response.header("Link", format!("<https://{domain}{path}>; rel=\"canonical\""))
+}
+
+/// Looks up a domain, and its redirect if the target is served. Only existing domains are remembered, so that guessing
+/// cannot fill the memory.
+fn find<'k>(
+    known: &'k mut HashMap<Box<str>, Known>,
+    own: &[String],
+    host: &str,
+    database: &Database,
+) -> Result<Option<&'k Known>, Failure> {
+    if !known.contains_key(host) {
+        let Some(domain) = database.domain(host)? else { return Ok(None) };
+        let is_served = |name: &str| -> Result<bool, Failure> {
+            Ok(own.iter().any(|own| own == name)
+                || database.domain(name)?.is_some_and(|target| target.state.is_served()))
+        };
+        let redirect = match database.redirect(host)? {
+            Some(redirect) if is_served(&redirect.to)? => Some(redirect),
+            _ => None,
+        };
+        known.insert(host.into(), (domain.at(unix_time()), redirect));
+    }
+    Ok(known.get(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DomainEvent;
+    use crate::store::tests::pair;
+    use crate::store::{Reader, StoreError};
+
+    fn hosts() -> Hosts {
+        let mut config = Config::default();
+        config.hosting.platform_host = Some("sites.test".to_owned());
+        config.base_url = Some("https://Api.example:8443/v1".to_owned());
+        Hosts::new(&config, None)
+    }
+
+    fn ask(hosts: &mut Hosts, reader: &mut Reader, host: &str) -> (u16, String) {
+        let headers = vec![("Host", host)];
+        let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
+        reader.begin().unwrap();
+        let admitted = hosts.admit(&request, &*reader);
+        reader.end().unwrap();
+        let response = match admitted {
+            Ok(_) => Response::new(200, b""),
+            Err(failure) => failure.into_response(),
+        };
+        (response.status, response.field("Location").unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn names_of_the_project_are_served_and_no_others() {
+        let (_folder, mut writer, mut reader) = pair();
+        let added = |name: &str| Domain::new(name.to_owned(), 0);
+        let verified = |name: &str| added(name).after(DomainEvent::Right, None, 1);
+        writer
+            .change_project(|project| {
+                project.put_domain(&added("new.test"))?;
+                project.put_domain(&verified("pets.test"))?;
+                project.put_domain(&verified("old.test").after(DomainEvent::Wrong, None, 2))?;
+                project.put_domain(&verified("from.test"))?;
+                project.put_domain(&verified("early.test"))?;
+                for (from, to) in [("from.test", "pets.test"), ("early.test", "new.test")] {
+                    project.put_redirect(&Redirect { from: from.into(), to: to.into(), status: 308 })?;
+                }
+                Ok::<(), StoreError>(())
+            })
+            .unwrap();
+        let mut hosts = hosts();
+        let mut ask = |host: &str| ask(&mut hosts, &mut *reader, host);
+        for host in [
+            "",
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "[::1]:80",
+            "localhost",
+            "petstore.sites.test",
+            "PETSTORE.Sites.test.:80",
+            "api.example",
+            "api.example:8443",
+            "pets.test",
+            "Pets.TEST:443",
+            "old.test",
+        ] {
+            assert_eq!(ask(host).0, 200, "{host}");
+        }
+        for host in [
+            "new.test",
+            "sites.test",
+            "other.sites.test",
+            "x.test",
+            "localhost.x.test",
+            "pets.test:x",
+            "[pets.test]",
+        ] {
+            assert_eq!(ask(host).0, 421, "{host}");
+        }
+        assert_eq!(ask("from.test"), (308, "https://pets.test/a?b=1".to_owned()));
+        assert_eq!(ask("early.test").0, 200, "the target of its redirect is not served yet");
+    }
+
+    #[test]
+    fn page_of_another_domain_names_the_primary_one() {
+        let (_folder, mut writer, mut reader) = pair();
+        let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
+        writer
+            .change_project(|project| {
+                project.put_domain(&verified("a.test"))?;
+                project.put_domain(&verified("b.test"))?;
+                project.set_primary("a.test")
+            })
+            .unwrap();
+        let mut hosts = hosts();
+        let mut link = |host: &str, status, kind: &'static str| {
+            let request = Request {
+                id: "-",
+                method: "GET",
+                target: "/a?b=1",
+                headers: vec![("Host", host)],
+                body: b"",
+            };
+            reader.begin().unwrap();
+            let admitted = hosts.admit(&request, &*reader).unwrap();
+            reader.end().unwrap();
+            let response = Response::new(status, b"").header("Content-Type", kind);
+            let linked = link_canonical(&admitted?, &request, response);
+            linked.field("Link").map(str::to_owned)
+        };
+        let canonical = Some("<https://a.test/a>; rel=\"canonical\"".to_owned());
+        for host in ["b.test", "B.test:80", "petstore.sites.test", "api.example"] {
+            assert_eq!(link(host, 200, "text/html; charset=utf-8"), canonical, "{host}");
+        }
+        assert_eq!(link("a.test", 200, "text/html"), None);
+        assert_eq!(link("b.test", 404, "text/html"), None);
+        assert_eq!(link("b.test", 200, "application/json"), None);
+        assert_eq!(link("localhost", 200, "text/html"), None);
+    }
+
+    #[test]
+    fn https_for_a_domain_that_waits_for_its_certificate_is_noted_and_nothing_else() {
+        let (_folder, mut writer, mut reader) = pair();
+        let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
+        writer
+            .change_project(|project| {
+                project.put_domain(&verified("waits.test"))?;
+                project.put_domain(&verified("active.test").after(DomainEvent::Served, None, 2))?;
+                project.put_domain(&verified("from.test"))?;
+                let (from, to) = ("from.test".to_owned(), "active.test".to_owned());
+                project.put_redirect(&Redirect { from, to, status: 308 })
+            })
+            .unwrap();
+        let noted = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let notes = Arc::clone(&noted);
+        let served: OnServed = Arc::new(move |name| notes.lock().unwrap().push(name.to_owned()));
+        let mut hosts = Hosts { served: Some(served), ..hosts() };
+        let mut ask = |host: &'static str, proto: &'static str, target: &str| {
+            let headers = vec![("Host", host), (FORWARDED_PROTO, proto)];
+            let request = Request { id: "-", method: "OPTIONS", target, headers, body: b"" };
+            reader.begin().unwrap();
+            let admitted = hosts.admit(&request, &*reader);
+            reader.end().unwrap();
+            matches!(admitted, Err(Failure::Instead(_)))
+        };
+        assert!(!ask("waits.test", "http", "/"));
+        assert!(!ask("active.test", "https", "/"));
+        assert!(noted.lock().unwrap().is_empty());
+        assert!(!ask("waits.test", "HTTPS", "/"));
+        assert_eq!(*noted.lock().unwrap(), ["waits.test"]);
+        assert!(ask("from.test", "http", "/"));
+        assert!(!ask("from.test", "http", "*"), "it concerns the server");
+    }
+}

@@ -1,0 +1,367 @@
+//! The pipeline of one worker, from a request to its response: host, key, router, handler. Here a failure
+//! becomes a response and a line in the log. Knows no SQL and no sockets.
+
+mod authentication;
+mod faults;
+mod hosts;
+mod reading;
+mod writing;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::app::api::{ACCEPT, Call, FILE, Handler, Operation, PAGE_ROWS, ROUTER, is_deployed, is_long_page};
+use crate::app::endpoint::{Failure, Router};
+use crate::base::config::Config;
+use crate::base::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target};
+use crate::base::metrics::Metrics;
+use crate::base::quiet_log::QuietLog;
+use crate::model::KeyScope;
+use crate::store::{Damage, Database, StoreError};
+use authentication::AUTHORIZATION;
+
+pub use authentication::Authenticator;
+pub use faults::{Draws, Faults, delays};
+use hosts::{FORWARDED_PROTO, HOST, link_canonical};
+pub use hosts::{Hosts, OnServed};
+pub use reading::ReadService;
+pub use writing::WriteService;
+
+/// The request header field of a browser that wants a script as a service worker (Service Workers, section 'Update').
+const SERVICE_WORKER: &str = "Service-Worker";
+/// The methods of a deployed file.
+const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
+/// The label in the metrics for a request that reaches no operation.
+const NO_OPERATION: &str = "none";
+
+/// Creates the counters of all operations, and of the reasons for a 503, so that they are in the metrics from the start.
+pub fn announce(metrics: &mut Metrics) {
+    let operations = ROUTER.operations().chain([&FILE]).map(|operation| operation.id);
+    operations.chain([NO_OPERATION]).for_each(|operation| metrics.announce(operation));
+    let reasons = Code::ALL.iter().filter(|code| code.status() == 503);
+    reasons.for_each(|code| metrics.refused(code.as_str(), 0));
+}
+
+/// A callback for when the database is lost, which ends the service.
+pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
+
+/// What all workers share; each gets a clone.
+#[derive(Clone)]
+pub struct Shared {
+    pub config: Arc<Config>,
+    /// The documents of the site.
+    pub assets: Arc<LazyAssets>,
+    pub authenticator: Authenticator,
+    pub lost: Lost,
+    pub damage: Damage,
+    pub metrics: Metrics,
+    pub hosts: Hosts,
+}
+
+/// The steps that are the same in every worker.
+struct Pipeline {
+    router: &'static Router<Handler>,
+    shared: Shared,
+    failures: QuietLog,
+    /// The header fields of the deprecated operations, printed once.
+    announcements: Vec<(&'static str, Fields)>,
+}
+
+/// What the pipeline learns as a request enters, for its response.
+#[derive(Default)]
+struct Entry {
+    /// The operation, unless the request ends before it.
+    operation: Option<&'static Operation>,
+    /// The name of its key, for the access log.
+    key_name: Option<String>,
+    /// The primary domain, if the request is for another name.
+    canonical: Option<Arc<str>>,
+}
+
+/// What became of a request. [`Pipeline::finish`] turns it into a response, and logs a failure.
+type Done = Result<Response, Failure>;
+
+impl Pipeline {
+    fn new(shared: Shared) -> Self {
+        let failures = QuietLog::new(module_path!());
+        let root = shared.config.root().unwrap_or_default();
+        let announcement = |row: &Operation| Some((row.id, row.deprecation?.announcement(root)));
+        let announcements = ROUTER.operations().filter_map(announcement).collect();
+        Self { router: &ROUTER, shared, failures, announcements }
+    }
+
+    /// Adds the header fields that every response of an operation has.
+    fn announce(&self, operation: &Operation, response: Response) -> Response {
+        let own = self.announcements.iter().find(|(id, _)| *id == operation.id);
+        own.into_iter().fold(response, |response, (_, fields)| response.with(fields))
+    }
+
+    /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
+    /// requests that are passed on. OPTIONS counts for no operation.
+    fn finish(&mut self, request: &Request, entry: Entry, done: Done) -> Response {
+        let operation = entry.operation;
+        let code = match &done {
+            Err(Failure::Refused(error)) => error.code,
+            _ => Code::StorageUnavailable,
+        };
+        let mut response = done.unwrap_or_else(|failure| self.refuse(failure, operation, request));
+        if let Some(operation) = operation {
+            response = self.announce(operation, response);
+        }
+        if let Some(canonical) = entry.canonical {
+            response = link_canonical(&canonical, request, response);
+        }
+        if let Some(name) = entry.key_name {
+            response = response.for_key(&name);
+        }
+        let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
+        if response.status != 204 || !is_none {
+            let id = operation.map_or(NO_OPERATION, |operation| operation.id);
+            self.shared.metrics.handled(id, response.status);
+        }
+        if response.status == 503 {
+            self.shared.metrics.refused(code.as_str(), 1);
+        }
+        response
+    }
+
+    /// Logs the store's failure in a batch. `of` names the requests concerned, as far as they are known.
+    fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
+        if error.is_lost() {
+            (self.shared.lost)(error);
+        } else if !self.shared.damage.note(error) {
+            self.failures.say(of, &format!("{what}: {error}"));
+        }
+    }
+
+    /// Finds the operation of a request: checks the host, then the key, the route and the scope. `now` is Unix time in
+    /// seconds.
+    ///
+    /// # Errors
+    /// The response if the request ends before its operation.
+    fn enter<'r>(
+        &mut self,
+        request: &'r Request<'r>,
+        database: &Database,
+        now: i64,
+        entry: &mut Entry,
+    ) -> Result<Call<'r>, Failure> {
+        entry.canonical = self.shared.hosts.admit(request, database)?;
+        let target = Target::parse(request.target);
+        if request.method == "OPTIONS" {
+            let options = self.router.options(&target);
+            let is_file = options.is_err() && is_deployed(database, &target.path)?;
+            let of_file = || Response::new(204, b"").header("Allow", METHODS_OF_FILES);
+            return Err(Failure::Instead(if is_file { of_file() } else { options? }));
+        }
+        let (mut scope, mut caller) = (KeyScope::Full, None);
+        if is_protected(&target) {
+            let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
+            match self.shared.authenticator.authenticate(request, database, now) {
+                Ok(known) => {
+                    (scope, caller) = (known.key.scope, Some(known.caller));
+                    entry.key_name = is_logged.then(|| known.key.name.clone());
+                }
+                Err(refused) => {
+                    entry.key_name = is_logged.then(|| self.shared.authenticator.refused(request)).flatten();
+                    return Err(refused);
+                }
+            }
+        } else if request.header_values(SERVICE_WORKER).next().is_some() {
+            return Err(refuse_worker(is_deployed(database, &target.path)?).into());
+        }
+        let operation = match self.router.route(request.method, &target) {
+            Err(error) if error.code == Code::NotFound => Self::route_to_file(request, database, &target)?,
+            operation => operation?,
+        };
+        if operation.writes() && scope == KeyScope::ReadOnly {
+            let refused = authentication::insufficient_scope().into_response();
+            return Err(Failure::Instead(self.announce(operation, refused)));
+        }
+        entry.operation = Some(operation);
+        let mut call = Call::new(operation, request, target);
+        call.caller = caller;
+        Ok(call)
+    }
+
+    /// The route of a path that matches no row: it may be a file of the deploy.
+    fn route_to_file(
+        request: &Request,
+        database: &Database,
+        target: &Target,
+    ) -> Result<&'static Operation, Failure> {
+        if ["GET", "HEAD"].contains(&request.method) {
+            return Ok(&FILE);
+        }
+        let is_file = is_deployed(database, &target.path)?;
+        let refused = ApiError::new(Code::MethodNotAllowed).header("Allow", METHODS_OF_FILES);
+        Err(if is_file { refused } else { ApiError::new(Code::NotFound) }.into())
+    }
+
+    /// Turns the failure of a request into its response, and logs what the client must not see.
+    fn refuse(&mut self, failure: Failure, operation: Option<&Operation>, request: &Request) -> Response {
+        match &failure {
+            Failure::Store(error) if error.is_lost() => (self.shared.lost)(error),
+            Failure::Store(error) if self.shared.damage.note(error) => {}
+            failure => {
+                if let Some(detail) = failure.detail() {
+                    let part = operation.map_or("before its operation", |operation| operation.id);
+                    self.failures.say(&format!("request {}", request.id), &format!("{part}: {detail}"));
+                }
+            }
+        }
+        failure.into_response()
+    }
+}
+
+/// Runs a part of an operation. A panic, which the panic hook logs, becomes a failure.
+fn run<T>(part: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| Err(Failure::Fault("panicked".to_owned())))
+}
+
+/// Refuses a script to a browser that wants to keep it as a service worker: it would outlive its deploy, and see every key
+/// that is entered in the reference. A worker of a script that is gone goes with all that it has stored.
+fn refuse_worker(is_deployed: bool) -> ApiError {
+    let message = "Scripts are not served as service workers, which could read the API keys of this origin.";
+    let refused = ApiError::with_message(Code::NotFound, message);
+    if is_deployed { refused } else { refused.header("Clear-Site-Data", "\"storage\"") }
+}
+
+/// The header fields that the service reads: the key, what the operations declare, and what tells the names of
+/// the project from others.
+pub fn header_fields(config: &Config) -> Vec<&'static str> {
+    let has_domains = config.hosting.platform_host.is_some();
+    let own = [AUTHORIZATION, ACCEPT, SERVICE_WORKER, HOST, FORWARDED_PROTO];
+    ROUTER.header_fields(if has_domains { &own } else { &own[..3] })
+}
+
+/// The size of the response to a read, by its method and target with a space between. The head of a list takes the whole
+/// list to make.
+pub fn size(line: &[u8]) -> Size {
+    let line = str::from_utf8(line).unwrap_or_default();
+    let (method, target) = line.split_once(' ').unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    match (method, ROUTER.rows(path)) {
+        ("OPTIONS", _) | (_, Some(..=1)) => Size::Small,
+        (_, PAGE_ROWS) if is_long_page(query) => Size::Large,
+        (_, PAGE_ROWS) => Size::Medium,
+        ("HEAD", _) => Size::Small,
+        (_, Some(_)) => Size::Medium,
+        (_, None) => Size::Large,
+    }
+}
+
+/// Whether a request needs a key before anything else is checked.
+pub fn is_protected(target: &Target) -> bool {
+    target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Cannot happen: the gate chooses the lane by the method, and so does a handler's variant.
+fn wrong_lane() -> Failure {
+    Failure::Fault("the request came down the wrong lane".to_owned())
+}
+
+#[cfg(test)]
+impl Shared {
+    /// With an authenticator, and defaults for the rest.
+    fn for_tests(authenticator: Authenticator) -> Self {
+        let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
+        let (damage, metrics, hosts) = (Damage::default(), Metrics::default(), Hosts::default());
+        Self { config, assets, authenticator, lost: Arc::new(|_| ()), damage, metrics, hosts }
+    }
+
+    /// Counts requests to these operations from now on.
+    fn count(&mut self, operations: &[&'static str]) {
+        self.metrics = Metrics::watched(0);
+        operations.iter().for_each(|operation| self.metrics.announce(operation));
+    }
+
+    /// What the metrics show for this name and these labels.
+    fn counted(&self, sample: &str) -> Option<String> {
+        let mut text = crate::base::metrics::Text::default();
+        self.metrics.print(&mut text);
+        let text = String::from_utf8(text.into_bytes()).unwrap();
+        let mut values = text.lines().filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
+        values.find_map(|value| value.strip_prefix(' ')).map(str::to_owned)
+    }
+
+    /// The losses of the database that are reported from now on.
+    fn losses(&mut self) -> std::sync::mpsc::Receiver<StoreError> {
+        let (sender, losses) = std::sync::mpsc::channel();
+        let sender = std::sync::Mutex::new(sender);
+        self.lost = Arc::new(move |error| sender.lock().unwrap().send(error.clone()).unwrap());
+        losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_is_that_of_what_may_be_sent() {
+        for line in [
+            "GET /v1/pets/7",
+            "HEAD /v1/pets/7?x",
+            "GET /healthz",
+            "HEAD /nowhere",
+            "HEAD /openapi.json",
+            "OPTIONS /v1/pets?limit=100",
+        ] {
+            assert_eq!(size(line.as_bytes()), Size::Small, "{line}");
+        }
+        for line in ["GET /v1/pets", "HEAD /v1/pets", "GET /v1/pets?after=7&limit=20", "GET /openapi.json"] {
+            assert_eq!(size(line.as_bytes()), Size::Medium, "{line}");
+        }
+        for line in [
+            "GET /v1/pets?limit=21",
+            "HEAD /v1/pets?limit=100",
+            "GET /v1/pets?%6cimit=100",
+            "GET /nowhere",
+            "",
+        ] {
+            assert_eq!(size(line.as_bytes()), Size::Large, "{line}");
+        }
+    }
+
+    #[test]
+    fn everything_below_v1_is_protected() {
+        for path in ["/v1", "/v1/", "/v1/pets", "/v1/nowhere", "/%761/pets", "/v%31"] {
+            assert!(is_protected(&Target::parse(path)), "{path}");
+        }
+        for path in ["/", "/healthz", "/v10/pets", "/v1%2Fpets", "*"] {
+            assert!(!is_protected(&Target::parse(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn gate_passes_on_what_the_operations_declare_and_the_key() {
+        assert_eq!(
+            header_fields(&Config::default()),
+            [
+                "Accept",
+                "Accept-Encoding",
+                "Authorization",
+                "Content-Encoding",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-None-Match",
+                "Service-Worker"
+            ]
+        );
+    }
+
+    #[test]
+    fn every_operation_is_in_the_metrics_from_the_start() {
+        let mut shared = Shared::for_tests(Authenticator::default());
+        shared.metrics = Metrics::watched(0);
+        announce(&mut shared.metrics);
+        for sample in [
+            r#"requests_total{operation="createPet",status="503"}"#,
+            r#"requests_total{operation="none",status="500"}"#,
+            r#"refusals_total{code="read_only"}"#,
+        ] {
+            assert_eq!(shared.counted(sample).as_deref(), Some("0"), "{sample}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The service of a reading worker: a batch shares a snapshot.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::app::api::{Handler, ReadContext};
+use crate::app::endpoint::Failure;
+use crate::app::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::base::clock::unix_time;
+use crate::base::http::response::Course;
+use crate::base::http::{ApiError, Code, Request, Response};
+use crate::net::worker::Service;
+use crate::store::{Cause, IS_SHARED, MOST_PUT_OFF, Reader, StoreError};
+
+/// The bytes of responses at which a batch is sent, so that huge pages do not pile up.
+const ENOUGH_BYTES: usize = 1024 * 1024;
+
+/// Answers the requests of a read lane.
+pub struct ReadService {
+    context: ReadContext,
+    pipeline: Pipeline,
+    /// The message for requests that write, if it answers them: in the write lane of a service that only reads.
+    refusal: Option<Cow<'static, str>>,
+}
+
+/// How often a service that only reads looks whether its database is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+impl ReadService {
+    pub fn new(store: Box<Reader>, shared: Shared) -> Self {
+        let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
+        let context = ReadContext::new(store, shared.damage.clone(), assets, config);
+        Self { context, pipeline: Pipeline::new(shared), refusal: None }
+    }
+
+    /// Answers the requests of the write lane of a service that only reads: creates are refused, with
+    /// the public URL, to which they can go.
+    pub fn refusing(store: Box<Reader>, shared: Shared) -> Self {
+        let refusal = shared.config.base_url.as_ref().map_or_else(
+            || Code::ReadOnly.usual_message(),
+            |url| {
+                format!("This service is read-only; nothing was changed. Send POST requests to {url}.").into()
+            },
+        );
+        Self { refusal: Some(refusal), ..Self::new(store, shared) }
+    }
+
+    /// Handles a request up to its response.
+    fn handle(&mut self, request: &Request, now: i64) -> (Entry, Done) {
+        let Self { context, pipeline, refusal } = self;
+        let mut entry = Entry::default();
+        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
+            Ok(call) => call,
+            Err(failure) => return (entry, Err(failure)),
+        };
+        let done = run(|| match call.operation.handler {
+            Handler::Get(handler) => handler(context, &call),
+            Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
+                Some(_) => Response::json_bytes(200, read_only.as_bytes()),
+                None => Response::only(Course::PassOn),
+            }),
+            Handler::Post(_) => Err(refusal
+                .clone()
+                .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
+        });
+        (entry, done)
+    }
+}
+
+impl Service for ReadService {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        if let Err(error) = self.context.store.begin() {
+            // The queries that follow fail as well, each with its own response.
+            self.pipeline.trouble("", "cannot begin to read", &error);
+        }
+        if IS_SHARED && requests.len() > 1 {
+            self.context.store.put_off();
+        }
+        let now = unix_time();
+        let (mut bytes, mut put_off) = (0, Vec::new());
+        for (place, request) in requests.iter().enumerate() {
+            let (entry, done) = self.handle(request, now);
+            if matches!(done, Err(Failure::Store(StoreError::Unavailable(Cause::PutOff, _)))) {
+                put_off.push(place);
+            } else {
+                let response = self.pipeline.finish(request, entry, done);
+                bytes += response.body().len();
+                responses.push(response);
+            }
+            if bytes >= ENOUGH_BYTES || put_off.len() == MOST_PUT_OFF {
+                break;
+            }
+        }
+        if IS_SHARED && !put_off.is_empty() {
+            self.context.store.read_put_off();
+            // In ascending order, so that each response gets the place of its request.
+            for place in put_off {
+                let (entry, done) = self.handle(&requests[place], now);
+                responses.insert(place, self.pipeline.finish(&requests[place], entry, done));
+            }
+        }
+        if let Err(error) = self.context.store.end() {
+            self.pipeline.trouble("", "cannot end a snapshot", &error);
+        }
+        Duration::ZERO
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        self.refusal.as_ref()?;
+        // Also when there are no requests, so that a replaced file is noticed soon.
+        if let Err(error) = self.context.store.look() {
+            self.pipeline.trouble("", "cannot look at the database", &error);
+        }
+        Some(LOOK_EVERY)
+    }
+}
+
+#[cfg(test)]
+mod tests;

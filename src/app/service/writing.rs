@@ -1,0 +1,240 @@
+//! The service of the writing worker: a batch shares a transaction and a flush of the disk. If a request fails after it
+//! has written, the batch is undone, and each of its requests gets a transaction of its own.
+
+use std::time::{Duration, Instant};
+
+use crate::app::api::{Check, Handler, Staged, WriteContext};
+use crate::app::endpoint::Failure;
+use crate::app::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::base::clock::unix_time;
+use crate::base::http::{Request, Response, name_all};
+use crate::net::worker::Service;
+use crate::ops::keys::KeyCare;
+use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Writer};
+
+/// Answers the requests of the write lane.
+pub struct WriteService {
+    context: WriteContext,
+    pipeline: Pipeline,
+    key_care: KeyCare,
+    /// When the writer has been idle long enough to move the write-ahead log into the database.
+    rests_at: Option<Instant>,
+}
+
+/// How long nothing is written before the writer counts as idle.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How long the last work waits for the lock of another process.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the response to a request waits for.
+enum Awaits<'r> {
+    /// Nothing: it does not depend on the commit.
+    Nothing(Done),
+    /// The commit, after which the closure makes it.
+    Commit(Staged<'r>),
+    /// The writer's part of a health check, after the commit.
+    Check(Check),
+}
+
+/// A request of a batch that is not answered yet.
+struct Unanswered<'r> {
+    request: &'r Request<'r>,
+    entry: Entry,
+    awaits: Awaits<'r>,
+}
+
+impl Unanswered<'_> {
+    fn is_write(&self) -> bool {
+        matches!(self.awaits, Awaits::Commit(_))
+    }
+}
+
+/// A batch after the commit, and how long that took.
+struct Batch<'r> {
+    unanswered: Vec<Unanswered<'r>>,
+    committed: Result<Committed, StoreError>,
+    flush: Duration,
+}
+
+/// A request of several has failed after it had written, so that all must be undone.
+struct MustUndo;
+
+impl WriteService {
+    /// The service of the only writer.
+    pub fn new(store: Box<Writer>, shared: Shared) -> Self {
+        let key_care = KeyCare::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
+        let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
+        Self { context, pipeline, key_care, rests_at: None }
+    }
+
+    /// Handles a request up to the commit.
+    fn handle<'r>(
+        &mut self,
+        request: &'r Request<'r>,
+        is_alone: bool,
+        now: i64,
+    ) -> Result<Unanswered<'r>, MustUndo> {
+        let Self { context, pipeline, .. } = self;
+        let mut entry = Entry::default();
+        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
+            Ok(call) => call,
+            Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
+        };
+        let written = context.store.written();
+        let handled = run(|| match call.operation.handler {
+            Handler::Post(handler) => {
+                pipeline.shared.damage.found()?;
+                Ok(Awaits::Commit(handler(context, &call)?))
+            }
+            Handler::Check { write, .. } => Ok(Awaits::Check(write)),
+            Handler::Get(_) => Err(wrong_lane()),
+        });
+        if handled.is_err() && context.store.written() > written {
+            // A request that fails must leave nothing behind.
+            if !is_alone {
+                return Err(MustUndo);
+            }
+            context.store.undo();
+        }
+        let awaits = handled.unwrap_or_else(|failure| Awaits::Nothing(Err(failure)));
+        Ok(Unanswered { request, entry, awaits })
+    }
+
+    /// Handles and commits a batch.
+    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Batch<'r>, MustUndo> {
+        if let Err(error) = self.context.store.begin() {
+            // The statements that follow fail as well, each with its own response.
+            self.pipeline.trouble("", "cannot begin to write", &error);
+        }
+        let (now, is_alone) = (unix_time(), requests.len() == 1);
+        let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
+        let unanswered = handled.collect::<Result<_, _>>()?;
+        let began = Instant::now();
+        let committed = self.context.store.commit();
+        Ok(Batch { unanswered, committed, flush: began.elapsed() })
+    }
+
+    /// Answers requests that share a transaction. Returns how long its flush took.
+    fn answer_together(
+        &mut self,
+        requests: &[Request],
+        responses: &mut Vec<Response>,
+    ) -> Result<Duration, MustUndo> {
+        let mut batch = self.write(requests)?;
+        // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
+        // first, so only a restore, or yet another change, can refuse it.
+        if IS_SHARED && batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
+            batch = self.write(requests)?;
+        }
+        let Batch { unanswered, committed, flush } = batch;
+        let writes = unanswered.iter().filter(|one| one.is_write()).count();
+        match &committed {
+            Ok(_) if writes > 0 => self.context.written(Ok(())),
+            Ok(_) => {}
+            Err(error) => {
+                self.context.written(Err(error.clone()));
+                self.report_undone(&unanswered, error);
+            }
+        }
+        for Unanswered { request, entry, awaits } in unanswered {
+            let done = match (awaits, &committed) {
+                (Awaits::Nothing(done), _) => done,
+                (Awaits::Commit(staged), Ok(committed)) => run(|| staged(committed)),
+                // Its cause has been logged for the whole batch.
+                (Awaits::Commit(_), Err(error)) => Ok(Failure::from(error.clone()).into_response()),
+                (Awaits::Check(check), _) => run(|| check(&mut self.context)),
+            };
+            responses.push(self.pipeline.finish(request, entry, done));
+        }
+        if writes == 0 {
+            return Ok(Duration::ZERO);
+        }
+        self.pipeline.shared.metrics.committed(requests.len(), flush);
+        self.rests_at = Some(Instant::now() + QUIET);
+        Ok(flush)
+    }
+
+    /// Counts and logs a batch whose commit failed.
+    fn report_undone(&mut self, unanswered: &[Unanswered], error: &StoreError) {
+        let writes = unanswered.iter().filter(|one| one.is_write());
+        let ids: Vec<&str> = writes.map(|one| one.request.id).collect();
+        let could_not_write = |one: &&Unanswered| {
+            matches!(one.awaits, Awaits::Nothing(Err(Failure::Store(StoreError::Unavailable(..)))))
+        };
+        let refused = unanswered.iter().filter(could_not_write).count();
+        self.pipeline.shared.metrics.undone(ids.len() + refused);
+        // A request that could not write at all is logged by itself.
+        if !ids.is_empty() || error.is_lost() {
+            let fate = fate(ids.len(), error);
+            self.pipeline.trouble(&name_all(ids.into_iter()), &fate, error);
+        }
+    }
+
+    /// What is due now: moves the log, and looks. Returns in how long more is due.
+    fn rest_at(&mut self, now: Instant) -> Option<Duration> {
+        // Do not wait for a lock, because requests would wait behind it.
+        self.context.store.be_patient(Duration::ZERO);
+        if self.rests_at.take_if(|at| *at <= now).is_some()
+            && let Err(error) = self.context.store.checkpoint()
+            && !self.pipeline.shared.damage.note(&error)
+        {
+            if error.passes() || error.is_lost() {
+                log::debug!("the write-ahead log stays for now: {error}");
+                self.rests_at = Some(now + QUIET);
+            } else {
+                // The next try is after the next write.
+                log::warn!("the write-ahead log stays for now: {error}");
+            }
+        }
+        // Also when there are no requests, so that a moved file is noticed soon.
+        if let Err(error) = self.context.store.look() {
+            self.pipeline.trouble("", "cannot find the database", &error);
+        }
+        let care = self.key_care.do_due(&mut *self.context.store, now, unix_time());
+        let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
+        [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
+    }
+}
+
+/// What became of so many writes whose commit failed.
+fn fate(writes: usize, error: &StoreError) -> String {
+    match (writes, error.is_unknown()) {
+        (1, true) => "the outcome of 1 write is unknown".to_owned(),
+        (_, true) => format!("the outcome of {writes} writes is unknown"),
+        (1, false) => "1 write failed and was undone".to_owned(),
+        (_, false) => format!("{writes} writes failed and were undone"),
+    }
+}
+
+impl Service for WriteService {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        self.context.store.be_patient(BUSY_TIMEOUT);
+        self.answer_together(requests, responses).unwrap_or_else(|MustUndo| {
+            requests.chunks(1).flat_map(|request| self.answer_together(request, responses)).sum()
+        })
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        self.rest_at(Instant::now())
+    }
+
+    fn stop(&mut self) {
+        let store = &mut *self.context.store;
+        store.be_patient(LAST_PATIENCE);
+        for (what, done) in [
+            ("cannot store when API keys were last used", self.key_care.write(store, unix_time())),
+            ("the write-ahead log stays next to the database", store.checkpoint()),
+        ] {
+            if let Err(error) = done
+                && !error.is_lost()
+                && !self.pipeline.shared.damage.note(&error)
+            {
+                log::warn!("{what}: {error}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The second try of a batch, with a real node. Needs `RQLITED`: run by `scripts/test.d/cluster`.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+
+use super::*;
+use crate::store::close;
+use crate::store::tests::Nodes;
+
+thread_local! {
+    /// How often [`TRIED`] was handled.
+    static TRIES: Cell<usize> = const { Cell::new(0) };
+}
+
+const TRIED: &[Operation] = &[
+    Operation::new("/v1/tried", "tried", Handler::Post(try_to_insert)),
+    Operation::new("/tried", "triedByAnyone", Handler::Post(try_to_insert)),
+];
+
+fn try_to_insert<'r>(
+    context: &mut WriteContext,
+    call: &crate::app::api::Call<'r>,
+) -> Result<Staged<'r>, Failure> {
+    TRIES.set(TRIES.get() + 1);
+    assert!(TRIES.get() < 9, "it is tried without end");
+    insert(context, call.json_body()?)
+}
+
+/// The service of a cluster that has written a pet, so that its next batch begins without asking, and another writer.
+fn bench() -> (Nodes, PathBuf, Bench, Box<Writer>) {
+    let nodes = Nodes::start(1);
+    let path: PathBuf = nodes.address().into();
+    let mut other = Writer::open(&path).unwrap();
+    other.transact(|writer| writer.insert_key(&secret_key(KeyScope::Full))).unwrap();
+    let mut bench = bench_of(Writer::open(&path).unwrap(), Reader::open(&path).unwrap(), Folder::new());
+    bench.service.pipeline.router = &Router(&[ROWS, TRIED]);
+    assert_eq!(bench.ask(&["/v1/tried"]), [201]);
+    TRIES.set(0);
+    (nodes, path, bench, other)
+}
+
+#[test]
+fn batch_is_handled_again_if_another_instance_has_changed_a_key() {
+    let (_nodes, _, mut bench, mut other) = bench();
+    bench.service.pipeline.shared.count(&["tried", "triedByAnyone"]);
+    other.delete_keys(&other.keys().unwrap()).unwrap();
+    let got = bench.ask(&["/v1/tried", "/tried", "/early", "/tried"]);
+    assert_eq!(got, [401, 201, 400, 201], "the key was known to the first try");
+    assert_eq!(TRIES.get(), 3 + 2);
+    assert_eq!(bench.kept(), ["/v1/tried", "/tried", "/tried"]);
+    let count = |sample: &str| bench.counted(sample).unwrap_or_default();
+    assert_eq!(count("requests_total{operation=\"triedByAnyone\",status=\"201\"}"), "2");
+    assert_eq!(
+        (count("failed_writes_total"), count("write_batch_size_count")),
+        ("0".to_owned(), "1".to_owned())
+    );
+}
+
+#[test]
+fn batch_is_handled_twice_at_most() {
+    let (_nodes, path, mut bench, _) = bench();
+    let closed = close(&path).unwrap();
+    let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
+    assert_eq!(TRIES.get(), 2);
+    assert!(lines.len() == 1 && lines[0].contains("1 write failed and was undone"), "{lines:?}");
+    drop(closed);
+    assert_eq!(bench.ask(&["/tried"]), [201]);
+    assert_eq!(bench.kept(), ["/v1/tried", "/tried"]);
+}
+
+#[test]
+fn batch_that_may_have_been_carried_out_is_not_handled_again() {
+    let (nodes, _, mut bench, _) = bench();
+    // Longer than any patience.
+    nodes.freeze(0);
+    let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
+    assert_eq!(TRIES.get(), 1);
+    assert!(lines.last().unwrap().contains("the outcome of 1 write is unknown"), "{lines:?}");
+}
+
+#[test]
+fn request_down_the_wrong_lane_takes_no_create_with_it() {
+    let (_nodes, _, mut bench, _) = bench();
+    assert_eq!(bench.ask(&["/tried", "/read", "/tried", "/early"]), [201, 500, 201, 400]);
+    assert_eq!(bench.kept(), ["/v1/tried", "/tried", "/tried"]);
+}

@@ -1,0 +1,121 @@
+//! How long a client may take, and what happens when it takes longer.
+
+use std::time::Duration;
+
+/// How long each part of a connection may take in total, no matter how its bytes trickle in.
+///
+/// More than a year counts as a year. [`Duration::MAX`] is thus a way to say that there is no deadline.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let mut config = petstore::Config::default();
+/// config.deadlines.idle = Duration::from_secs(5);
+/// config.deadlines.drain = Duration::ZERO;
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Deadlines {
+    /// From the first byte of a request to the end of its head. Default: 10 s.
+    pub head: Duration,
+    /// From the end of the head to the end of the body. Default: 30 s.
+    pub body: Duration,
+    /// How long a complete request may wait for room in a lane before it gets a 503 response. Default: 10 s.
+    pub lane: Duration,
+    /// How long a request may take in a lane, where others may be ahead of it, before it gets a 503 response.
+    /// Default: 60 s.
+    pub answer: Duration,
+    /// How long the client may take to receive the response. Default: 30 s.
+    pub response: Duration,
+    /// From a response to the first byte of the next request. It should be longer than a proxy in front keeps its idle
+    /// connections. Default: 125 s.
+    pub idle: Duration,
+    /// How long the client may send nothing without closing its side after the last response. If it does send, it has
+    /// five times as long in all. Default: 2 s.
+    pub linger: Duration,
+    /// How long the service may take to finish its requests when it is stopped. Default: 10 s.
+    pub drain: Duration,
+}
+
+/// A deadline, described for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    /// The field of [`Deadlines`].
+    pub name: &'static str,
+    /// The longest time allowed.
+    pub most: Duration,
+    /// The phase that it bounds.
+    pub span: &'static str,
+    /// What happens when it passes.
+    pub then: &'static str,
+}
+
+/// The longest deadline: far in the future, and no instant overflows with it.
+const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Deadlines {
+    /// The deadlines, each a year at most.
+    pub(super) fn bounded(self) -> Self {
+        let Self { head, body, lane, answer, response, idle, linger, drain } = self;
+        let [head, body, lane, answer, response, idle, linger, drain] =
+            [head, body, lane, answer, response, idle, linger, drain].map(|deadline| deadline.min(MOST));
+        Self { head, body, lane, answer, response, idle, linger, drain }
+    }
+
+    /// Lists every deadline, for documentation.
+    pub fn table(&self) -> [Deadline; 8] {
+        let row = |name, most, span, then| Deadline { name, most, span, then };
+        [
+            row("head", self.head, "reading the head of a request, from its first byte", "408"),
+            row("body", self.body, "reading the body, from the end of the head", "408"),
+            row("lane", self.lane, "waiting for a free thread, once complete", "503; not carried out"),
+            row("answer", self.answer, "handling the request", "503; for a POST, `outcome_unknown`"),
+            row("response", self.response, "sending the response", CLOSED),
+            row("idle", self.idle, "idle between requests", CLOSED),
+            row("linger", self.linger, "silent after the last response, without closing", CLOSED),
+            row("drain", self.drain, "finishing the requests, after SIGTERM", "the service exits"),
+        ]
+    }
+}
+
+const CLOSED: &str = "the connection is closed";
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            lane: Duration::from_secs(10),
+            answer: Duration::from_secs(60),
+            response: Duration::from_secs(30),
+            // Usual proxies keep theirs for 60, 90 or 120 s.
+            idle: Duration::from_secs(125),
+            linger: Duration::from_secs(2),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guide_tells_proxies_how_long_connections_live() {
+        let idle = format!("after {} s.", Deadlines::default().idle.as_secs());
+        assert!(include_str!("../../site/pages/proxy.md").contains(&idle), "{idle}");
+        for proxy in [
+            include_str!("../../../scripts/deploy/nginx.conf"),
+            include_str!("../../../scripts/deploy/Caddyfile"),
+        ] {
+            assert!(proxy.contains(&format!("({} s)", Deadlines::default().idle.as_secs())), "{proxy}");
+        }
+    }
+
+    #[test]
+    fn deadline_is_a_year_at_most_and_else_as_it_is() {
+        let given = Deadlines { head: Duration::MAX, idle: Duration::from_millis(1), ..Deadlines::default() };
+        let bounded = given.bounded();
+        assert_eq!((bounded.head, bounded.idle), (MOST, Duration::from_millis(1)));
+    }
+}

@@ -1,0 +1,134 @@
+//! How the project is hosted: its name, its platform, and how its domains are checked.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::setting::{Setting, list, put};
+
+/// How the project is hosted.
+///
+/// ```
+/// let mut config = petstore::Config::default();
+/// config.hosting.platform_host = Some("sites.example.net".to_owned());
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Hosting {
+    /// The name of the project on the platform: one DNS label. `petstore` by default.
+    pub project: String,
+    /// The host of the hosting platform, such as `sites.example.net`, in lower case. If it is set, requests for names
+    /// that are not the project's get 421. `None`, the default: every name is served, and there are no domains.
+    pub platform_host: Option<String>,
+    /// The DNS server to ask about domains. `None`, the default: the authoritative servers of each domain, which the
+    /// system's resolver finds. Used with the feature `site` only.
+    pub resolver: Option<SocketAddr>,
+    /// The certificate authorities that issue for the domains, as CAA records name them, such as `letsencrypt.org`
+    /// (RFC 8659, section 4.2). Empty, the default: Let's Encrypt and `ZeroSSL`. Used with the feature `site` only.
+    pub certificate_authorities: Vec<String>,
+}
+
+impl Default for Hosting {
+    fn default() -> Self {
+        Self {
+            project: "petstore".to_owned(),
+            platform_host: None,
+            resolver: None,
+            certificate_authorities: Vec::new(),
+        }
+    }
+}
+
+impl Hosting {
+    /// The project's own name on the platform, such as `petstore.sites.example.net`.
+    pub(crate) fn address(&self) -> Option<String> {
+        self.platform_host.as_ref().map(|host| format!("{}.{host}", self.project))
+    }
+}
+
+pub const PROJECT: Setting = Setting::new("project", "NAME")
+    .help("name of the project on the hosting platform")
+    .default("petstore")
+    .set(|config, text| {
+        let name = is_label(text).then(|| text.to_owned());
+        put(&mut config.hosting.project, name, "lower-case letters, digits and hyphens")
+    });
+
+pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
+    .help("host of the hosting platform, to which DNS records of custom domains point")
+    .set(|config, text| {
+        put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
+    });
+
+pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
+    .help("DNS server to ask about domains, instead of their own name servers")
+    .set(|config, text| {
+        let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
+        let expected = "an address such as 192.0.2.53 or 192.0.2.53:5353";
+        put(&mut config.hosting.resolver, address.map(Some), expected)
+    });
+
+pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority", "NAME")
+    .help("certificate authority that CAA records must allow, by its name there")
+    .default("those of Let's Encrypt and ZeroSSL")
+    .list()
+    .set(|config, text| {
+        let names = list(text, host);
+        put(&mut config.hosting.certificate_authorities, names, "a name such as letsencrypt.org")
+    });
+
+/// A name of two labels or more, in lower case and without a trailing dot.
+fn host(text: &str) -> Option<String> {
+    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
+    let is_name = name.len() <= 253 && name.contains('.') && name.split('.').all(is_label);
+    (is_name && !name.rsplit('.').next().is_some_and(is_number)).then_some(name)
+}
+
+/// Whether a text has letters, digits and hyphens only, and begins and ends with none of the last (RFC 1123,
+/// section 2.1).
+fn is_label(label: &str) -> bool {
+    let is_label_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&label.len())
+        && label.bytes().all(is_label_byte)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::config::Config;
+
+    fn set(setting: &Setting, text: &str) -> Result<Hosting, &'static str> {
+        let mut config = Config::default();
+        setting.set.unwrap()(&mut config, text).map(|()| config.hosting)
+    }
+
+    #[test]
+    fn hosts_are_names() {
+        let found = set(&PLATFORM_HOST, "Sites.Example.net.").unwrap();
+        assert_eq!(found.address().as_deref(), Some("petstore.sites.example.net"));
+        assert!(set(&PLATFORM_HOST, "1st-2.example").is_ok());
+        for text in ["", "localhost", "a..b", "-a.b", "a_b.c", "192.0.2.1", "https://a.b", "a.b:443", "ä.de"]
+        {
+            assert!(set(&PLATFORM_HOST, text).is_err(), "{text}");
+        }
+        for text in ["", "a.b", "A", "-", "ä"] {
+            assert!(set(&PROJECT, text).is_err(), "{text}");
+        }
+        assert_eq!(
+            set(&CERTIFICATE_AUTHORITY, "letsencrypt.org, Pki.Goog").unwrap().certificate_authorities.len(),
+            2
+        );
+        assert!(set(&CERTIFICATE_AUTHORITY, "letsencrypt").is_err());
+    }
+
+    #[test]
+    fn resolver_has_the_port_of_dns_by_default() {
+        for (text, address) in
+            [("192.0.2.1", "192.0.2.1:53"), ("[::1]:5353", "[::1]:5353"), ("::1", "[::1]:53")]
+        {
+            assert_eq!(set(&RESOLVER, text).unwrap().resolver, address.parse().ok());
+        }
+        assert!(set(&RESOLVER, "dns.example").is_err());
+    }
+}

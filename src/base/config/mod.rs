@@ -1,0 +1,246 @@
+//! How to run the service: every setting of the library, with its unit and its default.
+//!
+//! `settings` is the table that the command line and the documentation read.
+
+mod deadlines;
+mod ephemeral;
+mod hosting;
+mod listen;
+mod memory;
+mod network;
+mod setting;
+mod settings;
+mod urls;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::base::error::{Error, ErrorKind, check_supported, fail, is_cluster};
+
+pub use deadlines::{Deadline, Deadlines};
+pub use ephemeral::Ephemeral;
+pub use hosting::Hosting;
+pub use listen::{Address, Listen};
+pub use network::Network;
+pub use setting::{SetField, Setting};
+pub use settings::{SETTINGS, VARIABLES};
+
+/// The most connections that can be set.
+const MOST_CONNECTIONS: usize = 1_000_000;
+/// The most threads that read.
+const MOST_WORKERS: usize = 64;
+
+/// How to run the service. Start from the default and set the fields that differ.
+///
+/// The texts in it must be as the command line takes them: only numbers and the database are checked again.
+///
+/// ```
+/// let mut config = petstore::Config::default();
+/// config.database = "pets.db".into();
+/// config.trusted_proxies = vec!["10.0.0.0/8".parse()?];
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The address to listen on. Default: `127.0.0.1:8080`.
+    pub listen: Listen,
+    /// The SQLite file, which is created if there is none. Default: `petstore.db`. The start makes the path absolute,
+    /// so that a later change of the current folder does not matter.
+    ///
+    /// While a server runs, your program must not open the file or its `-wal` and `-shm` files by itself, not even
+    /// to read or copy them. When it closes such a file, the system drops all of SQLite's locks on it in this process
+    /// (`sqlite.org/howtocorrupt.html`, section 2.2). Another process may then write at the same time, and
+    /// acknowledged pets are lost. An SQLite library other than the one that petstore is linked with has the same
+    /// effect (section 2.2.1).
+    ///
+    /// Instead, call [`backup`](crate::backup) and read the copy, or call [`export`](crate::export),
+    /// [`check`](crate::check) or [`KeyRing`](crate::KeyRing): they know which files the server has open. Other
+    /// processes may use the file, as `sqlite3` does.
+    ///
+    /// With the feature `cluster`, it can be the address of an rqlite cluster:
+    /// `rqlite://[USER@]HOST[:PORT],HOST[:PORT]…/`, or `rqlites://` for TLS. The password comes from the environment
+    /// variable `PETSTORE_DATABASE_PASSWORD`, or from the file that `PETSTORE_DATABASE_PASSWORD_FILE` names. After the
+    /// `/` may come `?ca=FILE`, the certificate authorities for TLS in PEM, in place of those of the system;
+    /// `?allow-old` to use an rqlite before 9.4, which is slower and may lose acknowledged pets in a power cut; or both:
+    /// `?allow-old&ca=FILE`.
+    pub database: PathBuf,
+    /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response.
+    /// From 1 to 1,000,000. Default: 10,000.
+    pub max_connections: usize,
+    /// The most files that the process may have open. Connections get what the service itself does not need.
+    /// `None`, the default: not known, so `max_connections` counts as it is. The library does not ask the
+    /// operating system, because it cannot know what else the process opens.
+    pub open_files: Option<usize>,
+    /// The most bytes that are held for all clients together: requests that arrive or wait, and responses that are
+    /// sent. When they are taken, the clients that hold the most give way. From 4 MiB to 1 GiB. Default: a quarter of
+    /// the memory that the process may have (the limits of its cgroups, or the machine's memory), but at least 4 MiB
+    /// and at most 64 MiB.
+    pub client_memory: usize,
+    /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and
+    /// at most 4. The other half is for the thread that serves connections, and for the one that writes.
+    pub workers: usize,
+    /// What the service is called, on its pages and in the interface description. From 1 to 60 characters. Default: `Pet
+    /// store inventory`.
+    pub title: String,
+    /// What it is and what one can rely on, for its first page. From 1 to 300 characters. Default: a sentence on this service.
+    pub description: String,
+    /// The production URL in the interface description. Its path ends in `/v1`. Default: none.
+    pub base_url: Option<String>,
+    /// The staging URL in the interface description. Its path ends in `/v1`. Default: none.
+    pub staging_url: Option<String>,
+    /// The proxies whose `X-Forwarded-For` is believed: the rightmost address in it that is not one of these is
+    /// the client's, in limits and in the log. Default: the loopback addresses.
+    pub trusted_proxies: Vec<Network>,
+    /// The origins whose scripts may read responses in a browser, such as `https://app.example`; `*` stands for
+    /// all. Default: none.
+    pub allow_origins: Vec<String>,
+    /// The address for metrics and for the settings of the project, open to everybody who can reach it. Default:
+    /// none.
+    pub admin: Option<SocketAddr>,
+    /// The names under which the admin address may be asked, such as `petstore.monitoring.svc`, in addition to IP
+    /// addresses, `localhost` and, for metrics, this machine's name and names without a dot. Default: none.
+    pub admin_hosts: Vec<String>,
+    /// How the project is hosted. Default: without a platform and without domains.
+    pub hosting: Hosting,
+    /// One more API key with full scope, in addition to those in the database. Default: none.
+    pub api_key: Option<String>,
+    /// Whom callers of the interface ask, for the interface description: a `mailto:`, `https:` or `tel:` URI. Default: none.
+    pub contact: Option<String>,
+    /// Whom to tell of a weakness, for `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI. Default:
+    /// none.
+    pub security_contact: Option<String>,
+    /// How long a client may take.
+    pub deadlines: Deadlines,
+    /// Whether to open the database only for reading: nothing is created, migrated, claimed or checkpointed, and creates
+    /// get a 503 response. Other services, one that writes among them, may serve the same database. Default: false.
+    pub read_only: bool,
+    /// For the tests of clients: serves a database that goes with the server, instead of `database`. Default: `None`.
+    pub ephemeral: Option<Ephemeral>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: Listen::default(),
+            database: PathBuf::from("petstore.db"),
+            max_connections: 10_000,
+            open_files: None,
+            client_memory: memory::default(),
+            workers: default_workers(std::thread::available_parallelism().map_or(1, usize::from)),
+            title: settings::TITLE.to_owned(),
+            description: settings::DESCRIPTION.to_owned(),
+            base_url: None,
+            staging_url: None,
+            trusted_proxies: loopback(),
+            allow_origins: Vec::new(),
+            admin: None,
+            admin_hosts: Vec::new(),
+            hosting: Hosting::default(),
+            api_key: None,
+            contact: None,
+            security_contact: None,
+            deadlines: Deadlines::default(),
+            read_only: false,
+            ephemeral: None,
+        }
+    }
+}
+
+impl Config {
+    /// The configuration as a server uses it: with an absolute path of the database, and with deadlines that no instant
+    /// overflows with.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for the first number or the database that cannot be used.
+    pub(crate) fn checked(mut self) -> Result<Self, Error> {
+        for (field, value, allowed) in [
+            ("max_connections", self.max_connections, 1..=MOST_CONNECTIONS),
+            ("workers", self.workers, 1..=MOST_WORKERS),
+            ("client_memory", self.client_memory, memory::BOUNDS),
+        ] {
+            if !allowed.contains(&value) {
+                let message = format!("{field} must be from {} to {}", allowed.start(), allowed.end());
+                return fail(ErrorKind::Config(field), format!("{message}, not {value}"));
+            }
+        }
+        let name = self.database.to_string_lossy();
+        if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
+            let message = format!("the database must be a file, and '{name}' is not one");
+            return fail(ErrorKind::Config("database"), message);
+        }
+        check_supported(&self.database)?;
+        if !is_cluster(&self.database) {
+            self.database = std::path::absolute(&self.database)
+                .map_err(|error| Error::io("cannot find the current folder", error))?;
+        }
+        self.deadlines = self.deadlines.bounded();
+        Ok(self)
+    }
+
+    /// The public address of the service, without a slash at its end, if it is known.
+    pub(crate) fn root(&self) -> Option<&str> {
+        self.base_url.as_deref().and_then(|base| base.strip_suffix("/v1"))
+    }
+
+    /// The hosts of the base URL and the staging URL, in lower case. Requests for them are served in any case.
+    pub(crate) fn own_hosts(&self) -> impl Iterator<Item = String> {
+        [&self.base_url, &self.staging_url].into_iter().flatten().filter_map(|url| urls::host_of(url))
+    }
+}
+
+/// The addresses of the machine itself, IPv4 and IPv6.
+pub(crate) fn loopback() -> Vec<Network> {
+    ["127.0.0.0/8", "::1"].iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+fn default_workers(processors: usize) -> usize {
+    (processors / 2).clamp(1, 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn refusal(change: impl FnOnce(&mut Config)) -> (ErrorKind, String) {
+        let mut config = Config::default();
+        change(&mut config);
+        let error = config.checked().unwrap_err();
+        (error.kind(), error.to_string())
+    }
+
+    #[test]
+    fn number_out_of_bounds_and_database_in_memory_are_refused_in_a_field() {
+        let (kind, line) = refusal(|config| config.workers = 0);
+        assert_eq!(kind, ErrorKind::Config("workers"));
+        assert_eq!(line, "workers must be from 1 to 64, not 0");
+        type Change = fn(&mut Config);
+        let changes: &[(&str, Change)] = &[
+            ("database", |config| config.database = PathBuf::new()),
+            ("database", |config| config.database = ":memory:".into()),
+            ("max_connections", |config| config.max_connections = 0),
+            ("workers", |config| config.workers = 65),
+            ("client_memory", |config| config.client_memory = 64),
+        ];
+        for (field, change) in changes {
+            assert_eq!(refusal(change).0, ErrorKind::Config(field));
+        }
+    }
+
+    #[test]
+    fn checked_configuration_has_an_absolute_path_and_bounded_deadlines() {
+        let mut config = Config::default();
+        config.deadlines.head = Duration::MAX;
+        let checked = config.checked().unwrap();
+        assert_eq!(checked.database, std::env::current_dir().unwrap().join("petstore.db"));
+        assert!(std::time::Instant::now().checked_add(checked.deadlines.head).is_some());
+    }
+
+    #[test]
+    fn workers_are_half_the_processors_within_bounds() {
+        for (processors, workers) in [(1, 1), (2, 1), (3, 1), (4, 2), (6, 3), (8, 4), (9, 4), (128, 4)] {
+            assert_eq!(default_workers(processors), workers, "{processors}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The table of settings. The command line, the site's table and the tests of the documentation read it.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use super::setting::{Setting, list, put};
+use super::urls::{CONTACT, URL, contact, origin, url};
+use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, hosting, memory};
+
+/// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
+/// environment alone, because other users can read the command line.
+///
+/// ```
+/// let workers = petstore::SETTINGS.iter().find(|setting| setting.flag == "workers").unwrap();
+/// assert_eq!(workers.variable(), "PETSTORE_WORKERS");
+///
+/// let mut config = petstore::Config::default();
+/// let set = workers.set.unwrap();
+/// assert_eq!(set(&mut config, "0"), Err("a number from 1 to 64"));
+/// assert_eq!(set(&mut config, "2"), Ok(()));
+/// assert_eq!(config.workers, 2);
+/// ```
+pub const SETTINGS: &[Setting] = &[
+    Setting::new("listen", "ADDRESS")
+        .help("where to listen: HOST:PORT or unix:PATH; port 0 takes a free port")
+        .default("127.0.0.1:8080")
+        .set(|config, text| {
+            let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
+            put(&mut config.listen, Listen::parse(text), expected)
+        }),
+    Setting::new("database", "FILE")
+        .help(DATABASE)
+        .default("petstore.db")
+        .set(|config, text| {
+            let file = Some(text).filter(|text| !text.is_empty());
+            put(&mut config.database, file.map(PathBuf::from), "a file name")
+        }),
+    Setting::new("max-connections", "NUMBER")
+        .help("maximum number of connections; beyond it, a new client replaces the one idle longest, or gets a 503")
+        .default("10000")
+        .set(|config, text| {
+            put(&mut config.max_connections, number(text, MOST_CONNECTIONS), "a number from 1 to 1000000")
+        }),
+    Setting::new("workers", "NUMBER")
+        .help("threads that read from the database")
+        .default("half the processors, 1 to 4")
+        .set(|config, text| put(&mut config.workers, number(text, MOST_WORKERS), "a number from 1 to 64")),
+    Setting::new("client-memory", "SIZE")
+        .help("memory for all clients together, such as 16MiB")
+        .default("a quarter of the available memory, at most 64MiB")
+        .set(|config, text| put(&mut config.client_memory, memory::parse(text), memory::EXPECTED)),
+    Setting::new("trusted-proxy", "ADDRESS[/BITS]")
+        .help("proxy whose X-Forwarded-For header is trusted; replaces the default")
+        .default("the loopback addresses")
+        .list()
+        .set(|config, text| {
+            let networks = list(text, |word| word.parse().ok());
+            put(&mut config.trusted_proxies, networks, Network::EXPECTED)
+        }),
+    Setting::new("allow-origin", "ORIGIN")
+        .help("web origin whose scripts may read responses, or *")
+        .list()
+        .set(|config, text| {
+            let expected = "* or an origin such as https://app.example, without a path";
+            put(&mut config.allow_origins, list(text, origin), expected)
+        }),
+    Setting::new("admin", "ADDRESS")
+        .help("where to serve metrics and settings to all who can reach it: HOST:PORT, or PORT on 127.0.0.1")
+        .set(|config, text| {
+            let text = text.strip_prefix(':').unwrap_or(text);
+            let port = text.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
+            let named = || text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+            let expected = "a port such as 9090, or an address with its port";
+            put(&mut config.admin, port.or_else(named).map(Some), expected)
+        }),
+    Setting::new("admin-host", "NAME")
+        .help("name under which the admin address may be asked, besides IP addresses and localhost")
+        .list()
+        .set(|config, text| {
+            let expected = "a host name such as petstore.monitoring.svc, without a port";
+            put(&mut config.admin_hosts, list(text, host_name), expected)
+        }),
+    Setting::new("first-key-file", "FILE")
+        .help("file for the first API key of a new database: created, unless it has a key"),
+    Setting::new("log-format", "FORMAT")
+        .help("format of log lines: text, or json for one object per line")
+        .default("text")
+        .set(|_, text| put(&mut (), ["text", "json"].contains(&text).then_some(()), "text or json")),
+    Setting::new("title", "TEXT")
+        .help("name of the service, for its pages and the OpenAPI description")
+        .default(TITLE)
+        .set(|config, text| put(&mut config.title, line(text, 60), "1 to 60 characters in one line")),
+    Setting::new("description", "TEXT")
+        .help("what the service is, in one or two sentences, for its first page")
+        .set(|config, text| put(&mut config.description, line(text, 300), "1 to 300 characters in one line")),
+    Setting::new("base-url", "URL")
+        .help("public URL of the API, ending in /v1, for the OpenAPI description and the guide")
+        .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL)),
+    Setting::new("staging-url", "URL")
+        .help("URL of the staging API, ending in /v1, for the OpenAPI description")
+        .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL)),
+    Setting::new("contact", "URI")
+        .help("contact for users of the API, such as mailto:support@example.com, for the OpenAPI description")
+        .set(|config, text| put(&mut config.contact, contact(text).map(Some), CONTACT)),
+    Setting::new("security-contact", "URI")
+        .help("contact for security reports, such as mailto:security@example.com, in security.txt")
+        .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT)),
+    #[cfg(feature = "site")]
+    hosting::PROJECT,
+    #[cfg(feature = "site")]
+    hosting::PLATFORM_HOST,
+    #[cfg(feature = "site")]
+    hosting::RESOLVER,
+    #[cfg(feature = "site")]
+    hosting::CERTIFICATE_AUTHORITY,
+];
+
+/// Settings that only the environment can give: the name of the variable, its help text, and its default.
+///
+/// ```
+/// let log = petstore::VARIABLES.iter().find(|[name, ..]| *name == "RUST_LOG").unwrap();
+/// assert_eq!(log[2], "warn");
+/// ```
+pub const VARIABLES: &[[&str; 3]] = &[
+    #[cfg(feature = "cluster")]
+    ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""],
+    #[cfg(feature = "cluster")]
+    ["PETSTORE_DATABASE_PASSWORD_FILE", "a file with the password, in place of the password itself", ""],
+    ["PETSTORE_READ_ONLY", "true for --read-only", "false"],
+    ["PETSTORE_REQUIRE_DATABASE", "true for --require-database", "false"],
+    ["PETSTORE_EPHEMERAL", "true for --ephemeral", "false"],
+    ["PETSTORE_API_KEY", "an additional API key", ""],
+    ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""],
+    ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
+    ["TMPDIR", "folder for temporary files; where there is none, serve uses that of the database", "/tmp"],
+];
+
+/// What the service is called.
+pub(super) const TITLE: &str = "Pet store inventory";
+/// What it is and what one can rely on.
+pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet store. When you get the 201 for a new pet, it is \
+    on disk, and with an Idempotency-Key you can retry without adding it twice.";
+
+/// What `--database` is.
+const DATABASE: &str = if cfg!(feature = "cluster") {
+    "the SQLite file; serve creates it if it does not exist, and so do import and key add with --create; or a cluster: \
+     rqlite://USER@HOST,HOST,HOST/, or rqlites://USER@HOST,HOST,HOST/?ca=FILE with TLS"
+} else {
+    "the SQLite file; serve creates it if it does not exist, and so do import and key add with --create"
+};
+
+/// A host name in lower case, without the dot that may end it.
+fn host_name(text: &str) -> Option<String> {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+    let is_name = name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_name_byte));
+    is_name.then(|| name.to_ascii_lowercase())
+}
+
+fn number(text: &str, most: usize) -> Option<usize> {
+    text.parse().ok().filter(|number| (1..=most).contains(number))
+}
+
+/// Text without control characters and without spaces around it, of at most so many characters.
+fn line(text: &str, most: usize) -> Option<String> {
+    let is_line = text.trim() == text && !text.chars().any(char::is_control);
+    (is_line && (1..=most).contains(&text.chars().count())).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::config::Config;
+
+    fn set(flag: &str, text: &str) -> Result<Config, &'static str> {
+        let mut config = Config::default();
+        let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
+        setting.set.unwrap()(&mut config, text).map(|()| config)
+    }
+
+    #[test]
+    fn values_are_accepted() {
+        assert!(matches!(set("listen", "unix:/a").unwrap().listen, Listen::Unix(path) if path == *"/a"));
+        assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
+        assert_eq!(set("max-connections", "1").unwrap().max_connections, 1);
+        assert_eq!(set("workers", "64").unwrap().workers, 64);
+        assert_eq!(set("client-memory", "16MiB").unwrap().client_memory, 16 << 20);
+        let trusted = set("trusted-proxy", "10.0.0.0/8, ::1").unwrap().trusted_proxies;
+        assert_eq!(trusted, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
+        let origins =
+            set("allow-origin", "https://a.example:8443, http://[::1]:3000,*").unwrap().allow_origins;
+        assert_eq!(origins, ["https://a.example:8443", "http://[::1]:3000", "*"]);
+        let apps = "capacitor://localhost,tauri://localhost,chrome-extension://abcdefghijklmnopabcdefghijklmnop,\
+            moz-extension://8e03978e-40d5-43e8-bc93-6894a57f9324,safari-web-extension://E7A0F8A5-1111-4C5E,\
+            https://a.example:443,http://[::1]:80,http://a.example:443,app+x.y-1://h:8080";
+        let origins = set("allow-origin", apps).unwrap().allow_origins;
+        let expected = apps.replacen("https://a.example:443", "https://a.example", 1).replace("]:80,", "],");
+        assert_eq!(origins.join(","), expected);
+        for text in ["9090", ":9090", "127.0.0.1:9090"] {
+            assert_eq!(set("admin", text).unwrap().admin, Some(([127, 0, 0, 1], 9090).into()));
+        }
+        assert_eq!(set("title", "Tim’s <pets>").unwrap().title, "Tim’s <pets>");
+        for url in ["https://h:1/x/v1", "http://[::1]:8080/v1", "https://[::1]/v1", "https://Pets.example/v1"]
+        {
+            assert_eq!(set("base-url", url).unwrap().base_url.unwrap(), url);
+        }
+    }
+
+    #[test]
+    fn contact_is_a_uri() {
+        for text in ["mailto:security@example.com", "https://example.com/security", "tel:+1-201-555-0123"] {
+            assert_eq!(set("security-contact", text).unwrap().security_contact.as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for (flag, text) in [
+            ("listen", "8080"),
+            ("database", ""),
+            ("max-connections", "0"),
+            ("max-connections", "-1"),
+            ("workers", "65"),
+            ("admin", ""),
+            ("admin", "99999"),
+            ("workers", "two"),
+            ("client-memory", "64"),
+            ("client-memory", "3MiB"),
+            ("base-url", "https://h"),
+            ("base-url", "ftp://h/v1"),
+            ("base-url", "https:///v1"),
+            ("base-url", "https://a;sandbox/v1"),
+            ("base-url", "https://*.example/v1"),
+            ("base-url", "https://a,b/v1"),
+            ("base-url", "https://user:secret@h/v1"),
+            ("base-url", "https://h:99999/v1"),
+            ("base-url", "https://h:/v1"),
+            ("base-url", "https://[zz]/v1"),
+            ("base-url", "https://h/$(id)/v1"),
+            ("base-url", "https://h/xv1"),
+            ("allow-origin", "https://.:80"),
+            ("allow-origin", "https://[::1"),
+            ("staging-url", "https://h/\"/v1"),
+            ("staging-url", ""),
+            ("security-contact", "security@example.com"),
+            ("security-contact", "http://example.com/contact"),
+            ("security-contact", "mailto:"),
+            ("security-contact", "mailto:a@b\nExpires: x"),
+            ("trusted-proxy", ""),
+            ("trusted-proxy", "10.0.0.1,"),
+            ("allow-origin", ""),
+            ("allow-origin", "app.example"),
+            ("allow-origin", "https://app.example/"),
+            ("allow-origin", "https://App.example"),
+            ("allow-origin", "https://"),
+            ("allow-origin", "null"),
+            ("allow-origin", "https://*.example.com"),
+            ("allow-origin", "http://a:080"),
+            ("allow-origin", "1x://a"),
+            ("allow-origin", "://a"),
+            ("allow-origin", "Capacitor://localhost"),
+            ("allow-origin", "capacitor://localhost/"),
+            ("allow-origin", "file://"),
+            ("title", ""),
+            ("title", " a"),
+            ("description", "a\nb"),
+        ] {
+            assert!(set(flag, text).is_err(), "{flag} {text}");
+        }
+    }
+
+    #[test]
+    fn variables_are_named_like_their_flags() {
+        assert_eq!(Setting::new("max-connections", "NUMBER").variable(), "PETSTORE_MAX_CONNECTIONS");
+    }
+}

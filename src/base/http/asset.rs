@@ -1,0 +1,143 @@
+//! Documents that are made once and served often, with a strong entity tag, and compressed for clients that
+//! accept gzip. Only the compressed form is kept in memory: clients that do not accept it are rare.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use crate::base::http::gzip::{gunzip, gzip};
+use crate::base::http::response::Body;
+use crate::base::http::{Fields, Response};
+
+/// The request header fields that decide in which form an asset is sent.
+pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
+
+/// The documents by their paths.
+pub type Assets = BTreeMap<String, Asset>;
+
+/// Documents that are made when the first of them is asked for. A service that nobody visits in a browser has none.
+pub type LazyAssets = LazyLock<Assets, Box<dyn FnOnce() -> Assets + Send>>;
+
+/// A document. Clones share its bytes.
+#[derive(Clone, Debug)]
+pub struct Asset {
+    content_type: &'static str,
+    /// Its entity tag without the quotes.
+    tag: String,
+    bytes: Arc<[u8]>,
+    /// Whether these are its compressed form. If not, it is never sent compressed.
+    is_gzip: bool,
+    fields: Fields,
+}
+
+impl Asset {
+    /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
+    pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
+        let (tag, gzip) = (tag_of(&bytes), gzip(&bytes));
+        let (is_gzip, bytes) = (gzip.is_some(), gzip.unwrap_or(bytes).into());
+        let asset = Self { content_type, tag, bytes, is_gzip, fields: Fields::default() };
+        asset.header("Cache-Control", "no-cache")
+    }
+
+    /// The document at a path that no other content ever has: clients keep it and ask no more (RFC 8246).
+    pub fn immutable(mut self) -> Self {
+        self.fields.remove("Cache-Control");
+        self.header("Cache-Control", "public, max-age=31536000, immutable")
+    }
+
+    /// Adds a header field to the responses with the document.
+    pub fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.add(name, value.as_ref());
+        self
+    }
+
+    /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already.
+    pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
+        let form = Form::choose(&self.tag, self.is_gzip, fields);
+        let unpack = self.is_gzip && !form.gzip;
+        let content = || if unpack { gunzip(&self.bytes) } else { self.bytes.to_vec() }.into();
+        let content = (!form.is_known).then(content);
+        form.respond(self.content_type, content).with(&self.fields)
+    }
+}
+
+/// A service without documents.
+#[cfg(test)]
+pub fn no_assets() -> Arc<LazyAssets> {
+    Arc::new(LazyAssets::new(Box::new(Assets::default)))
+}
+
+/// The form in which to send a document, and whether the client has it already.
+#[derive(Debug)]
+pub struct Form {
+    /// Whether to send it compressed.
+    pub gzip: bool,
+    /// Whether the client has it, so that no body is sent.
+    pub is_known: bool,
+    tag: String,
+}
+
+impl Form {
+    /// The form for a client that sent these values of [`ASSET_HEADERS`].
+    pub fn choose<'a>(tag: &str, has_gzip: bool, fields: [impl Iterator<Item = &'a str>; 2]) -> Self {
+        let [mut accept_encoding, mut if_none_match] = fields;
+        let gzip = has_gzip && accept_encoding.any(takes_gzip);
+        // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
+        let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
+        Self { gzip, is_known: if_none_match.any(|tags| names_tag(tags, tag.as_bytes())), tag }
+    }
+
+    /// The response. `content` must be in this form; it is not needed if the client has the document.
+    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<Body>) -> Response {
+        let response = match content {
+            None => Response::new(304, b""),
+            Some(content) => Response::new(200, content).header("Content-Type", content_type),
+        };
+        let response =
+            if self.gzip && !self.is_known { response.header("Content-Encoding", "gzip") } else { response };
+        response.header("ETag", self.tag).header("Vary", "Accept-Encoding")
+    }
+}
+
+/// An entity tag of this content, without its quotes.
+pub fn tag_of(bytes: &[u8]) -> String {
+    hmac_sha256::Hash::hash(bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether an Accept-Encoding accepts gzip (RFC 9110, section 12.5.3).
+fn takes_gzip(value: &str) -> bool {
+    value.split(',').any(|word| {
+        let (coding, weight) = word.split_once(';').unwrap_or((word, "q=1"));
+        let weight = weight.trim().to_ascii_lowercase();
+        let is_refused = weight.strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0));
+        coding.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
+}
+
+/// Whether an If-None-Match names this tag, quotes included, by weak comparison (RFC 9110, section 13.1.2).
+pub fn names_tag(value: &str, tag: &[u8]) -> bool {
+    let strong = |word: &str| word.trim().trim_start_matches("W/").as_bytes() == tag;
+    value.trim() == "*" || value.split(',').any(strong)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
+        asset.respond([encoding, tag].map(Option::into_iter))
+    }
+
+    #[test]
+    fn client_with_the_tag_gets_304() {
+        let asset = Asset::new("text/plain", b"a".to_vec());
+        let tag = ask(&asset, None, None).field("ETag").unwrap().to_owned();
+        for value in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
+            let response = ask(&asset, None, Some(&value));
+            assert_eq!((response.status, response.body()), (304, &b""[..]), "{value}");
+            assert_eq!(response.field("ETag"), Some(tag.as_str()));
+        }
+        assert_eq!(ask(&asset, None, Some("\"x\"")).status, 200);
+        let other = Asset::new("text/plain", b"b".to_vec());
+        assert_eq!(ask(&other, None, Some(&tag)).status, 200);
+    }
+}

@@ -1,0 +1,246 @@
+//! The Error body: one table of code, status and message for everything that can fail.
+//!
+//! Knows nothing of routes, sockets or SQL. Every failure a client can see passes through
+//! [`ApiError`], so that it has the documented shape:
+//!
+//! ```json
+//! {"code":"not_found","message":"There is no pet with this id.","status":404}
+//! ```
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
+use crate::base::http::{Fields, Response};
+
+/// Which operations may return a code.
+enum Reach {
+    Any,
+    /// Those that write.
+    Writes,
+    /// Those that name it in their row.
+    Some,
+}
+
+/// Declares the codes, one row each: status, which operations may return it, usual message, and advice for clients.
+macro_rules! codes {
+    ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
+        /// The stable, machine-readable cause of a failure.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code { $(
+            #[doc = concat!("`", $code, "`, status ", $status)]
+            $name,
+        )* }
+
+        impl Code {
+            /// Every code, in the order of the table.
+            pub const ALL: &[Code] = &[$(Code::$name),*];
+
+            /// The HTTP status.
+            pub const fn status(self) -> u16 {
+                match self { $(Code::$name => $status,)* }
+            }
+
+            /// Which operations may return it.
+            const fn reach(self) -> Reach {
+                match self { $(Code::$name => Reach::$reach,)* }
+            }
+
+            /// The `code` member, stable snake_case.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$name => $code,)* }
+            }
+
+            /// The `message` member if the case has no better one.
+            pub fn usual_message(self) -> Cow<'static, str> {
+                match self { $(Code::$name => $message.into(),)* }
+            }
+
+            /// Advice for clients, for the pages of the site, with code between backticks.
+            pub const fn advice(self) -> &'static str {
+                match self { $(Code::$name => $advice,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    BadRequest = 400 Any "bad_request" "The request is not well-formed HTTP/1.1."
+        => "Send well-formed HTTP; the message names the part that is wrong.";
+    InvalidParameter = 400 Some "invalid_parameter" "A query parameter has a value that is not allowed."
+        => "Send a value that the message allows, or omit the parameter.";
+    DuplicateParameter = 400 Some "duplicate_parameter" "A query parameter is given more than once."
+        => "Send each parameter once.";
+    InvalidJson = 400 Some "invalid_json" "The body must be one JSON object."
+        => "Send one JSON object. The message says what is wrong.";
+    MissingMember = 400 Some "missing_member" "The body lacks a required field."
+        => "Add the field that the message names.";
+    InvalidMember = 400 Some "invalid_member" "A field of the body has a value that is not allowed."
+        => "Send a value that the message allows.";
+    DuplicateMember = 400 Some "duplicate_member" "A field of the body is given more than once."
+        => "Send each field once.";
+    InvalidIdempotencyKey = 400 Some "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes."
+        => "Send a key such as a random UUID.";
+    Unauthorized = 401 Any "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
+        => "Send a valid key. This one may be unknown, expired or revoked.";
+    InsufficientScope = 403 Writes "insufficient_scope" "This API key is read-only; this operation needs a key with write access."
+        => "Ask the operator for a key with write access.";
+    HttpsRequired = 403 Some "https_required" "This service accepts requests over HTTPS only. If this one had an API key, replace the key: others could read it."
+        => "Returned by the proxy, not by the service. Send the request to the `https://` URL, with a new key if it had one.";
+    NotFound = 404 Some "not_found" "There is nothing at this path."
+        => "Check the path and the id.";
+    MethodNotAllowed = 405 Some "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
+        => "Use a method that `Allow` lists.";
+    RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time."
+        => "Send the complete request in time.";
+    ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
+        => "Send a smaller body.";
+    UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
+        => "Send a shorter request target.";
+    UnsupportedMediaType = 415 Some "unsupported_media_type" "The body must be application/json; with curl, send it with --json."
+        => "Send `Content-Type: application/json`, as `curl --json` does.";
+    UnsupportedContentEncoding = 415 Some "unsupported_content_encoding" "The body must come without a Content-Encoding."
+        => "Send the body without compression.";
+    ExpectationFailed = 417 Any "expectation_failed" "The only expectation that this service supports is '100-continue'."
+        => "Omit the `Expect` header.";
+    MisdirectedRequest = 421 Any "misdirected_request" "This service does not serve the requested host."
+        => "Check the name in the URL. A custom domain must belong to the project and be verified.";
+    IdempotencyKeyReused = 422 Some "idempotency_key_reused" "This Idempotency-Key was already used to add a different pet."
+        => "Use a new key for each pet. To retry a POST, send it unchanged.";
+    HeadersTooLarge = 431 Any "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
+        => "Send fewer or shorter header fields.";
+    Internal = 500 Any "internal_error" "The service failed to handle this request. Its log has the cause under this X-Request-Id."
+        => "Give the operator the `X-Request-Id` of the response.";
+    NotImplemented = 501 Some "not_implemented" "This service does not implement this method, or does not implement this operation yet."
+        => "Use another method, or wait for the operation.";
+    TransferCoding = 501 Any "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
+        => "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
+    Overloaded = 503 Any "overloaded" "The service has more requests than it can handle; try again in a moment."
+        => "Retry after the number of seconds in `Retry-After`.";
+    OutcomeUnknown = 503 Writes "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again with the same Idempotency-Key."
+        => "Send the POST again with the same `Idempotency-Key`. If it had none, look for the pet first.";
+    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send POST requests to the service that writes."
+        => "Send the request to the service that writes; the message can name it.";
+    StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed."
+        => "Nothing was changed. Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
+    HttpVersion = 505 Any "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
+        => "Send HTTP/1.1.";
+}
+
+impl Code {
+    /// The codes that any operation may return, whatever it does.
+    pub fn general(writes: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |code| match code.reach() {
+            Reach::Any => true,
+            Reach::Writes => writes,
+            Reach::Some => false,
+        })
+    }
+
+    /// The Error body with the usual message.
+    pub fn example(self) -> serde_json::Value {
+        self.example_with(&self.usual_message())
+    }
+
+    /// The Error body with a message of its own.
+    pub fn example_with(self, message: &str) -> serde_json::Value {
+        json!({ "code": self.as_str(), "message": message, "status": self.status() })
+    }
+}
+
+/// The JSON Schema of the Error body.
+pub fn error_schema() -> serde_json::Value {
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    json!({
+        "type": "object",
+        "description": "Why a request failed.",
+        "required": ["code", "message", "status"],
+        "properties": {
+            "code": {
+                "type": "string",
+                "examples": codes,
+                "description": "The stable, machine-readable cause. Later versions may add codes.",
+            },
+            "message": { "type": "string", "description": "What is wrong and what is expected, for people." },
+            "status": {
+                "type": "integer",
+                "minimum": 400,
+                "maximum": 599,
+                "description": "The HTTP status of the response.",
+            },
+        },
+        "examples": [Code::NotFound.example()],
+    })
+}
+
+/// A failure that becomes a response.
+#[derive(Debug, PartialEq)]
+pub struct ApiError {
+    pub code: Code,
+    message: Cow<'static, str>,
+    fields: Fields,
+}
+
+/// The Error body as it is sent.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    code: &'a str,
+    message: &'a str,
+    status: u16,
+}
+
+impl ApiError {
+    /// A failure with the usual message of its code.
+    pub fn new(code: Code) -> Self {
+        Self::with_message(code, code.usual_message())
+    }
+
+    /// A failure with its own message, which names the field or parameter and what is expected.
+    pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), fields: Fields::default() }
+    }
+
+    /// Adds a response header, such as `Allow`.
+    pub fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.add(name, value.as_ref());
+        self
+    }
+
+    /// The response with the Error body.
+    pub fn into_response(self) -> Response {
+        let status = self.code.status();
+        let body = ErrorBody { code: self.code.as_str(), message: &self.message, status };
+        let mut response = Response::json(status, &body);
+        if status == 503 && self.code != Code::ReadOnly {
+            // RFC 9110, section 10.2.3: seconds.
+            response = response.header("Retry-After", "1");
+        }
+        response.with(&self.fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_return_the_body_of_the_code_that_is_theirs() {
+        let body = Code::HttpsRequired.example().to_string();
+        for proxy in ["nginx.conf", "Caddyfile", "haproxy.cfg"] {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/deploy");
+            assert!(std::fs::read_to_string(folder.join(proxy)).unwrap().contains(&body), "{proxy}: {body}");
+        }
+    }
+
+    #[test]
+    fn codes_are_distinct_snake_case() {
+        let mut seen = std::collections::HashSet::new();
+        for code in Code::ALL {
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code:?}");
+            assert!(seen.insert(code.as_str()), "{code:?} shares its code");
+            assert!((400..600).contains(&code.status()), "{code:?}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! One client: a state machine that turns bytes into requests and responses into bytes, without a socket.
+//!
+//! ```text
+//!            a byte            head whole           body whole        queued         sent down a lane
+//!   Idle ───────────▶ Head ───────────────▶ Body ─────────────▶ Ready ──────▶ Waiting ─────▶ Inside
+//!    ▲                  │ broken, too large, too late │           ▲              │ too late    │ │
+//!    │                  │                             │           └──────────────┼─────────────┘ │
+//!    │                  │                             │      to go on, down the other lane       │ answer,
+//!    │                  ▼                             ▼                          ▼               ▼ or too late
+//!    └──────────────────────────────────────────── Responding ◀──────────────────────────────────
+//!      taken whole, and the connection persists       │ taken whole, and it does not
+//!                                                     ▼
+//!                                                 Lingering ──────▶ Closed
+//! ```
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use crate::base::config::Deadlines;
+use crate::base::http::{ApiError, Code};
+use crate::base::metrics::Metrics;
+use crate::net::gate::addresses::Peer;
+use crate::net::gate::wire::exchange::GeneralFields;
+use crate::net::gate::wire::head::{Head, Intake};
+use crate::net::gate::wire::origins::Allowed;
+use crate::net::gate::wire::reader::{Reader, Step};
+use crate::net::lane::{Answer, LaneKind, LaneRequest};
+
+/// How long an idle client may send one more request when the service is ending, so that a request already on
+/// its way is answered.
+const LAST_CALL: Duration = Duration::from_millis(250);
+/// The most that is dropped after the last response, in bytes, and how much longer that may take in all than one silence.
+const MAX_LINGER_BYTES: usize = 1024 * 1024;
+const MAX_LINGER_TIMES: u32 = 5;
+/// How long after its last piece a body still counts as arriving.
+const STALLED: Duration = Duration::from_secs(1);
+
+/// The state of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No byte of a request has arrived.
+    Idle,
+    /// The head is arriving.
+    Head,
+    /// The body is arriving.
+    Body,
+    /// The request is complete but not queued yet.
+    Ready(LaneKind),
+    /// The request waits for room in a lane.
+    Waiting,
+    /// The request is in a lane of this kind and waits for its response.
+    Inside(LaneKind),
+    /// The response is being sent.
+    Responding,
+    /// The last response is sent. Further bytes are dropped until the client is silent or has sent too much, so that no
+    /// reset destroys the response.
+    Lingering,
+    /// Nothing is left to do.
+    Closed,
+}
+
+/// The state that all clients share.
+pub struct Shared {
+    /// The time of this round of events.
+    pub now: Instant,
+    pub deadlines: Deadlines,
+    pub intake: Intake,
+    pub general: GeneralFields,
+    /// Whether the service is ending, so that no connection persists.
+    pub draining: bool,
+    pub metrics: Metrics,
+}
+
+impl Shared {
+    /// Whether the limits per address do not apply to this one, because many clients may share it.
+    pub fn is_exempt(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() || self.intake.trusted.contains(address)
+    }
+}
+
+/// One client's side of the conversation.
+pub struct Client {
+    peer: Peer,
+    /// Whether its X-Forwarded-For is believed.
+    is_trusted: bool,
+    /// The client of the current request: the peer, or the address that a trusted proxy names.
+    pub address: IpAddr,
+    state: State,
+    /// Since when it is in this state, or when the last piece of the body arrived.
+    pub since: Instant,
+    /// When [`Client::expire`] is due.
+    pub deadline: Option<Instant>,
+    /// Whether more than one piece of the body has arrived.
+    pub has_sent_on: bool,
+    reader: Reader,
+    /// Bytes received and not yet consumed.
+    stash: Vec<u8>,
+    /// The current request, in the form for a lane.
+    pub request: LaneRequest,
+    /// When the current request began.
+    begun: Instant,
+    /// Bytes for the client, and how many of them have been sent.
+    out: Vec<u8>,
+    sent: usize,
+    /// The bytes dropped after the last response.
+    dropped: usize,
+    /// How long the response to the current request is held back, and whether it is held back now.
+    pub delay: Duration,
+    is_held_back: bool,
+    /// Whether the connection persists after the current request.
+    persists: bool,
+    /// Whether the client has shut down its side.
+    ended: bool,
+}
+
+impl Client {
+    pub fn new(peer: Peer, shared: &Shared) -> Self {
+        let mut client = Self {
+            peer,
+            // A client that may open the file of a Unix socket is trusted.
+            is_trusted: peer == Peer::Unix || shared.intake.trusted.contains(peer.ip()),
+            address: peer.ip(),
+            state: State::Idle,
+            since: shared.now,
+            deadline: None,
+            has_sent_on: false,
+            reader: Reader::default(),
+            stash: Vec::new(),
+            request: LaneRequest::default(),
+            begun: shared.now,
+            out: Vec::new(),
+            sent: 0,
+            dropped: 0,
+            delay: Duration::ZERO,
+            is_held_back: false,
+            persists: true,
+            ended: false,
+        };
+        client.enter(State::Idle, shared);
+        client
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether to read bytes in this state. If not, they stay with the operating system.
+    pub fn wants_input(&self) -> bool {
+        matches!(self.state, State::Idle | State::Head | State::Body | State::Lingering)
+    }
+
+    /// The bytes to send.
+    pub fn output(&self) -> &[u8] {
+        if self.is_held_back { &[] } else { &self.out[self.sent..] }
+    }
+
+    /// The identifier of the current request.
+    pub fn id(&self) -> &[u8] {
+        self.reader.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
+    }
+
+    /// The bytes held for the client that are freed if it gives way, without its request in a lane.
+    pub fn held(&self) -> usize {
+        let request = if matches!(self.state, State::Inside(_)) {
+            0
+        } else {
+            self.request.capacity() + self.reader.head.as_ref().map_or(0, Head::held)
+        };
+        self.stash.capacity() + request + self.out.capacity()
+    }
+
+    /// Whether a request has begun, and its response is not sent yet.
+    pub fn has_request(&self) -> bool {
+        !matches!(self.state, State::Idle | State::Lingering | State::Closed)
+    }
+
+    /// Whether the body of its request is arriving, and does not stall.
+    pub fn is_uploading(&self, now: Instant) -> bool {
+        self.state == State::Body && now.saturating_duration_since(self.since) < STALLED
+    }
+
+    /// Frees what is held, or its place, because room is short. If a response is still possible, it is a 503.
+    pub fn give_way(&mut self, shared: &mut Shared) {
+        match self.state {
+            State::Head | State::Body | State::Ready(_) | State::Waiting => {
+                self.refuse(ApiError::new(Code::Overloaded), shared);
+            }
+            State::Inside(_) => {
+                // Pipelined bytes are dropped, so the connection cannot persist.
+                self.stash = Vec::new();
+                self.persists = false;
+            }
+            State::Idle | State::Responding | State::Lingering | State::Closed => self.close(shared),
+        }
+    }
+
+    /// The only place where the state changes, and with it the deadline.
+    pub fn enter(&mut self, state: State, shared: &Shared) {
+        let deadlines = &shared.deadlines;
+        let patience = match state {
+            State::Idle if shared.draining => Some(deadlines.idle.min(LAST_CALL)),
+            State::Idle => Some(deadlines.idle),
+            State::Head => Some(deadlines.head),
+            State::Body => Some(deadlines.body),
+            State::Waiting => Some(deadlines.lane),
+            State::Responding => Some(deadlines.response),
+            State::Lingering => Some(deadlines.linger),
+            State::Inside(_) => Some(deadlines.answer),
+            State::Ready(_) | State::Closed => None,
+        };
+        self.state = state;
+        self.since = shared.now;
+        self.deadline = patience.map(|patience| shared.now + patience);
+    }
+
+    /// Takes received bytes.
+    pub fn receive(&mut self, bytes: &[u8], shared: &mut Shared) {
+        if self.state == State::Lingering {
+            self.dropped += bytes.len();
+            let silence = shared.deadlines.linger;
+            self.deadline = Some((shared.now + silence).min(self.since + MAX_LINGER_TIMES * silence));
+            if self.dropped > MAX_LINGER_BYTES {
+                self.close(shared);
+            }
+        } else if self.stash.is_empty() {
+            // The usual case, a complete request in one piece, needs no copy.
+            let consumed = self.read(bytes, shared);
+            self.stash.extend_from_slice(&bytes[consumed..]);
+        } else {
+            self.stash.extend_from_slice(bytes);
+            self.read_stash(shared);
+        }
+    }
+
+    /// Reads on in bytes received earlier; unconsumed bytes stay there.
+    fn read_stash(&mut self, shared: &mut Shared) {
+        let mut stash = std::mem::take(&mut self.stash);
+        let consumed = self.read(&stash, shared);
+        if consumed < stash.len() {
+            stash.drain(..consumed);
+            self.stash = stash;
+        }
+    }
+
+    /// Reads on in the current request, and returns how many bytes were consumed.
+    fn read(&mut self, input: &[u8], shared: &mut Shared) -> usize {
+        let mut done = 0;
+        if self.state == State::Idle {
+            self.begun = shared.now;
+        }
+        loop {
+            let (consumed, step) =
+                self.reader.advance(&input[done..], self.is_trusted, &mut shared.intake, &mut self.request);
+            done += consumed;
+            match step {
+                Step::More => break,
+                Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
+                Step::Head(checked) => {
+                    self.take_note();
+                    if let Err(error) = checked {
+                        self.refuse(error, shared);
+                        return input.len();
+                    }
+                }
+                Step::Request(kind) => {
+                    self.enter(State::Ready(kind), shared);
+                    return done;
+                }
+                Step::Refuse(error) => {
+                    self.stash = input[done..].to_vec();
+                    self.refuse(error, shared);
+                    return input.len();
+                }
+            }
+        }
+        if self.reader.is_in_body() {
+            self.has_sent_on = self.state == State::Body;
+            if self.has_sent_on {
+                self.since = shared.now;
+            } else {
+                self.enter(State::Body, shared);
+            }
+        } else if self.reader.has_begun() && self.state == State::Idle {
+            self.enter(State::Head, shared);
+        }
+        done
+    }
+
+    /// Takes from a complete head what it says of the connection.
+    fn take_note(&mut self) {
+        let Some(head) = &self.reader.head else { return };
+        self.persists = head.keep_alive;
+        let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
+        self.address = forwarded.unwrap_or(self.peer.ip());
+    }
+
+    /// Notes that the client has shut down its side. It still gets its pending responses.
+    pub fn end(&mut self, shared: &mut Shared) {
+        self.ended = true;
+        match self.state {
+            State::Head | State::Body => {
+                let message = "The connection was closed within the request.";
+                self.refuse(ApiError::with_message(Code::BadRequest, message), shared);
+            }
+            State::Idle | State::Lingering => self.close(shared),
+            _ => {}
+        }
+    }
+
+    /// Notes that the request went down a lane. A read is kept, because it may have to go down another.
+    pub fn go_inside(&mut self, kind: LaneKind, shared: &Shared) {
+        if kind == LaneKind::Write {
+            self.request = LaneRequest::default();
+        }
+        self.enter(State::Inside(kind), shared);
+    }
+
+    /// Responds; the connection persists if the client wants it to.
+    pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
+        let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
+        let mut preflight = Vec::new();
+        // What is malformed is no preflight.
+        if head.allowed.is_some() && self.request.line().starts_with(b"OPTIONS ") && answer.status != 400 {
+            Allowed::write_preflight(answer, self.request.fields(), &mut preflight);
+        }
+        let fields = preflight.as_slice();
+        let granted = Answer { status: 204, fields, body: b"", has_cache_control: false, key_name: b"-" };
+        let answer = if preflight.is_empty() { answer } else { &granted };
+        let duration = shared.now.saturating_duration_since(self.begun);
+        self.persists &= !shared.draining && !self.ended;
+        head.print(answer, !self.persists, &shared.general, &mut self.out);
+        head.log(self.peer, self.address, answer, duration);
+        shared.metrics.answered(answer.status, duration);
+        self.request = LaneRequest::default();
+        self.enter(State::Responding, shared);
+    }
+
+    /// Holds back the response until [`Client::release`]. Its deadline begins then.
+    pub fn hold_back(&mut self) {
+        self.is_held_back = true;
+        self.deadline = None;
+    }
+
+    pub fn release(&mut self, shared: &Shared) {
+        self.is_held_back = false;
+        self.enter(self.state, shared);
+    }
+
+    /// Responds with a failure; the connection persists if the client wants it to.
+    pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
+        shared.metrics.refused(error.code.as_str(), 1);
+        self.answer(&Answer::of(&error.into_response(), &mut Vec::new()), shared);
+    }
+
+    /// Responds with a failure, and closes the connection afterwards.
+    pub fn refuse(&mut self, error: ApiError, shared: &mut Shared) {
+        self.persists = false;
+        let (arrived, intake) = (std::mem::take(&mut self.stash), &mut shared.intake);
+        self.reader.head.get_or_insert_with(|| Head::of_part(&arrived, intake, &mut self.request));
+        self.fail(error, shared);
+    }
+
+    /// Notes that this many bytes of [`Client::output`] were sent.
+    pub fn take_output(&mut self, count: usize, shared: &mut Shared) {
+        self.sent += count;
+        if self.sent < self.out.len() {
+            return;
+        }
+        self.out = Vec::new();
+        self.sent = 0;
+        if self.state != State::Responding {
+            return;
+        }
+        if !self.persists {
+            self.enter(if self.ended { State::Closed } else { State::Lingering }, shared);
+            return;
+        }
+        self.enter(State::Idle, shared);
+        // The next request may have arrived already.
+        if !self.stash.is_empty() {
+            self.read_stash(shared);
+        }
+    }
+
+    /// Handles a deadline that has passed, or the end of the service: nobody will answer the request any more.
+    pub fn expire(&mut self, shared: &mut Shared) {
+        match self.state {
+            State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
+            State::Waiting | State::Inside(LaneKind::Read) => {
+                self.refuse(ApiError::new(Code::Overloaded), shared);
+            }
+            State::Inside(LaneKind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
+            _ => self.close(shared),
+        }
+    }
+
+    /// Gives up on the client: nothing more is sent or read.
+    pub fn close(&mut self, shared: &Shared) {
+        self.stash = Vec::new();
+        self.request = LaneRequest::default();
+        self.out = Vec::new();
+        self.sent = 0;
+        self.enter(State::Closed, shared);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Ends a running gate from another thread, and passes it the health checks.
+
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use mio::Waker;
+
+use crate::base::error::Error;
+
+/// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
+///
+/// ```no_run
+/// # fn serve(server: petstore::Server) -> Result<(), petstore::Error> {
+/// let stopper = server.stopper();
+/// std::thread::spawn(move || {
+///     let _ = std::io::stdin().read_line(&mut String::new());
+///     stopper.stop();
+/// });
+/// server.wait()
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Stopper(Arc<Word>);
+
+#[derive(Debug, Default)]
+struct Word {
+    stopping: AtomicBool,
+    /// Why the service ends, if that is a failure.
+    reason: OnceLock<Error>,
+    /// Whether the service cannot even finish the requests under way.
+    failing: AtomicBool,
+    /// Requests that were unfinished at the last check since the end began.
+    cut_off: AtomicUsize,
+    /// The service's own connections, not accepted yet.
+    own: Mutex<Vec<UnixStream>>,
+    /// Wakes the gate, once there is one.
+    waker: OnceLock<Waker>,
+}
+
+impl Stopper {
+    /// Ends the service once the requests under way are finished. Returns at once;
+    /// [`Server::wait`](crate::Server::wait) returns at the end.
+    pub fn stop(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Ends the service with this failure once the requests under way are finished. The first failure counts.
+    pub(crate) fn stop_because(&self, reason: Error) {
+        if self.0.reason.set(reason).is_ok() {
+            self.stop();
+        }
+    }
+
+    /// The number of requests that were still unfinished when the service ended, because their time was over. While
+    /// the service ends: the number of unfinished requests, up to a tenth of a second ago. Before: 0.
+    pub fn cut_off(&self) -> usize {
+        self.0.cut_off.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn note_cut_off(&self, count: usize) {
+        self.0.cut_off.store(count, Ordering::SeqCst);
+    }
+
+    /// Makes the service tell its clients that it cannot go on, and end with this failure. The first failure counts.
+    pub(crate) fn fail(&self, reason: Error) {
+        let _ = self.0.reason.set(reason);
+        self.0.failing.store(true, Ordering::SeqCst);
+        self.stop();
+    }
+
+    /// Makes the gate serve the other end of our own connection, which must be nonblocking.
+    pub(super) fn let_in(&self, stream: UnixStream) {
+        self.0.own.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        self.wake();
+    }
+
+    pub(super) fn take_own(&self) -> Vec<UnixStream> {
+        std::mem::take(&mut *self.0.own.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether it was told to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.0.failing.load(Ordering::SeqCst)
+    }
+
+    /// Why the service ends, if that is a failure. It stays here for other threads, so this has its kind and its words.
+    pub(super) fn reason(&self) -> Option<Error> {
+        self.0.reason.get().map(|reason| Error::new(reason.kind(), reason.to_string()))
+    }
+
+    pub(super) fn attach(&self, waker: Waker) {
+        let _ = self.0.waker.set(waker);
+    }
+
+    fn wake(&self) {
+        if let Some(Err(error)) = self.0.waker.get().map(Waker::wake) {
+            log::error!("cannot wake the gate: {error}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The framing of a body (RFC 9112, sections 6 and 7): Content-Length or chunked.
+
+use crate::base::http::limits::{MAX_BODY_BYTES, MAX_DROPPED_BYTES};
+use crate::base::http::{ApiError, Code};
+use crate::net::gate::wire::request_line::{bad_request, is_token_byte};
+
+/// What is left of a body.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// This many bytes; 0 if the body is complete or absent.
+    Length(usize),
+    Chunked(Chunked),
+}
+
+impl Body {
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Body::Length(0) | Body::Chunked(Chunked { state: State::Whole, .. }))
+    }
+
+    /// Moves body bytes from the start of `input` to `out`, and returns how many bytes of the input were
+    /// consumed.
+    ///
+    /// # Errors
+    /// 400 for malformed chunks, 413 for a body that is too large, and 431 for too many extensions or trailer
+    /// fields.
+    pub fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+        match self {
+            Body::Length(left) => {
+                let taken = input.len().min(*left);
+                out.extend_from_slice(&input[..taken]);
+                *left -= taken;
+                Ok(taken)
+            }
+            Body::Chunked(chunked) => chunked.take(input, out),
+        }
+    }
+}
+
+/// The decoder of a chunked body. Nothing but CR LF ends a line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chunked {
+    state: State,
+    /// The digits of the current chunk's size so far.
+    digits: usize,
+    /// The bytes of the current chunk that are still to come.
+    left: usize,
+    /// Bytes of the body so far.
+    length: usize,
+    /// Bytes of extensions and trailer fields so far.
+    dropped: usize,
+}
+
+/// The state of the decoder.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum State {
+    /// Within a chunk's size.
+    #[default]
+    Size,
+    /// In whitespace after a chunk's size.
+    SizeSpace,
+    /// Within a chunk's extension, which is dropped.
+    Extension,
+    /// After the CR of the line with the size.
+    SizeEnd,
+    /// Within a chunk's data.
+    Data,
+    /// After a chunk's data: CR is next.
+    DataEnd,
+    /// After that CR.
+    DataEndLf,
+    /// At the start of a trailer line.
+    TrailerStart,
+    /// Within the name of a trailer field.
+    TrailerName,
+    /// Within the value of a trailer field, which is dropped.
+    TrailerValue,
+    /// After the CR of a trailer field.
+    TrailerLf,
+    /// After the CR of the empty line at the end.
+    LastLf,
+    /// At the end.
+    Whole,
+}
+
+impl Chunked {
+    fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+        let mut at = 0;
+        while at < input.len() && self.state != State::Whole {
+            if self.state == State::Data {
+                let taken = (input.len() - at).min(self.left);
+                out.extend_from_slice(&input[at..at + taken]);
+                at += taken;
+                self.left -= taken;
+                if self.left == 0 {
+                    self.state = State::DataEnd;
+                }
+            } else {
+                self.state = self.next(input[at])?;
+                at += 1;
+            }
+        }
+        Ok(at)
+    }
+
+    /// The state after a byte that is not a chunk's data.
+    fn next(&mut self, byte: u8) -> Result<State, ApiError> {
+        let has_size = self.state != State::Size || self.digits > 0;
+        Ok(match (self.state, byte) {
+            (State::Size, _) if byte.is_ascii_hexdigit() => self.add_digit(byte)?,
+            (State::Size | State::SizeSpace | State::Extension, b'\r') if has_size => State::SizeEnd,
+            (State::Size | State::SizeSpace, b';') if has_size => State::Extension,
+            (State::Size, b' ' | b'\t') if has_size => State::SizeSpace,
+            (State::SizeSpace, b' ' | b'\t') => self.drop_byte(State::SizeSpace)?,
+            (State::Extension, _) if is_text(byte) => self.drop_byte(State::Extension)?,
+            (State::SizeEnd, b'\n') if self.left == 0 => State::TrailerStart,
+            (State::SizeEnd, b'\n') => self.begin_data()?,
+            (State::DataEnd, b'\r') => State::DataEndLf,
+            (State::DataEndLf, b'\n') => {
+                self.digits = 0;
+                State::Size
+            }
+            (State::TrailerStart, b'\r') => State::LastLf,
+            (State::TrailerStart | State::TrailerName, _) if is_token_byte(byte) => {
+                self.drop_byte(State::TrailerName)?
+            }
+            (State::TrailerName, b':') => self.drop_byte(State::TrailerValue)?,
+            (State::TrailerValue, b'\r') => State::TrailerLf,
+            (State::TrailerValue, _) if is_text(byte) => self.drop_byte(State::TrailerValue)?,
+            (State::TrailerLf, b'\n') => State::TrailerStart,
+            (State::LastLf, b'\n') => State::Whole,
+            _ => return Err(bad_request("The chunked body is not well-formed.")),
+        })
+    }
+
+    fn add_digit(&mut self, byte: u8) -> Result<State, ApiError> {
+        self.digits += 1;
+        self.left = self.left * 16 + char::from(byte).to_digit(16).unwrap_or(0) as usize;
+        // Sixteen digits: leading zeros are allowed, and nothing overflows.
+        if self.digits > 16 || self.left > MAX_BODY_BYTES {
+            return Err(ApiError::new(Code::ContentTooLarge));
+        }
+        Ok(State::Size)
+    }
+
+    fn begin_data(&mut self) -> Result<State, ApiError> {
+        self.length += self.left;
+        if self.length > MAX_BODY_BYTES {
+            return Err(ApiError::new(Code::ContentTooLarge));
+        }
+        Ok(State::Data)
+    }
+
+    fn drop_byte(&mut self, next: State) -> Result<State, ApiError> {
+        self.dropped += 1;
+        if self.dropped > MAX_DROPPED_BYTES {
+            let message =
+                format!("The chunk extensions and trailer fields are larger than {MAX_DROPPED_BYTES} bytes.");
+            return Err(ApiError::with_message(Code::HeadersTooLarge, message));
+        }
+        Ok(next)
+    }
+}
+
+/// Whether a byte is neither a control character nor a line end.
+pub fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decodes in small pieces and in one, which must agree; returns the body and what follows it.
+    fn decode(input: &[u8]) -> Result<(String, String), Code> {
+        let whole = decode_pieces(input, input.len().max(1));
+        for size in 1..8 {
+            assert_eq!(whole, decode_pieces(input, size), "{size}: {:?}", String::from_utf8_lossy(input));
+        }
+        whole
+    }
+
+    fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Code> {
+        let mut body = Body::Chunked(Chunked::default());
+        let (mut out, mut rest) = (Vec::new(), Vec::new());
+        for piece in input.chunks(size) {
+            let taken = body.take(piece, &mut out).map_err(|error| error.code)?;
+            rest.extend_from_slice(&piece[taken..]);
+        }
+        assert!(body.is_whole(), "unfinished");
+        Ok((String::from_utf8(out).unwrap(), String::from_utf8(rest).unwrap()))
+    }
+
+    #[test]
+    fn chunks_are_joined() {
+        let decoded = |body: &str, rest: &str| Ok((body.to_owned(), rest.to_owned()));
+        assert_eq!(decode(b"0\r\n\r\nGET"), decoded("", "GET"));
+        assert_eq!(decode(b"3\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n"), decoded("abc0123456789", ""));
+        assert_eq!(decode(b"1 \t;a=b;c=\"d\"\r\nx\r\n0 \r\nTrailer: x y\r\nMore:\r\n\r\n"), decoded("x", ""));
+    }
+
+    #[test]
+    fn broken_chunks_are_refused() {
+        for input in [
+            "\r\n",
+            ";x\r\n",
+            " \r\n",
+            " 5\r\n",
+            "g\r\n",
+            "-1\r\n",
+            "+1\r\n",
+            "0x1\r\n",
+            "1\nx\r\n",
+            "1\rx",
+            "1\r\nxy\r\n",
+            "1\r\nx\n0\r\n\r\n",
+            "1;a\nb\r\n",
+            "1;a\0b\r\n",
+            "0\r\n\n",
+            "0\r\nTrailer: x\n\r\n",
+            "0 0\r\n\r\n",
+            "37 5\r\n",
+            "1 x\r\n",
+            "1\t;a\n",
+            "0\r\nno colon\r\n\r\n",
+            "0\r\nname\r\n\r\n",
+            "0\r\n: x\r\n\r\n",
+            "0\r\nname : x\r\n\r\n",
+            "0\r\nname: x\r\n folded\r\n\r\n",
+        ] {
+            assert_eq!(decode(input.as_bytes()), Err(Code::BadRequest), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn large_bodies_are_413() {
+        let fits = format!("8000\r\n{0}\r\n8000\r\n{0}\r\n0\r\n\r\n", "x".repeat(0x8000));
+        assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), MAX_BODY_BYTES);
+        for size in [MAX_BODY_BYTES, 0x8fff] {
+            let fits = format!("{size:016x}\r\n{}\r\n0\r\n\r\n", "x".repeat(size));
+            assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), size);
+        }
+        let beyond = format!("8000\r\n{0}\r\n8001\r\n", "x".repeat(0x8000));
+        for input in ["10001", "fffff", "00000000000000001", &beyond] {
+            assert_eq!(decode(input.as_bytes()), Err(Code::ContentTooLarge), "{input:.20}");
+        }
+    }
+
+    #[test]
+    fn long_trailers_and_extensions_are_431() {
+        let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED_BYTES / 4 + 1));
+        assert_eq!(decode(endless.as_bytes()), Err(Code::HeadersTooLarge));
+        let most = "x".repeat(MAX_DROPPED_BYTES);
+        assert!(decode(format!("0\r\n{}:\r\n\r\n", &most[1..]).as_bytes()).is_ok());
+        assert!(decode(format!("0\r\nx:{}\r\n\r\n", &most[2..]).as_bytes()).is_ok());
+        assert!(decode(format!("0;{most}\r\n\r\n").as_bytes()).is_ok());
+        assert_eq!(decode(format!("0\r\n{most}:").as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(decode(format!("0\r\nx:{most}").as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(decode(format!("0 {most} ").as_bytes()), Err(Code::BadRequest));
+        assert_eq!(
+            decode(format!("0{} ", " ".repeat(MAX_DROPPED_BYTES + 1)).as_bytes()),
+            Err(Code::HeadersTooLarge)
+        );
+        assert_eq!(decode(format!("0;x{most}").as_bytes()), Err(Code::HeadersTooLarge));
+    }
+}

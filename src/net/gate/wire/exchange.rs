@@ -1,0 +1,222 @@
+//! The response to a request, with the header fields that every response has, and its line in the access log.
+
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::base::clock::http_date;
+use crate::base::http::ACCESS_LOG;
+use crate::base::http::response::{write_field, write_status_line};
+use crate::net::gate::addresses::Peer;
+use crate::net::gate::wire::head::Head;
+use crate::net::lane::Answer;
+
+/// Space for what the gate adds to a response.
+const HEAD_ROOM: usize = 512;
+
+impl Head {
+    /// Writes the response for the client. The response's own Cache-Control replaces the general one.
+    pub fn print(&self, answer: &Answer, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
+        out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
+        write_status_line(out, answer.status);
+        out.extend_from_slice(&general.block);
+        write_field(out, "X-Request-Id", self.id.as_bytes());
+        if close {
+            write_field(out, "Connection", b"close");
+        } else if self.is_http_1_0 {
+            write_field(out, "Connection", b"keep-alive");
+        }
+        if let Some(allowed) = &self.allowed {
+            allowed.write_response(out);
+        }
+        if !answer.has_cache_control {
+            write_field(out, "Cache-Control", b"no-store");
+        }
+        let mut fields = answer.fields;
+        if general.varies {
+            // RFC 9110, section 12.5.5. Another Vary would be the first field, and becomes the rest of this line.
+            out.extend_from_slice(b"Vary: Origin");
+            let rest = fields.strip_prefix(b"Vary: ");
+            out.extend_from_slice(if rest.is_some() { b", " } else { b"\r\n" });
+            fields = rest.unwrap_or(fields);
+        }
+        out.extend_from_slice(fields);
+        // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
+        if !self.is_head {
+            out.extend_from_slice(answer.body);
+        }
+    }
+
+    /// Writes the line of the access log, and its parts as key-value pairs.
+    ///
+    /// It names the peer, or the client that a trusted proxy names.
+    pub fn log(&self, peer: Peer, client: IpAddr, answer: &Answer, duration: Duration) {
+        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
+            let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
+            let (method, path) = self.summary.split_once(' ').unwrap_or_default();
+            let details = self.details(answer);
+            let [key, code, created, traceparent] = details.map(Option::unwrap_or_default);
+            log::info!(
+                target: ACCESS_LOG,
+                client = client.as_str(),
+                request = self.id.as_str(),
+                method,
+                path,
+                status = answer.status,
+                bytes = answer.body.len(),
+                milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
+                key, code, created, traceparent;
+                "{}", self.line(&client, answer, details, duration)
+            );
+        }
+    }
+
+    /// What only some requests have: the name of their key, the code of their failure, the id of what they created, and
+    /// the place in a trace.
+    fn details<'a>(&'a self, answer: &Answer<'a>) -> [Option<&'a str>; 4] {
+        let text = |bytes: &'a [u8]| str::from_utf8(bytes).ok();
+        let code = answer.body.strip_prefix(b"{\"code\":\"").filter(|_| answer.status >= 400);
+        let code = code.and_then(|rest| text(rest.split(|b| *b == b'"').next()?));
+        let location = if answer.status == 201 { answer.field("Location") } else { None };
+        let created = location.and_then(|path| text(path.rsplit(|b| *b == b'/').next()?));
+        [text(answer.key_name).filter(|name| *name != "-"), code, created, self.trace_parent.as_deref()]
+    }
+
+    fn line(&self, client: &str, answer: &Answer, details: [Option<&str>; 4], duration: Duration) -> String {
+        let milliseconds = duration.as_secs_f64() * 1e3;
+        let (id, summary) = (self.id.as_str(), &self.summary);
+        let (status, length) = (answer.status, answer.body.len());
+        let mut line = format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
+        for (name, value) in [" key=", " code=", " created=", " traceparent="].into_iter().zip(details) {
+            line.extend(value.into_iter().flat_map(|value| [name, value]));
+        }
+        line
+    }
+}
+
+/// The lines, made again every second because of the date.
+pub struct GeneralFields {
+    /// Each with its line end.
+    block: Vec<u8>,
+    second: u64,
+    /// Whether responses depend on the origin, so that each has `Vary: Origin`.
+    varies: bool,
+}
+
+impl GeneralFields {
+    /// `varies`: whether responses depend on the origin of a request.
+    pub fn new(varies: bool) -> Self {
+        let mut fields = Self { block: Vec::new(), second: 0, varies };
+        fields.refresh(SystemTime::now());
+        fields
+    }
+
+    /// Updates the date.
+    pub fn refresh(&mut self, now: SystemTime) {
+        let second = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        if second == self.second && !self.block.is_empty() {
+            return;
+        }
+        self.second = second;
+        self.block.clear();
+        let date = http_date(i64::try_from(second).unwrap_or(i64::MAX));
+        write_field(&mut self.block, "Date", date.as_bytes());
+        write_field(&mut self.block, "Server", b"petstore");
+        write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::http::Response;
+    use crate::net::gate::wire::request_id::RequestId;
+
+    fn head() -> Head {
+        Head::unknown(RequestId::from_client(b"id").unwrap())
+    }
+
+    fn printed(head: &Head, response: &Response, close: bool) -> String {
+        let mut general = GeneralFields::new(false);
+        general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
+        let mut out = Vec::new();
+        head.print(&Answer::of(response, &mut Vec::new()), close, &general, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn client_gets_the_general_fields_too() {
+        let head = head();
+        let general = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: petstore\r\n\
+            X-Content-Type-Options: nosniff\r\nX-Request-Id: id\r\n";
+        let response = Response::new(200, b"abc").header("Link", "x");
+        let fields = "Cache-Control: no-store\r\nLink: x\r\nContent-Length: 3\r\n\r\n";
+        assert_eq!(printed(&head, &response, false), format!("{general}{fields}abc"));
+        let mut without_body = head.clone();
+        without_body.is_head = true;
+        assert_eq!(
+            printed(&without_body, &response, true),
+            format!("{general}Connection: close\r\n{fields}")
+        );
+        let mut old = head;
+        old.is_http_1_0 = true;
+        assert!(printed(&old, &response, false).contains("\r\nConnection: keep-alive\r\n"));
+    }
+
+    #[test]
+    fn log_line_has_the_duration_in_milliseconds() {
+        let response = Response::new(200, b"abc");
+        let duration = Duration::from_micros(2500);
+        let line =
+            |details| head().line("1.2.3.4:5", &Answer::of(&response, &mut Vec::new()), details, duration);
+        assert_eq!(line([Some("ci"), None, None, None]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
+        assert_eq!(line([None; 4]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
+    }
+
+    #[test]
+    fn log_tells_failures_by_their_codes_and_what_was_created_by_its_id() {
+        let details = |response: &Response| {
+            let (head, mut buffer) = (head(), Vec::new());
+            head.details(&Answer::of(response, &mut buffer)).map(|detail| detail.map(str::to_owned))
+        };
+        let owned = |text: &str| Some(text.to_owned());
+        let created = Response::json_bytes(201, b"{\"code\":\"x\"}").header("Location", "/v1/pets/7");
+        assert_eq!(details(&created), [None, None, owned("7"), None]);
+        let failed = crate::base::http::ApiError::new(crate::base::http::Code::NotFound).into_response();
+        assert_eq!(details(&failed), [None, owned("not_found"), None, None]);
+        let elsewhere = Response::new(308, b"").header("Location", "/7");
+        assert_eq!(details(&elsewhere), [None, None, None, None]);
+    }
+
+    #[test]
+    fn vary_is_one_line() {
+        let mut general = GeneralFields::new(true);
+        general.refresh(UNIX_EPOCH);
+        for (response, vary) in [
+            (Response::new(200, b""), "Vary: Origin\r\nContent-Length"),
+            (
+                Response::new(200, b"").header("X", "y").header("Vary", "Accept"),
+                "Vary: Origin, Accept\r\nX: y\r\n",
+            ),
+        ] {
+            let mut out = Vec::new();
+            head().print(&Answer::of(&response, &mut Vec::new()), false, &general, &mut out);
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.contains(vary) && text.matches("Vary").count() == 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn response_may_say_how_long_it_may_be_kept() {
+        let text = printed(&head(), &Response::new(200, b"").header("Cache-Control", "max-age=60"), false);
+        assert_eq!(text.matches("Cache-Control: ").count(), 1, "{text}");
+        assert!(text.contains("\r\nCache-Control: max-age=60\r\n"), "{text}");
+    }
+
+    #[test]
+    fn clock_before_1970_is_at_its_first_second() {
+        let mut fields = GeneralFields { block: Vec::new(), second: 0, varies: false };
+        fields.refresh(UNIX_EPOCH - std::time::Duration::from_secs(5));
+        let block = String::from_utf8(fields.block).unwrap();
+        assert!(block.starts_with("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: "), "{block}");
+    }
+}

@@ -1,0 +1,339 @@
+//! Reads one request from a client's bytes, strictly, and scans each byte of the head only once, however
+//! small the pieces.
+
+use crate::base::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
+use crate::base::http::{ApiError, Code};
+use crate::net::gate::wire::body::is_text;
+use crate::net::gate::wire::head::{Head, Intake};
+use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_target_too_long};
+use crate::net::lane::{LaneKind, LaneRequest};
+
+/// Reads the head, and then the body.
+#[derive(Debug, Default)]
+pub struct Reader {
+    scan: HeadScan,
+    /// What the current request's head says, once that is complete. Who responds takes it, and the next request begins.
+    pub head: Option<Head>,
+    /// The length of the head for the lane, which the body follows.
+    head_length: usize,
+}
+
+/// What is known of an incomplete head.
+#[derive(Debug, Default)]
+struct HeadScan {
+    /// The bytes scanned.
+    scanned: usize,
+    /// The start of the current line.
+    line_start: usize,
+    /// The complete lines, including the request line.
+    lines: usize,
+    /// Whether an empty line before the request was ignored (RFC 9112, section 2.2).
+    passed_over_line: bool,
+    /// Whether anything but that line has arrived.
+    begun: bool,
+    request_line: Option<RequestLine>,
+}
+
+/// The result of reading.
+#[derive(Debug)]
+pub enum Step {
+    /// The request is incomplete. Pass the unconsumed bytes again, with the ones that follow.
+    More,
+    /// The head is complete: the rule that it breaks, if it does.
+    Head(Result<(), ApiError>),
+    /// The client waits for a 100 Continue.
+    Continue,
+    /// A complete request for this kind of lane is in `out`.
+    Request(LaneKind),
+    /// The request breaks a rule.
+    Refuse(ApiError),
+}
+
+impl Reader {
+    /// Whether more than an empty line has arrived.
+    pub fn has_begun(&self) -> bool {
+        self.scan.begun || self.is_in_body()
+    }
+
+    /// Whether the head is complete and the body is not.
+    pub fn is_in_body(&self) -> bool {
+        self.head.is_some()
+    }
+
+    /// Reads on, and returns how many bytes were consumed. Writes the request line and header fields for the
+    /// lane, and then the body, to `out`. `is_trusted`: the peer's X-Forwarded-For is believed.
+    pub fn advance(
+        &mut self,
+        input: &[u8],
+        is_trusted: bool,
+        intake: &mut Intake,
+        out: &mut LaneRequest,
+    ) -> (usize, Step) {
+        let Some(head) = &mut self.head else {
+            let (line, length) = match self.scan.advance(input) {
+                Ok(Some(whole)) => whole,
+                Ok(None) => return (0, Step::More),
+                Err(error) => return (0, Step::Refuse(error)),
+            };
+            let (head, checked) = Head::parse(&line, &input[..length], is_trusted, intake, out);
+            *self = Self { scan: HeadScan::default(), head: Some(head), head_length: out.len() };
+            return (length, Step::Head(checked));
+        };
+        let consumed = match head.body.take(input, out.body()) {
+            Ok(consumed) => consumed,
+            Err(error) => return (0, Step::Refuse(error)),
+        };
+        if head.body.is_whole() {
+            return (consumed, Step::Request(head.kind));
+        }
+        // A client that sends the body already does not wait (RFC 9110, section 10.1.1).
+        if std::mem::take(&mut head.expects_continue) && out.len() == self.head_length {
+            return (consumed, Step::Continue);
+        }
+        (consumed, Step::More)
+    }
+}
+
+impl HeadScan {
+    /// Scans the new bytes of `input`, which begins with the head. Returns the request line and the head's
+    /// length once the head is complete.
+    fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
+        let found = self.scan(input);
+        // The first fault counts, whether what follows it has arrived or not.
+        if !matches!(found, Ok(Some(_)))
+            && self.request_line.is_none()
+            && is_target_too_long(&input[..self.scanned])
+        {
+            return Err(ApiError::new(Code::UriTooLong));
+        }
+        found
+    }
+
+    fn scan(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
+        let bound = input.len().min(MAX_HEAD_BYTES);
+        while self.scanned < bound {
+            let at = self.scanned;
+            if at > self.line_start && input[at - 1] == b'\r' {
+                if input[at] != b'\n' {
+                    return Err(bad_request("A CR must be followed by LF."));
+                }
+                self.scanned = at + 1;
+                if self.end_line(input, at - 1)? {
+                    return Ok(self.request_line.take().map(|line| (line, at + 1)));
+                }
+                self.line_start = at + 1;
+                continue;
+            }
+            let rest = &input[at..bound];
+            let text = text_length(rest);
+            self.scanned += text;
+            self.begun |= text > 0 || self.passed_over_line;
+            match rest.get(text) {
+                None => {}
+                Some(b'\r') => self.scanned += 1,
+                Some(b'\n') => return Err(bad_request("A line must end with CR LF.")),
+                Some(_) => return Err(bad_request("The request head contains a control character.")),
+            }
+        }
+        if bound == MAX_HEAD_BYTES {
+            return Err(ApiError::new(Code::HeadersTooLarge));
+        }
+        Ok(None)
+    }
+
+    /// Notes the line that ends before `end`; returns whether it is the empty line after the head.
+    fn end_line(&mut self, input: &[u8], end: usize) -> Result<bool, ApiError> {
+        if self.request_line.is_none() && self.line_start == end && !self.passed_over_line {
+            self.passed_over_line = true;
+            return Ok(false);
+        } else if self.request_line.is_none() {
+            self.request_line = Some(RequestLine::parse(input, self.line_start..end)?);
+        } else if self.line_start == end {
+            return Ok(true);
+        } else if self.lines > MAX_HEADER_FIELDS {
+            return Err(ApiError::new(Code::HeadersTooLarge));
+        }
+        self.lines += 1;
+        Ok(false)
+    }
+}
+
+/// The number of text bytes at the start.
+fn text_length(bytes: &[u8]) -> usize {
+    let plain = 8 * bytes.as_chunks().0.iter().take_while(|bytes| is_plain(**bytes)).count();
+    let rest = &bytes[plain..];
+    plain + rest.iter().position(|byte| !is_text(*byte)).unwrap_or(rest.len())
+}
+
+/// Whether eight bytes are text without a tab, tested all at once (Warren, Hacker's Delight, section 6-1).
+fn is_plain(bytes: [u8; 8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let word = u64::from_le_bytes(bytes);
+    let below_space = word.wrapping_sub(0x20 * ONES) & !word;
+    let without_del = word ^ (0x7f * ONES);
+    let is_del = without_del.wrapping_sub(ONES) & !without_del;
+    (below_space | is_del) & (0x80 * ONES) == 0
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    /// The steps that `input` causes if it comes in pieces of a size, one word each.
+    fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
+        let mut reader = Reader::default();
+        let mut intake = Intake::default();
+        let (mut stash, mut out, mut steps) = (Vec::new(), LaneRequest::default(), Vec::new());
+        for piece in input.chunks(size) {
+            stash.extend_from_slice(piece);
+            loop {
+                let (consumed, step) = reader.advance(&stash, false, &mut intake, &mut out);
+                stash.drain(..consumed);
+                match step {
+                    Step::More => break,
+                    Step::Head(Ok(())) => {}
+                    Step::Continue => steps.push("continue".to_owned()),
+                    Step::Request(_) => {
+                        reader.head = None;
+                        let text = String::from_utf8_lossy(out.body()).into_owned();
+                        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+                        steps.push(format!("{} {body}", head.split(" HTTP").next().unwrap()));
+                    }
+                    Step::Head(Err(error)) | Step::Refuse(error) => {
+                        steps.push(format!("{} {}", error.code.status(), error.code.as_str()));
+                        return steps;
+                    }
+                }
+            }
+        }
+        steps
+    }
+
+    pub fn steps(input: &[u8]) -> Vec<String> {
+        let whole = steps_in_pieces(input, input.len());
+        assert_eq!(whole, steps_in_pieces(input, 1), "byte by byte: {}", String::from_utf8_lossy(input));
+        whole
+    }
+
+    #[test]
+    fn eight_bytes_are_plain_where_each_is() {
+        for byte in 0..=u8::MAX {
+            for at in 0..8 {
+                for other in [b'x', 0x20, 0xff, 0x80] {
+                    let mut bytes = [other; 8];
+                    bytes[at] = byte;
+                    assert_eq!(is_plain(bytes), is_text(byte) && byte != b'\t', "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pipelined_requests_come_one_by_one() {
+        let input = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc\
+            POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\nGET /d HTTP/1.0\r\n\r\nGET";
+        assert_eq!(steps(input), ["GET /a ", "POST /b abc", "POST /c de", "GET /d "]);
+    }
+
+    #[test]
+    fn continue_is_for_those_who_wait() {
+        let head = "POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n";
+        let waiting = format!("{head}Content-Length: 3\r\n\r\n");
+        assert_eq!(steps(waiting.as_bytes()), ["continue"]);
+        assert_eq!(steps_in_pieces(format!("{waiting}abc").as_bytes(), 1000), ["POST /a abc"]);
+        assert_eq!(steps(format!("{head}\r\n").as_bytes()), ["POST /a "], "without a body");
+        assert_eq!(
+            steps(format!("{head}Content-Length: 65537\r\n\r\n").as_bytes()),
+            ["413 content_too_large"]
+        );
+    }
+
+    #[test]
+    fn one_empty_line_is_passed_over() {
+        assert_eq!(steps(b"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["GET / "]);
+        assert_eq!(steps(b"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["400 bad_request"]);
+        for (input, begun) in
+            [(&b""[..], false), (b"\r", false), (b"\r\n", false), (b"\r\n\r", true), (b"G", true)]
+        {
+            let mut reader = Reader::default();
+            for end in 0..=input.len() {
+                reader.advance(&input[..end], false, &mut Intake::default(), &mut LaneRequest::default());
+            }
+            assert_eq!(reader.has_begun(), begun, "{input:?}");
+        }
+        assert_eq!(steps(b"\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["400 bad_request"]);
+    }
+
+    #[test]
+    fn request_has_begun_with_more_than_an_empty_line() {
+        let reader_of = |input: &[u8]| {
+            let mut intake = Intake::default();
+            let (mut reader, mut out, mut done) = (Reader::default(), LaneRequest::default(), 0);
+            loop {
+                let (consumed, step) = reader.advance(&input[done..], false, &mut intake, &mut out);
+                done += consumed;
+                match step {
+                    Step::More => return reader,
+                    Step::Request(_) => reader.head = None,
+                    _ => {}
+                }
+            }
+        };
+        let head = "POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\n";
+        for input in ["", "\r\n", &format!("{head}abc")] {
+            assert!(!reader_of(input.as_bytes()).has_begun(), "{input:?}");
+        }
+        for input in ["G", "\r\nG", "GET / HTTP/1.1\r\n", head] {
+            let reader = reader_of(input.as_bytes());
+            assert!(reader.has_begun(), "{input:?}");
+            assert_eq!(reader.is_in_body(), input == head);
+        }
+    }
+
+    #[test]
+    fn bad_request_lines_are_refused_before_the_head_is_whole() {
+        assert_eq!(steps(b"nonsense\r\n"), ["400 bad_request"]);
+        assert_eq!(steps(b"GET / HTTP/3.0\r\n"), ["505 http_version_not_supported"]);
+    }
+
+    #[test]
+    fn heads_are_bounded() {
+        let head = |length: usize| {
+            let start = "GET / HTTP/1.1\r\nHost: h\r\nX: ";
+            format!("{start}{}\r\n\r\n", "x".repeat(length - start.len() - 4))
+        };
+        assert_eq!(steps(head(MAX_HEAD_BYTES).as_bytes()), ["GET / "]);
+        assert_eq!(steps(head(MAX_HEAD_BYTES + 1).as_bytes()), ["431 request_header_fields_too_large"]);
+        let endless = "x".repeat(MAX_HEAD_BYTES);
+        assert_eq!(steps(format!("GET /{endless}").as_bytes()), ["414 uri_too_long"]);
+        assert_eq!(steps(endless.as_bytes()), ["431 request_header_fields_too_large"]);
+        let most = format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADER_FIELDS - 1));
+        assert_eq!(steps(most.as_bytes()), ["GET / "]);
+        let many = format!("GET / HTTP/1.1\r\nHost: h\r\n{}", "X: y\r\n".repeat(MAX_HEADER_FIELDS));
+        assert_eq!(steps(many.as_bytes()), ["431 request_header_fields_too_large"]);
+    }
+
+    #[test]
+    fn mutilated_requests_are_read_the_same_in_any_pieces() {
+        let sound: &[u8] = b"POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc\
+            GET http://h/d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n\
+            PUT /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2;x\r\nde\r\n0\r\nT: u\r\n\r\n";
+        let telling = b"\r\n\0 \t:;,/*0aF\x7f\xff";
+        let mut numbers = Random::new();
+        let mut random = |below: usize| numbers.below(below);
+        for _ in 0..20_000 {
+            let mut input = sound.to_vec();
+            for _ in 0..=random(3) {
+                let at = random(input.len());
+                match random(3) {
+                    0 => drop(input.remove(at)),
+                    1 => input.insert(at, telling[random(telling.len())]),
+                    _ => input[at] = telling[random(telling.len())],
+                }
+            }
+            let (whole, size) = (steps(&input), 1 + random(40));
+            assert_eq!(whole, steps_in_pieces(&input, size), "{size}: {}", String::from_utf8_lossy(&input));
+        }
+    }
+}

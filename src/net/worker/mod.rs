@@ -1,0 +1,280 @@
+//! The worker's end of a lane: a tiny_http server on a private Unix socket, and one worker that drains its
+//! queue. The only room that names tiny_http; it knows nothing of pets, or of the sockets of clients.
+//!
+//! A worker takes one request and whatever else waits, lets the service answer all of them, and only then
+//! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
+//! it are answered, so a lane has one worker and is first in, first out.
+
+mod door;
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::base::error::{Error, ErrorKind, start_thread};
+use crate::base::http::{ApiError, Code, Request, Response, name_all};
+use crate::net::lane::{Content, TICKET_LENGTH, Ticket, write_response};
+
+pub use door::Door;
+
+/// What a worker calls to answer requests.
+pub trait Service: Send + 'static {
+    /// Answers at least the first request, or more, with one response each. They are sent when this returns.
+    /// Returns how long they waited for the disk; zero if they did not.
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
+    /// Called before each wait for a request. Does other work that is due, and returns in how long
+    /// more is due; `None` if nothing is.
+    fn rest(&mut self) -> Option<Duration> {
+        None
+    }
+    /// Called last, before the worker ends.
+    fn stop(&mut self) {}
+}
+
+/// A running worker and its server. Dropping it stops them.
+pub struct Worker {
+    server: Arc<tiny_http::Server>,
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// After the server.
+    _bell: door::Bell,
+}
+
+/// The most threads of a worker and its server.
+pub const THREADS: usize = 7;
+
+impl Worker {
+    /// Starts the server of a lane, and the worker. `died` is called if the worker ends without being told to.
+    ///
+    /// # Errors
+    /// If the threads cannot be created.
+    pub fn start(
+        door: Door,
+        name: String,
+        service: impl Service,
+        died: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, Error> {
+        // tiny_http panics if it cannot start its first thread.
+        let Door { listener, bell } = door;
+        let server = catch_unwind(|| tiny_http::Server::from_listener(listener, None))
+            .map_err(|_| Error::no_thread(std::io::ErrorKind::WouldBlock.into()))?
+            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot open a lane: {error}")))?;
+        let server = Arc::new(server);
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (source, is_told) = (Arc::clone(&server), Arc::clone(&stopping));
+        let work = move || {
+            // It ends only when it is told to, or with a panic.
+            if guard(|| work(&source, &is_told, service)).is_none() {
+                died();
+            }
+        };
+        let thread = Some(start_thread(name, work)?);
+        Ok(Self { server, stopping, thread, _bell: bell })
+    }
+}
+
+impl Drop for Worker {
+    /// Lets the worker finish the waiting requests, and stops it.
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.server.unblock();
+        // Its panic, if it had one, has been logged.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Service) {
+    let mut pacing = Pacing::default();
+    let mut responses = Vec::new();
+    let mut out = Vec::new();
+    loop {
+        let rest = guard(|| service.rest()).flatten();
+        let Some(first) = pacing.receive(server, rest) else {
+            if stopping.load(Ordering::SeqCst) {
+                break;
+            }
+            continue;
+        };
+        let waiting = std::iter::from_fn(|| server.try_recv().ok().flatten());
+        let mut batch = batch_of(std::iter::once(first).chain(waiting));
+        let (count, mut flush) = (batch.len(), Duration::ZERO);
+        while !batch.is_empty() {
+            flush = answer(&mut service, &batch, &mut responses);
+            send(&mut batch, responses.drain(..), &mut out);
+        }
+        pacing.answered(count, flush);
+        // Draining the queue may have swallowed the call to stop.
+        if stopping.load(Ordering::SeqCst) {
+            server.unblock();
+        }
+    }
+    guard(|| service.stop());
+}
+
+/// Lets the service answer some of a batch: at least one request, and at most all.
+fn answer(service: &mut impl Service, batch: &VecDeque<Taken>, responses: &mut Vec<Response>) -> Duration {
+    let requests: Vec<Request> = batch.iter().map(Taken::as_request).collect();
+    let flush = guard(|| service.answer(&requests, responses));
+    if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
+        // The outcome of the batch is unknown, so no client may be told that it succeeded.
+        log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
+        responses.clear();
+        responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
+    }
+    flush.unwrap_or_default()
+}
+
+/// Runs a part of the service; `None` if it panics. The panic hook logs the panic.
+fn guard<T>(part: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(part)).ok()
+}
+
+/// The most requests answered together.
+const MAX_REQUESTS: usize = 512;
+/// The bytes of responses at which to send them, so that memory stays bounded.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// A request taken from tiny_http, with its content read. Before that, tiny_http does not read the next
+/// request.
+struct Taken {
+    request: tiny_http::Request,
+    content: Vec<u8>,
+    ticket: Ticket,
+}
+
+impl Taken {
+    fn new(mut request: tiny_http::Request) -> Self {
+        let mut content = Vec::with_capacity(request.body_length().unwrap_or(0));
+        if let Err(error) = request.as_reader().read_to_end(&mut content) {
+            // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
+            log::debug!("a lane broke off within a request: {error}");
+        }
+        // Content that is too short to be from the gate gets the ticket of no request.
+        let ticket = content.first_chunk().map_or(0, |ticket| Ticket::from_be_bytes(*ticket));
+        Self { request, content, ticket }
+    }
+
+    fn as_request(&self) -> Request<'_> {
+        let content = self.content.get(TICKET_LENGTH..).and_then(Content::read).unwrap_or_default();
+        Request {
+            id: content.id,
+            method: self.request.method().as_str(),
+            target: self.request.url(),
+            headers: content.fields,
+            body: content.body,
+        }
+    }
+}
+
+/// Takes the requests that are answered together, in the order of arrival.
+fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Taken> {
+    requests.take(MAX_REQUESTS).map(Taken::new).collect()
+}
+
+/// Sends the responses to the first requests of a batch, as many as possible in one write. A writer of tiny_http
+/// that is dropped unused only lets the next request of its connection respond.
+fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
+    let mut left = responses.len();
+    for (taken, response) in batch.drain(..left.min(batch.len())).zip(responses) {
+        let is_head = *taken.request.method() == tiny_http::Method::Head;
+        let response = if is_head { response.without_body() } else { response };
+        print(&response, &taken, out);
+        left -= 1;
+        let mut writer = taken.request.into_writer();
+        if left == 0 || out.len() >= SEND_BYTES {
+            if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
+                log::debug!("a lane broke off within a response: {error}");
+            }
+            out.clear();
+        }
+    }
+    out.shrink_to(SEND_BYTES);
+}
+
+/// Writes a response. If it cannot be written, only this one becomes a 500.
+fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
+    if let Err(flaw) = write_response(response, taken.ticket, out) {
+        log::error!("request {}: a response was not sent: {flaw}", taken.as_request().id);
+        // This response can always be written.
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
+    }
+}
+
+/// The longest pause in which requests gather.
+const MAX_PAUSE: Duration = Duration::from_millis(5);
+/// The shortest pause; the operating system's timers are not more precise.
+const MIN_PAUSE: Duration = Duration::from_micros(50);
+/// How long a worker polls for the next request before it goes to sleep.
+const POLL: Duration = Duration::from_micros(200);
+
+/// What the previous batch tells about the next one.
+#[derive(Default)]
+pub struct Pacing {
+    /// How many requests it had.
+    answered: usize,
+    /// How long its responses waited for the disk.
+    flush: Duration,
+    /// Whether the first of them came at once.
+    came_at_once: bool,
+}
+
+impl Pacing {
+    /// Notes that a batch of this many requests was answered, and how long its responses waited for the disk.
+    pub fn answered(&mut self, count: usize, flush: Duration) {
+        (self.answered, self.flush) = (count, flush);
+    }
+
+    /// Waits for the first request of the next batch, for at most this long. `None` if none came in time, or
+    /// if the server was or may have been unblocked, because polling swallows that call.
+    pub fn receive(
+        &mut self,
+        server: &tiny_http::Server,
+        most: Option<Duration>,
+    ) -> Option<tiny_http::Request> {
+        if self.answered > 1 {
+            gather(self.flush);
+        }
+        let asked = Instant::now();
+        let next = match most {
+            _ if self.answered == 1 && self.came_at_once => poll(server),
+            Some(most) => server.recv_timeout(most).ok().flatten(),
+            None => server.recv().ok(),
+        };
+        self.came_at_once = asked.elapsed() < POLL;
+        if next.is_none() {
+            self.answered = 0;
+        }
+        // Requests in the queue came before the stop, so they are answered.
+        next.or_else(|| server.try_recv().ok().flatten())
+    }
+}
+
+/// Polls briefly for the next request, and yields to other threads in between: a client that asks again at
+/// once is answered sooner than a sleeping thread could be woken. If the last request took longer to come,
+/// there is no polling, so slower clients cost nothing.
+fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
+    let began = Instant::now();
+    while began.elapsed() < POLL {
+        if let Ok(Some(request)) = server.try_recv() {
+            return Some(request);
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// Lets other threads run, so that the clients of the last responses can send again and share the next batch.
+/// If the worker continued at once, it would begin with half of them, and the other half would wait for that
+/// batch's flush before their own. Half the time of a flush is what the documentation of `PostgreSQL` recommends for
+/// `commit_delay`, which does the same.
+fn gather(flush: Duration) {
+    let pause = (flush / 2).min(MAX_PAUSE);
+    if pause >= MIN_PAUSE { std::thread::sleep(pause) } else { std::thread::yield_now() }
+}
+
+#[cfg(test)]
+mod tests;

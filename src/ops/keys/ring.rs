@@ -1,0 +1,273 @@
+//! The operator's work on API keys: add, list, rotate, revoke. A running service applies each change at once,
+//! because every request looks up its key in the database.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::secret::{self, hexadecimal};
+use crate::base::clock::unix_time;
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::model::{ApiKey, KeyScope};
+use crate::store::{Reader, Writer};
+
+/// The longest name of a key, in characters.
+const MAX_NAME: usize = 64;
+
+/// The API keys of one database, open for changes.
+///
+/// ```no_run
+/// use petstore::{KeyRing, KeyScope};
+///
+/// let mut ring = KeyRing::open("pets.db".as_ref())?;
+/// ring.add("dashboard", None, KeyScope::ReadOnly, |key| {
+///     println!("{key}");
+///     Ok(())
+/// })?;
+/// # Ok::<(), petstore::Error>(())
+/// ```
+pub struct KeyRing {
+    store: Box<Writer>,
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("KeyRing").finish_non_exhaustive()
+    }
+}
+
+/// Which API keys a database has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RingState {
+    /// The database has never had a key.
+    New,
+    /// At least one key is valid.
+    Valid,
+    /// There are keys, and all of them have expired.
+    Expired,
+    /// There were keys, and all of them were revoked.
+    Revoked,
+}
+
+/// When the successor of a key expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// When the old key would have expired.
+    Kept,
+    /// Never.
+    Never,
+    /// At this Unix time, in seconds.
+    At(i64),
+}
+
+impl KeyRing {
+    /// Opens the keys of a database, and creates the database if there is none.
+    ///
+    /// # Errors
+    /// The kinds of a database that cannot be opened or created, such as
+    /// [`ErrorKind::DatabaseForeign`] or [`ErrorKind::PermissionDenied`].
+    pub fn open(database: &Path) -> Result<Self, Error> {
+        Ok(Self { store: Writer::open(database)? })
+    }
+
+    /// Tells whether the database has valid keys, and if not, why.
+    ///
+    /// # Errors
+    /// Fails if the database cannot be read.
+    pub fn state(&self) -> Result<RingState, Error> {
+        let now = unix_time();
+        let keys = self.store.keys()?;
+        Ok(match (keys.is_empty(), keys.iter().any(|key| !key.is_expired(now))) {
+            (false, true) => RingState::Valid,
+            (false, false) => RingState::Expired,
+            (true, _) if self.store.has_had_keys()? => RingState::Revoked,
+            (true, _) => RingState::New,
+        })
+    }
+
+    /// Tells whether a key is valid, and neither expired nor revoked.
+    ///
+    /// # Errors
+    /// Fails if the database cannot be read.
+    pub fn is_valid(&self, key: &str) -> Result<bool, Error> {
+        let found = self.store.key(&secret::digest(key))?;
+        Ok(found.is_some_and(|key| !key.is_expired(unix_time())))
+    }
+
+    /// Creates a key, passes it to `hand_over`, and then stores its digest.
+    ///
+    /// The key expires at `expires_at`, a Unix time in seconds; with `None` it never does. No other process can
+    /// write to the database during `hand_over`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::KeyExists`] if a valid key has this name, [`ErrorKind::InvalidInput`] if the name is
+    /// unusable or the expiry is in the past, the error of `hand_over`, or the kinds of a database that cannot
+    /// be written. The database is unchanged then, and a key that was handed over is not valid.
+    pub fn add(
+        &mut self,
+        name: &str,
+        expires_at: Option<i64>,
+        scope: KeyScope,
+        hand_over: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        check_name(name)?;
+        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
+        check_expiry(expires_at, now)?;
+        let added = self.store.transact(|store| {
+            if named(store, name)?.pop().is_some_and(|key| !key.is_expired(now)) {
+                return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
+            }
+            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
+            Ok(store.insert_key(&api_key(&key, name, scope, now, expires_at))?)
+        });
+        added.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
+    }
+
+    /// Adds a key of full scope that [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has made. It
+    /// never expires. Other keys of the name stay valid.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it does not look like one or cannot have the name, and the kinds of a database that
+    /// cannot be written.
+    pub fn adopt(&mut self, name: &str, key: &str) -> Result<(), Error> {
+        if !secret::is_like_a_key(key) {
+            return fail(ErrorKind::InvalidInput, "it is not an API key that petstore has made");
+        }
+        check_name(name)?;
+        let key = api_key(key, name, KeyScope::Full, unix_time(), None);
+        self.store.transact(|store| Ok(store.insert_key(&key)?))
+    }
+
+    /// Creates the successor of the newest key of this name, with its scope, passes it to `hand_over`, and then
+    /// stores its digest.
+    ///
+    /// Both keys are valid during `overlap`, the old one no longer than before. No other process can write to
+    /// the database during `hand_over`. Returns when the successor expires, in seconds of Unix time; `None`:
+    /// never.
+    ///
+    /// # Errors
+    /// [`ErrorKind::KeyUnknown`] if no key has this name, [`ErrorKind::KeyExpired`] for [`Expiry::Kept`] if the
+    /// old key has expired, [`ErrorKind::InvalidInput`] if the expiry is in the past, the error of `hand_over`, or the kinds of a database
+    /// that cannot be written. The database is unchanged then, and a key that was handed over is not valid.
+    pub fn rotate(
+        &mut self,
+        name: &str,
+        overlap: Duration,
+        expiry: Expiry,
+        hand_over: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Option<i64>, Error> {
+        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
+        let rotated = self.store.transact(|store| {
+            let olds = named(store, name)?;
+            let old = olds.last().ok_or_else(|| no_key_named(name))?;
+            let expires_at = match expiry {
+                Expiry::Kept if old.is_expired(now) => {
+                    let line = format!("the key named '{name}' has expired, so its expiry cannot be kept");
+                    return fail(ErrorKind::KeyExpired, line);
+                }
+                Expiry::Kept => old.expires_at,
+                Expiry::Never => None,
+                Expiry::At(at) => Some(at),
+            };
+            check_expiry(expires_at, now)?;
+            let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
+            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
+            olds.iter().try_for_each(|old| store.expire_key(&old.digest, until))?;
+            store.insert_key(&api_key(&key, name, old.scope, now, expires_at))?;
+            Ok(expires_at)
+        });
+        rotated.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
+    }
+
+    /// Deletes every key of this name, or only the one whose SHA-256 digest begins with the hexadecimal digits
+    /// of `fingerprint`. Returns how many keys were deleted. If no key has this name, a [`fingerprint`](crate::fingerprint)
+    /// stands for it: a name that another program wrote may not be one that anybody can type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::KeyUnknown`] if there is no such key, [`ErrorKind::KeyAmbiguous`] if more than one key of
+    /// this name fits the fingerprint, or the kinds of a database that cannot be written.
+    pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
+        let mut keys = named(&*self.store, name)?;
+        if keys.is_empty() {
+            keys = self.store.keys()?;
+            keys.retain(|key| secret::fingerprint(&key.digest) == name);
+        }
+        if keys.is_empty() {
+            return Err(no_key_named(name));
+        }
+        if let Some(fingerprint) = fingerprint {
+            let wanted = fingerprint.to_ascii_lowercase();
+            keys.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
+            let kind = if keys.is_empty() { ErrorKind::KeyUnknown } else { ErrorKind::KeyAmbiguous };
+            if keys.len() != 1 {
+                let line = format!("keys named '{name}' with a SHA-256 digest that begins with '{wanted}'");
+                return fail(kind, format!("there are {} {line}", keys.len()));
+            }
+        }
+        self.store.delete_keys(&keys)?;
+        Ok(keys.len())
+    }
+}
+
+/// Lists every API key of an existing database, by name, the newest of a name last.
+///
+/// Changes nothing, and waits for no lock of another process.
+///
+/// ```no_run
+/// for key in petstore::api_keys("pets.db".as_ref())? {
+///     println!("{} {} {}", petstore::fingerprint(&key.digest), key.name, key.scope.as_str());
+/// }
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::DatabaseMissing`] and the other kinds of a database that
+/// cannot be opened or read.
+pub fn keys(database: &Path) -> Result<Vec<ApiKey>, Error> {
+    Ok(Reader::open_existing(database)?.keys()?)
+}
+
+/// The keys of this name, the newest last.
+fn named(store: &Writer, name: &str) -> Result<Vec<ApiKey>, Error> {
+    let mut keys = store.keys()?;
+    keys.retain(|key| key.name == name);
+    Ok(keys)
+}
+
+fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: Option<i64>) -> ApiKey {
+    let (digest, name) = (secret::digest(key), name.to_owned());
+    ApiKey { digest, name, scope, created_at, expires_at, last_used_at: None }
+}
+
+/// A name appears in header fields, log lines and tables, and must not look like a flag.
+fn check_name(name: &str) -> Result<(), Error> {
+    let is_graphic = name.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_graphic && (1..=MAX_NAME).contains(&name.len()) && !name.starts_with('-') {
+        return Ok(());
+    }
+    let line = format!(
+        "the name of a key must be 1 to {MAX_NAME} printable ASCII characters without spaces, the first of them not '-'"
+    );
+    fail(ErrorKind::InvalidInput, line)
+}
+
+fn check_expiry(expires_at: Option<i64>, now: i64) -> Result<(), Error> {
+    match expires_at {
+        Some(at) if at <= now => fail(ErrorKind::InvalidInput, "the expiry of the key is in the past"),
+        _ => Ok(()),
+    }
+}
+
+fn no_key_named(name: &str) -> Error {
+    Error::new(ErrorKind::KeyUnknown, format!("there is no key named '{name}'"))
+}
+
+/// The failure after a key was handed over. It may have been seen already, so the message says that it does not work.
+fn not_kept(error: Error) -> Error {
+    let is_unknown = error.kind() == ErrorKind::DatabaseUnreachable;
+    error.context(if is_unknown { "the new key may be valid, or not" } else { "the new key is not valid" })
+}
+
+#[cfg(test)]
+mod tests;

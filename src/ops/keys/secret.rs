@@ -1,0 +1,76 @@
+//! Secrets and their digests. A key itself is never stored.
+
+use crate::base::error::{Error, ErrorKind};
+use crate::model::Digest;
+
+/// The beginning of every key that petstore makes, and the hexadecimal digits after it.
+const PREFIX: &str = "petstore_";
+const DIGITS: usize = 64;
+
+/// Makes up an API key: 256 random bits, in characters that need no quoting anywhere. No database has it yet.
+///
+/// ```
+/// let mut config = petstore::Config::default();
+/// config.api_key = Some(petstore::new_api_key()?);
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Io`] if the operating system gives no random bits.
+pub fn new_key() -> Result<String, Error> {
+    let mut bits = [0u8; 32];
+    getrandom::fill(&mut bits)
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
+    Ok(PREFIX.to_owned() + &hexadecimal(&bits))
+}
+
+/// The digest under which the database stores a key.
+pub fn digest(key: &str) -> Digest {
+    hmac_sha256::Hash::hash(key.as_bytes())
+}
+
+/// The first eight hexadecimal digits of a key's SHA-256 digest, which tell apart keys of one name.
+pub fn fingerprint(digest: &Digest) -> String {
+    hexadecimal(digest)[..8].to_owned()
+}
+
+/// Prints a digest as 64 hexadecimal digits.
+pub(super) fn hexadecimal(digest: &Digest) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a text looks like a key that petstore has made. Its digest tells nothing about so many random bits.
+pub fn is_like_a_key(text: &str) -> bool {
+    let digits = text.strip_prefix(PREFIX).unwrap_or_default();
+    digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// Whether a text can be sent in an Authorization header (`b64token`, RFC 6750, section 2.1).
+pub fn is_sendable(key: &str) -> bool {
+    let text = key.trim_end_matches('=');
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_keys_differ_and_can_be_sent() {
+        let key = new_key().unwrap();
+        assert!(is_like_a_key(&key));
+        for other in ["", &key[1..], &key[..key.len() - 1], &(key.clone() + "0"), &key.to_uppercase()] {
+            assert!(!is_like_a_key(other), "{other}");
+        }
+        assert!(is_sendable(&key));
+        assert_ne!(key, new_key().unwrap());
+    }
+
+    #[test]
+    fn unsendable_keys_are_recognised() {
+        for key in ["", "=", "a b", "a\n", "é", "a=b"] {
+            assert!(!is_sendable(key), "{key:?}");
+        }
+        assert!(is_sendable("a+/-._~b=="));
+    }
+}

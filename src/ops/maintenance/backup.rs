@@ -1,0 +1,150 @@
+//! Backup: a copy of a database, which may be in use. It gets its name when it is complete, flushed and found sound.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use super::Stop;
+use super::check::usable;
+use super::note::{Note, last_backup};
+use super::partial::{Partial, dated, exists};
+use super::series::Series;
+use crate::base::error::{Error, ErrorKind, fail, is_cluster};
+use crate::store::{Snapshot, Whole};
+
+/// The result of a [`backup`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Backup {
+    /// The new file.
+    pub file: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The number of pets in it.
+    pub pets: u64,
+    /// The values in it that no column can have, one line each with the SQL that repairs it; empty if the backup is
+    /// sound. A service on it answers everything all the same: text that is not UTF-8 is shown with U+FFFD.
+    pub faults: Vec<String>,
+    /// The older backups that [`backup_to`] removed.
+    pub removed: Vec<PathBuf>,
+    /// The backups beyond `keep` that [`backup_to`] left: each is the newest of another database of this name.
+    pub spared: Vec<PathBuf>,
+}
+
+/// Copies a database into one new file that only its owner may read, also while a service uses the database, and
+/// checks the copy.
+///
+/// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
+/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
+/// next backup to the same file removes it.
+///
+/// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
+/// ends, the write-ahead log of the database grows by what is written.
+///
+/// ```
+/// # fn main() -> Result<(), petstore::Error> {
+/// # let folder = std::env::temp_dir().join(format!("petstore-doc-backup-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let (database, copy) = (folder.join("pets.db"), folder.join("copy.db"));
+/// # petstore::KeyRing::open(&database)?;
+/// petstore::backup(&database, &copy, &|| false)?;
+/// let restored = petstore::restore(&copy, &database, petstore::RestoredKeys::Current, &|| false)?;
+/// println!("{} pets; the old database is {:?}", restored.pets, restored.kept);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::FileExists`] if there is a file of this name, [`ErrorKind::DatabaseDamaged`] or
+/// [`ErrorKind::SchemaChanged`] if the copy is not sound, the kinds of a database that cannot be opened or read, and
+/// the kinds of a file that cannot be written.
+pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error> {
+    if file.symlink_metadata().is_ok() {
+        return Err(exists(file));
+    }
+    let (partial, bytes) = copied(database, file, stop)?;
+    let (pets, faults) = checked(&partial, database)?;
+    partial.put(file)?;
+    Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new(), spared: Vec::new() })
+}
+
+/// Makes a [`backup`] in `folder`, and then removes the oldest such files beyond `keep`. With `None`, it removes none.
+///
+/// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Only
+/// files with such a name count, and only they are removed, so two databases that back up into one folder need
+/// different names. The newest backup of a database that was here before under this name stays in any case. For a moment, one file more than `keep` needs room. If the copy is not sound, nothing is removed.
+///
+/// A small file next to the database, `petstore.db.last-backup`, tells a running service of the result, for its
+/// metrics. A cluster has no folder for it.
+///
+/// ```no_run
+/// use std::num::NonZeroUsize;
+///
+/// let made = petstore::backup_to(
+///     "petstore.db".as_ref(),
+///     "/var/backups".as_ref(),
+///     NonZeroUsize::new(14),
+///     &|| false,
+/// )?;
+/// println!("{}: {} pets", made.file.display(), made.pets);
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::FileMissing`] if there is no such folder, [`ErrorKind::Conflict`] if another process makes a backup of
+/// this database there, and the kinds of [`backup`].
+pub fn backup_to(
+    database: &Path,
+    folder: &Path,
+    keep: Option<NonZeroUsize>,
+    stop: Stop,
+) -> Result<Backup, Error> {
+    if !folder.is_dir() {
+        return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
+    }
+    let whole = Whole::of(database)?;
+    let series = Series::of(&whole);
+    // Named after the database, so that the next backup finds it if this process is killed.
+    let unnamed = folder.join(whole.file_name().unwrap_or_default());
+    let (partial, bytes) = copied(&whole, &unnamed, stop)?;
+    let note = |note: Note| {
+        if !is_cluster(database)
+            && let Err(error) = note.write(database)
+        {
+            log::warn!("cannot tell the service about this backup: {error}");
+        }
+    };
+    let (pets, faults) = checked(&partial, database).inspect_err(|error| {
+        if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
+            note(Note { is_sound: false, ..last_backup(database).unwrap_or_default() });
+        }
+    })?;
+    let (file, unix_time) = dated(|date| folder.join(series.name(date)));
+    partial.put(&file)?;
+    let before = last_backup(database).unwrap_or_default().pets;
+    if pets < before / 2 {
+        log::warn!("the backup has {pets} pets, and the one before had {before}");
+    }
+    note(Note { unix_time, pets, is_sound: faults.is_empty() });
+    let database_of = |file: &Path| Snapshot::of_file(file).ok()?.identity();
+    let thinned = keep.map(|keep| series.thin(&file, keep, database_of)).transpose();
+    let complete = || format!("{} is complete, but", file.display());
+    let [removed, spared] = thinned.map_err(|error| error.context(complete()))?.unwrap_or_default();
+    Ok(Backup { file, bytes, pets, faults, removed, spared })
+}
+
+/// Copies a database into a partial file for the target. Returns its size in bytes.
+pub(super) fn copied(database: &Path, target: &Path, stop: Stop) -> Result<(Partial, u64), Error> {
+    let database = Whole::of(database)?;
+    let snapshot = Snapshot::of_database(&database)?;
+    let partial = Partial::beside(target)?;
+    let bytes = snapshot.copy(&partial.file, &partial.path, target, stop)?;
+    Ok((partial, bytes))
+}
+
+/// Checks a copy, as [`usable`] does.
+fn checked(copy: &Partial, database: &Path) -> Result<(u64, Vec<String>), Error> {
+    let name = database.display();
+    let found = usable(&copy.path, format_args!("the copy of {name}"));
+    found.map_err(|error| error.followed_by(format!("{name} itself may be damaged, and no backup was made")))
+}

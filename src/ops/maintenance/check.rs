@@ -1,0 +1,75 @@
+//! Check: whether a database or a backup is sound.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::store::{Checked, Snapshot, Whole, compare_nodes, kind_of};
+
+/// The result of a [`check`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Soundness {
+    /// The number of pets; 0 if they cannot be counted.
+    pub pets: u64,
+    /// The version of the schema.
+    pub version: i64,
+    /// What is wrong, one line each; empty if the database is sound.
+    pub faults: Vec<String>,
+    /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if something is lost,
+    /// [`ErrorKind::SchemaChanged`] if nothing is, or [`ErrorKind::ReplicasDiffer`] if only nodes of a cluster have
+    /// faults. `None` if the database is sound.
+    pub kind: Option<ErrorKind>,
+    /// What other programs have added or changed, such as `the table _litestream_seq`. It does no harm to the file.
+    pub foreign: Vec<String>,
+}
+
+/// Reads all of a database or of a backup, and lists what is wrong with it.
+///
+/// It finds damaged pages and indexes, values and references that the schema does not allow, text that is not UTF-8, and
+/// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
+/// meanwhile.
+///
+/// Of a cluster, it reads what the leader has, and compares the rows of each node of the address with it: pets, keys,
+/// domains and so on. A node that does not answer is a fault.
+///
+/// ```no_run
+/// # fn main() -> Result<(), petstore::Error> {
+/// let found = petstore::check("copy.db".as_ref())?;
+/// println!("{} pets, faults: {:?}", found.pets, found.faults);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::FileMissing`] if there is no such file. [`ErrorKind::DatabaseForeign`],
+/// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
+/// cannot be read as a database of this version. [`ErrorKind::Conflict`] if a cluster is restored meanwhile,
+/// or somebody writes to a file that this user may only read.
+pub fn check(file: &Path) -> Result<Soundness, Error> {
+    let Checked { pets, schema_version, mut faults, values, foreign } =
+        Snapshot::of_file(&Whole::of(file)?)?.check()?;
+    faults.extend(values);
+    let nodes = compare_nodes(file)?;
+    let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
+    Ok(Soundness {
+        pets,
+        version: schema_version,
+        kind: kind_of(&faults).or(of_nodes),
+        faults: faults.iter().map(Error::to_string).chain(nodes).collect(),
+        foreign,
+    })
+}
+
+/// Checks whether a service can work with a copy, and returns how many pets it has, and the values in it that no column
+/// can have, one line each.
+///
+/// # Errors
+/// What is wrong with it, said of `name`.
+pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<(u64, Vec<String>), Error> {
+    let found = Snapshot::of_file(copy)?.check()?;
+    match (kind_of(&found.faults), found.faults.first()) {
+        (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
+        _ => Ok((found.pets, found.values.iter().map(Error::to_string).collect())),
+    }
+}

@@ -1,0 +1,167 @@
+//! A file that is not complete yet. It lies in the folder of its target, and gets its name in one step.
+
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::base::clock::{rfc3339, unix_time};
+use crate::base::error::{Error, ErrorKind, fail, flush_folder, folder_of};
+
+/// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
+/// killed, the next one with the same target removes it.
+pub struct Partial {
+    pub path: PathBuf,
+    pub file: File,
+    has_name: bool,
+}
+
+impl Partial {
+    /// Creates an empty file named after its target: `pets.db.partial`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] if another process writes it. Fails if the target is not the name of a file, or its folder
+    /// takes no files.
+    pub fn beside(target: &Path) -> Result<Self, Error> {
+        if target.as_os_str().is_empty() || target.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            let line = format!("'{}' is not the name of a file", target.display());
+            return fail(ErrorKind::InvalidInput, line);
+        }
+        let path = target.with_added_extension("partial");
+        let is_in_use = || fail(ErrorKind::Conflict, format!("another process writes {}", path.display()));
+        // What a killed process has left. Its lock is held until the new file has one, so that only one process
+        // removes it.
+        let left = File::open(&path).ok();
+        if let Some(left) = &left {
+            if matches!(left.try_lock(), Err(TryLockError::WouldBlock)) {
+                return is_in_use();
+            }
+            let _ = fs::remove_file(&path);
+        }
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = made.map_err(|error| cannot_create(target, error))?;
+        let _ = file.lock();
+        // Another process has removed it before it was locked. Not all file systems count a file's names.
+        let id = |file: io::Result<Metadata>| file.map(|file| (file.dev(), file.ino())).ok();
+        if id(fs::symlink_metadata(&path)) != id(file.metadata()) {
+            return is_in_use();
+        }
+        Ok(Self { path, file, has_name: false })
+    }
+
+    /// Gives the file its name. The content was flushed before; this flushes the name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FileExists`] if there is a file of this name. If the name cannot be flushed, the file is removed.
+    pub fn put(self, target: &Path) -> Result<(), Error> {
+        if target.symlink_metadata().is_ok() {
+            return Err(exists(target));
+        }
+        self.replace(target)?;
+        flush_new(target)
+    }
+
+    /// Replaces the target in one step. The content was flushed before; the name is not.
+    ///
+    /// # Errors
+    /// The target is then as it was.
+    pub fn replace(mut self, target: &Path) -> Result<(), Error> {
+        fs::rename(&self.path, target).map_err(|error| cannot_create(target, error))?;
+        self.has_name = true;
+        Ok(())
+    }
+}
+
+/// Flushes the name of a file that this process has just made. If that fails, the file is removed.
+pub fn flush_new(path: &Path) -> Result<(), Error> {
+    flush_name(path).inspect_err(|_| drop(fs::remove_file(path)))
+}
+
+/// Flushes the names in the folder of a file.
+pub fn flush_name(path: &Path) -> Result<(), Error> {
+    let folder = folder_of(path);
+    flush_folder(folder)
+        .map_err(|error| Error::io(format!("cannot flush the folder {}", folder.display()), error))
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.has_name {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The error for a file that would have to be overwritten.
+pub fn exists(path: &Path) -> Error {
+    Error::new(ErrorKind::FileExists, format!("{} already exists and is not overwritten", path.display()))
+}
+
+/// The path that `name` gives to the present time in UTC, such as `2026-11-22T06-25-40Z`: some file systems allow no
+/// colons. If there is such a file, waits for the next second. Also returns that time, in seconds of Unix time.
+pub fn dated(name: impl Fn(&str) -> PathBuf) -> (PathBuf, i64) {
+    loop {
+        let time = unix_time();
+        let path = name(&rfc3339(time).replace(':', "-"));
+        if path.symlink_metadata().is_err() {
+            return (path, time);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+pub fn cannot_create(path: &Path, error: io::Error) -> Error {
+    Error::of_file(format_args!("cannot create {}", path.display()), path, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind as Os;
+
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn nothing_is_put_over_a_file() {
+        let folder = Folder::new();
+        fs::write(folder.database(), "mine").unwrap();
+        let partial = Partial::beside(&folder.database()).unwrap();
+        assert_eq!(partial.put(&folder.database()).unwrap_err().kind(), ErrorKind::FileExists);
+        assert_eq!(fs::read(folder.database()).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_what_a_killed_process_left_is_removed() {
+        let folder = Folder::new();
+        fs::write(folder.0.join("pets.db.partial"), "left").unwrap();
+        let partial = Partial::beside(&folder.database()).unwrap();
+        assert_eq!(partial.file.metadata().unwrap().len(), 0);
+        assert_eq!(Partial::beside(&folder.database()).err().unwrap().kind(), ErrorKind::Conflict);
+        partial.put(&folder.database()).unwrap();
+        assert!(Partial::beside(&folder.database()).is_ok());
+    }
+
+    #[test]
+    fn failures_say_what_to_look_at() {
+        let at = Path::new("/backups/copy.db");
+        for (error, kind, words) in [
+            (Os::NotFound, ErrorKind::FileMissing, "copy.db: the folder /backups does not exist"),
+            (
+                Os::PermissionDenied,
+                ErrorKind::PermissionDenied,
+                "copy.db: this user cannot create files in /backups",
+            ),
+            (Os::StorageFull, ErrorKind::DiskFull, ""),
+        ] {
+            let error = cannot_create(at, error.into());
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        for name in ["", "copies/"] {
+            let error = Partial::beside(Path::new(name)).err().unwrap();
+            assert!(error.to_string().ends_with("is not the name of a file"), "{error}");
+        }
+    }
+}

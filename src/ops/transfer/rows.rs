@@ -1,0 +1,329 @@
+//! Reads an input pet by pet: each row is a pet or a sentence that says what is wrong with it. Only one row is in
+//! memory at a time, and it takes at most [`MAX_ROW`] bytes.
+
+use std::io::{BufRead, Read};
+
+use super::Format;
+use super::csv::{Record, columns};
+use super::input::cannot_read;
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::json::{Invalid, shown};
+use crate::model::{MEMBERS, NewPet};
+
+/// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
+const MAX_ROW: usize = 1024 * 1024;
+/// The byte order mark that spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A pet of the input, and its id if it keeps that.
+pub type Row<'a> = (Option<i64>, NewPet<'a>);
+
+/// The rows of an input. Empty lines are counted but are no rows.
+pub struct Rows<'i, R> {
+    source: R,
+    /// The name of the input in messages.
+    name: &'i str,
+    keep_ids: bool,
+    /// The line after the last one that was read, counted from 1.
+    pub next_line: u64,
+    /// The current row, with the ends of its lines.
+    text: Vec<u8>,
+    /// The current row of CSV, or its fault.
+    record: Result<Record, &'static str>,
+    /// The places of the columns of CSV; `None` for NDJSON.
+    places: Option<Places>,
+}
+
+/// The places of the columns in a record, counted from 0, and their number.
+#[derive(Default)]
+struct Places {
+    id: Option<usize>,
+    /// In the order of [`MEMBERS`].
+    members: [Option<usize>; MEMBERS.len()],
+    count: usize,
+}
+
+impl<'i, R: BufRead> Rows<'i, R> {
+    /// Begins to read. With `keep_ids` each row needs an id; otherwise ids are ignored.
+    ///
+    /// # Errors
+    /// If the input cannot be read, or the header line of CSV is wrong.
+    pub fn new(source: R, name: &'i str, format: Format, keep_ids: bool) -> Result<Self, Error> {
+        let (text, record) = (Vec::new(), Ok(Record::default()));
+        let places = (format == Format::Csv).then(Places::default);
+        let mut rows = Self { source, name, keep_ids, next_line: 1, text, record, places };
+        let start = rows.source.fill_buf().map_err(|error| cannot_read(name, error))?;
+        if start.starts_with(MARK) {
+            rows.source.consume(MARK.len());
+        }
+        if rows.places.is_some() {
+            let line = rows.advance()?.unwrap_or(1);
+            let places = rows.fields().and_then(|header| Places::of(&header, keep_ids));
+            let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line {line}: {why}"));
+            rows.places = Some(places.map_err(wrong)?);
+        }
+        Ok(rows)
+    }
+
+    /// Moves to the next row, and returns the line on which it begins; `None` at the end.
+    ///
+    /// # Errors
+    /// If the input cannot be read, or the row is too long.
+    pub fn advance(&mut self) -> Result<Option<u64>, Error> {
+        loop {
+            self.text.clear();
+            if !self.read_line()? {
+                return Ok(None);
+            }
+            let (line, mut is_row) = (self.next_line - 1, !self.text.trim_ascii().is_empty());
+            if is_row && self.places.is_some() {
+                self.record = self.read_record()?;
+                is_row = !self.record.as_ref().is_ok_and(Record::is_empty);
+            }
+            if is_row {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Reads the record that begins with the text, to its end or its fault.
+    fn read_record(&mut self) -> Result<Result<Record, &'static str>, Error> {
+        let (mut record, mut start) = (Record::default(), 0);
+        loop {
+            // What is not UTF-8 is refused later, so that it does not hide where the record ends.
+            if let Err(fault) = record.add(&String::from_utf8_lossy(&self.text[start..])) {
+                return Ok(Err(fault));
+            }
+            start = self.text.len();
+            if !record.is_open {
+                record.trim(self.places.as_ref().map_or(0, |places| places.count));
+                return Ok(Ok(record));
+            }
+            if !self.read_line()? {
+                return Ok(Err("A quoted field has no closing quote."));
+            }
+        }
+    }
+
+    /// Adds the next line to the text; `false` at the end of the input.
+    fn read_line(&mut self) -> Result<bool, Error> {
+        // With the line feed, and a byte more.
+        let (before, limit) = (self.text.len(), MAX_ROW + 2);
+        let mut source = self.source.by_ref().take((limit - before) as u64);
+        source.read_until(b'\n', &mut self.text).map_err(|error| cannot_read(self.name, error))?;
+        if self.text.len() == limit {
+            // The row begins earlier if a quoted field has line breaks, or is never closed.
+            let begin = self.next_line - self.text[..before].split(|byte| *byte == b'\n').count() as u64 + 1;
+            let line = format!("line {begin}: a pet must not be longer than {MAX_ROW} bytes");
+            return fail(ErrorKind::InvalidInput, line);
+        }
+        let has_line = self.text.len() > before;
+        self.next_line += u64::from(has_line);
+        Ok(has_line)
+    }
+
+    /// A sentence, followed by the current row.
+    fn found(&self, why: &str) -> String {
+        format!("{why} Found: {}", shown(String::from_utf8_lossy(&self.text).trim_ascii_end()))
+    }
+
+    /// The fields of the current row of CSV.
+    fn fields(&self) -> Result<Vec<&str>, String> {
+        let record = self.record.as_ref().map_err(|fault| self.found(fault))?;
+        str::from_utf8(&self.text).map_err(|_| self.found("The line is not UTF-8 text."))?;
+        Ok(record.fields())
+    }
+
+    /// The pet of the current row.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    #[inline(never)] // It is called in two places, and large.
+    pub fn row(&self) -> Result<Row<'_>, String> {
+        let Some(places) = &self.places else {
+            let line = self.text.trim_ascii_end();
+            let row = if self.keep_ids {
+                NewPet::with_id_from_json(line).map(|(id, new)| (Some(id), new))
+            } else {
+                NewPet::from_json(line).map(|new| (None, new))
+            };
+            // The row is no body, but one line of many.
+            return row.map_err(|invalid| {
+                let why = invalid.into_message().replace(" at line 1 column ", " at column ");
+                self.found(&why.replacen("The body ", "The line ", 1))
+            });
+        };
+        let fields = self.fields()?;
+        if fields.len() != places.count {
+            let (has, count) = (fields.len(), places.count);
+            return Err(format!("The row has {has} fields, and the header has {count}."));
+        }
+        let id = places.id.filter(|_| self.keep_ids);
+        let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();
+        let new = NewPet::from_columns(places.members.map(|place| place.map_or("", |place| fields[place])));
+        id.and_then(|id| Ok((id, new?))).map_err(Invalid::into_message)
+    }
+}
+
+impl Places {
+    /// Finds the columns in the header line.
+    fn of(header: &[&str], keep_ids: bool) -> Result<Self, String> {
+        let header: Vec<&str> = header.iter().map(|name| name.trim_ascii()).collect();
+        let columns = columns();
+        let expected = format!("the header line is {}, in any order", columns.join(","));
+        for (i, name) in header.iter().enumerate() {
+            if !columns.contains(name) {
+                return Err(format!("the column '{}' is unknown; {expected}", shown(name)));
+            }
+            if header[..i].contains(name) {
+                return Err(format!("the column '{name}' is given more than once"));
+            }
+        }
+        let place = |name: &str| header.iter().position(|column| *column == name);
+        let required = MEMBERS.iter().filter(|member| member.is_required()).map(|member| member.name());
+        if let Some(name) =
+            (keep_ids.then_some("id").into_iter().chain(required)).find(|it| place(it).is_none())
+        {
+            return Err(format!("the column '{name}' is missing; {expected}"));
+        }
+        Ok(Self { id: place("id"), members: MEMBERS.map(|member| place(member.name())), count: header.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PetStatus;
+    use crate::ops::transfer::csv::MALFORMED;
+    use std::io;
+
+    /// Every row of a text with its line, as `id name categoryId` or what is wrong with it.
+    fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
+        // A small buffer, so that every row is read in pieces.
+        let source = io::BufReader::with_capacity(3, text.as_bytes());
+        let mut rows = Rows::new(source, "", format, keep_ids).unwrap();
+        let mut found = Vec::new();
+        while let Some(line) = rows.advance().unwrap() {
+            let row =
+                rows.row().map(|(id, new)| format!("{} {} {}", id.unwrap_or(0), new.name, new.category_id));
+            found.push((line, row));
+        }
+        found
+    }
+
+    #[test]
+    fn empty_lines_are_counted() {
+        let text = "\n{\"name\":\"a\",\"categoryId\":1}\r\n \r\n{\"id\":7,\"name\":\"b\",\"categoryId\":2}";
+        assert_eq!(
+            read(text, Format::Ndjson, false),
+            [(2, Ok("0 a 1".to_owned())), (4, Ok("0 b 2".to_owned()))]
+        );
+        let text = "name,categoryId\n\na,1\n\"b\n\nb\",2\r\n\r\nc,3";
+        assert_eq!(
+            read(text, Format::Csv, false),
+            [(3, Ok("0 a 1".to_owned())), (4, Ok("0 b\n\nb 2".to_owned())), (8, Ok("0 c 3".to_owned()))]
+        );
+        assert_eq!(read("", Format::Ndjson, true), []);
+    }
+
+    #[test]
+    fn columns_can_be_in_any_order() {
+        let text = "\u{feff}status,id,categoryId,name\nsold,7,2,\"a,b\"\n,8,3,";
+        let text = text.to_owned();
+        let mut rows = Rows::new(text.as_bytes(), "", Format::Csv, true).unwrap();
+        assert_eq!(rows.advance().unwrap(), Some(2));
+        let new = NewPet { status: Some(PetStatus::Sold), ..NewPet::new("a,b", 2) };
+        assert_eq!(rows.row(), Ok((Some(7), new)));
+        assert_eq!(rows.advance().unwrap(), Some(3));
+        assert_eq!(rows.row(), Ok((Some(8), NewPet::new("", 3))));
+        assert_eq!(rows.advance().unwrap(), None);
+    }
+
+    #[test]
+    fn wrong_header_is_described() {
+        for (header, keep_ids, named) in [
+            ("", false, "'name' is missing"),
+            ("name,categoryId,status\n", true, "'id' is missing"),
+            ("id,name\n", false, "'categoryId' is missing"),
+            ("name,categoryId,Status\n", false, "'Status' is unknown"),
+            ("name,categoryId,name\n", false, "'name' is given more than once"),
+            (",,\n\nname,,categoryId\n", false, "line 3: the column '' is unknown"),
+            ("name,category\u{1b}Id\n", false, "'category\\u{1b}Id' is unknown"),
+            ("name,cat\"egoryId\n", false, MALFORMED),
+            ("name,\"categoryId\na,1\n", false, "line 1: A quoted field has no closing quote. Found: "),
+        ] {
+            let said = Rows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
+            assert!(said.contains(named), "{header:?}: {said}");
+        }
+        // As a spreadsheet's "Unicode text" is.
+        let said = Rows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, false).err().unwrap().to_string();
+        assert_eq!(said, "line 1: The line is not UTF-8 text. Found: \u{fffd}\u{fffd}n\\0,\\0");
+    }
+
+    #[test]
+    fn wrong_row_is_described_and_the_next_is_read() {
+        let text = "nonsense\n{\"name\":\"a\"}\n{\"name\":\"b\",\"categoryId\":1}\n";
+        let rows = read(text, Format::Ndjson, false);
+        assert_eq!(
+            rows[0].1.as_ref().unwrap_err(),
+            "The line must be one JSON object with 'name' and 'categoryId': expected ident at column 2. \
+             Found: nonsense"
+        );
+        assert!(rows[1].1.as_ref().unwrap_err().contains("'categoryId' is missing"));
+        assert_eq!(rows[2], (3, Ok("0 b 1".to_owned())));
+        let rows = read("id,name,categoryId\n1,a\n0,b,1\n3,c,1", Format::Csv, true);
+        assert!(rows[0].1.as_ref().unwrap_err().contains("has 2 fields"));
+        assert!(rows[1].1.as_ref().unwrap_err().contains("'id' must be an integer from 1"));
+        assert_eq!(rows[2], (4, Ok("3 c 1".to_owned())));
+    }
+
+    #[test]
+    fn record_ends_where_it_seems_to_and_the_next_is_read() {
+        let text = b"name,categoryId\n\xc3,\xa9\n\"\xff\nb\",1\n5\" nail,1\na,1\nc,\"1\n";
+        let mut rows = Rows::new(&text[..], "", Format::Csv, false).unwrap();
+        let mut expect = |line, said| {
+            assert_eq!(rows.advance().unwrap(), Some(line));
+            assert_eq!(rows.row().map(|(_, new)| new.name.into_owned()), said);
+        };
+        let no_text = |found: &str| Err(format!("The line is not UTF-8 text. Found: {found}"));
+        expect(2, no_text("\u{fffd},\u{fffd}"));
+        expect(3, no_text("\"\u{fffd}\\nb\",1"));
+        expect(5, Err(format!("{MALFORMED} Found: 5\" nail,1")));
+        expect(6, Ok("a".to_owned()));
+        expect(7, Err("A quoted field has no closing quote. Found: c,\"1".to_owned()));
+        assert_eq!(rows.advance().unwrap(), None);
+    }
+
+    #[test]
+    fn row_may_be_as_long_as_the_bound_in_pieces_of_any_size() {
+        for (length, fits) in [(MAX_ROW / 2, true), (MAX_ROW, true), (MAX_ROW + 1, false)] {
+            for size in [7, 4096, 2 * MAX_ROW] {
+                for (header, format, line) in [("", Format::Ndjson, 1), ("name,categoryId\n", Format::Csv, 2)]
+                {
+                    let text = format!("{header}{}\n", "x".repeat(length));
+                    let source = io::BufReader::with_capacity(size, text.as_bytes());
+                    let mut rows = Rows::new(source, "", format, false).unwrap();
+                    let said = format!("line {line}: a pet must not be longer than {MAX_ROW} bytes");
+                    let found = rows.advance().map_err(|error| error.to_string());
+                    assert_eq!(found, if fits { Ok(Some(line)) } else { Err(said) });
+                }
+            }
+        }
+        let text = format!("name,categoryId\na,1\n\"{}\"", "\n".repeat(MAX_ROW));
+        let mut rows = Rows::new(text.as_bytes(), "", Format::Csv, false).unwrap();
+        assert_eq!(rows.advance().unwrap(), Some(2));
+        assert!(rows.advance().unwrap_err().to_string().starts_with("line 3: "), "where it begins");
+        assert!(rows.text.len() < MAX_ROW + 3, "what is too long is not kept");
+    }
+
+    #[test]
+    fn rows_and_columns_without_text_are_none() {
+        let text = "\u{feff},,,,\r\nname, categoryId ,status,,\r\na,1,,,\r\n,,,,\r\n\"\",\" \",\r\nb,2,sold\r\nc,3,,,,,,\r\nd,4,,x,\r\ne,5\r\n";
+        let few = |has: usize| Err(format!("The row has {has} fields, and the header has 3."));
+        let pet = |pet: &str| Ok(pet.to_owned());
+        assert_eq!(
+            read(text, Format::Csv, false),
+            [(3, pet("0 a 1")), (6, pet("0 b 2")), (7, pet("0 c 3")), (8, few(4)), (9, few(2))]
+        );
+    }
+}

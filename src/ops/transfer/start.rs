@@ -1,0 +1,98 @@
+//! What the start of an input tells: whether it is of its format at all, so that one message can say what it is instead.
+
+use std::io::BufRead;
+
+use super::Format;
+use super::input::{Input, cannot_read};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::json::shown;
+
+const UTF_16: &str = "UTF-16 text: save it as UTF-8";
+const SPREAD: &str = "a JSON array, or JSON with pets over several lines: write each pet on a line of its own, without brackets \
+    and commas around it";
+
+/// Checks whether an input can be of the format.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`], with what it is instead.
+pub fn check(input: &Input, format: Format) -> Result<(), Error> {
+    let mut source = input.read()?;
+    let start = source.fill_buf().map_err(|error| cannot_read(&input.name, error))?;
+    other(start, format)
+        .map_or(Ok(()), |what| fail(ErrorKind::InvalidInput, format!("{} is {what}", input.name)))
+}
+
+/// What an input is that is not of the format.
+fn other(start: &[u8], format: Format) -> Option<String> {
+    let text = String::from_utf8_lossy(start);
+    let text = text.trim_start_matches('\u{feff}').trim_ascii_start();
+    let line = text.lines().next().unwrap_or_default();
+    let is_json = |line: &str| line.trim_ascii_start().starts_with('{');
+    Some(match format {
+        // A byte order mark, or half of a usual character.
+        _ if start.iter().take(2).any(|byte| matches!(byte, 0 | 0xfe | 0xff)) => UTF_16.to_owned(),
+        _ if line == "{" || line.starts_with('[') => SPREAD.to_owned(),
+        _ if line.trim_ascii_end().contains('\r') => {
+            "text whose lines end with CR alone: save it with LF or CRLF".to_owned()
+        }
+        Format::Ndjson if !line.is_empty() && !text.lines().any(is_json) => format!(
+            "not NDJSON, as no line begins with '{{', and the first is '{}'; if it is CSV, add --format csv",
+            shown(line)
+        ),
+        Format::Csv if is_json(line) => "JSON, not CSV".to_owned(),
+        Format::Csv if !line.contains(',') && line.contains([';', '\t', '|']) => {
+            format!("not CSV with commas, as its header is '{}': save it with commas", shown(line))
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_of_the_format_is_named() {
+        let utf_16 = |order: fn(u16) -> [u8; 2]| "name,categoryId\n".encode_utf16().flat_map(order).collect();
+        let (little, big): (Vec<u8>, Vec<u8>) = (utf_16(u16::to_le_bytes), utf_16(u16::to_be_bytes));
+        let json = "{\"name\":\"a\",\"categoryId\":1}";
+        let (ndjson, csv) = (Format::Ndjson, Format::Csv);
+        for (start, formats, said) in [
+            (&[b"\xff\xfe", &little[..]].concat()[..], &[ndjson, csv][..], UTF_16),
+            (&[b"\xfe\xff", &big[..]].concat(), &[ndjson, csv], UTF_16),
+            (&little, &[ndjson, csv], UTF_16),
+            (&big, &[ndjson, csv], UTF_16),
+            (b"name,categoryId\ra,1\r", &[ndjson, csv], "CR alone"),
+            (format!("{json}\r{json}\r").as_bytes(), &[ndjson, csv], "CR alone"),
+            (b"name;categoryId\na;1\n", &[csv], "its header is 'name;categoryId': save it with commas"),
+            (b"\xef\xbb\xbfname\tcategoryId\r\n", &[csv], "its header is 'name\\tcategoryId': "),
+            (json.as_bytes(), &[csv], "JSON, not CSV"),
+            (b"\xef\xbb\xbf\r\n [{", &[ndjson, csv], SPREAD),
+            (b"{\r\n  \"name\": \"a\",\r\n", &[ndjson, csv], SPREAD),
+            (b"{\n  \"name\": \"a\",\n", &[ndjson, csv], SPREAD),
+            (b"name,categoryId\r\na,1\r\n", &[ndjson], "and the first is 'name,categoryId'; if it is CSV"),
+            (b"PK\x03\x04", &[ndjson], "not NDJSON"),
+            (b"SQLite format 3\0\x10", &[ndjson], "not NDJSON"),
+            (b"<html>\n", &[ndjson], "not NDJSON"),
+            (b"- name: a\n", &[ndjson], "not NDJSON"),
+        ] {
+            for format in formats {
+                let what = other(start, *format).unwrap();
+                assert!(what.contains(said), "{start:?}: {what}");
+            }
+        }
+        for (start, format) in [
+            ("", csv),
+            ("", ndjson),
+            ("\n\n", ndjson),
+            (json, ndjson),
+            ("nonsense\n{}\n", ndjson),
+            ("{\"name\":\"\u{1b}\"}\n", ndjson),
+            ("\u{feff}{\"name\":\"a\",\"categoryId\":1}\r\n", ndjson),
+            ("name,categoryId\n\"a;\rb\",1\n", csv),
+            ("name;,categoryId\n", csv),
+        ] {
+            assert_eq!(other(start.as_bytes(), format), None, "{start:?}");
+        }
+    }
+}

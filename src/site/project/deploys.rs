@@ -1,0 +1,126 @@
+//! Deploys: publishing a folder of static files, and going back to an earlier one.
+
+use std::path::Path;
+
+use super::Project;
+use super::folder::{self, StaticFile};
+use super::media_type;
+use super::refusal::{Refusal, RefusalCode};
+use crate::base::clock::unix_time;
+use crate::base::http::{gzip, tag_of};
+use crate::model::{Deploy, SiteFile};
+
+/// The most deploys that are kept, not counting the live one.
+const MAX_DEPLOYS: i64 = 5;
+/// How many files a transaction of a deploy has: few, so that creates do not wait long for it.
+const BATCH: usize = 8;
+
+impl Project {
+    /// Publishes the built-in site, alongside the static files of a folder: all of them, or nothing changes.
+    /// Returns the number of the deploy, and how many static files it has.
+    ///
+    /// # Errors
+    /// [`RefusalCode::INVALID_FOLDER`] if the folder cannot be published as it is; [`RefusalCode::UNKNOWN_DEPLOY`] if
+    /// another deploy ended before this one.
+    pub fn deploy(&mut self, folder: Option<&Path>) -> Result<(i64, usize), Refusal> {
+        let files = folder.map(folder::list).transpose()?.unwrap_or_default();
+        let deploy = self.store.change_project(|project| project.add_deploy())?;
+        for files in files.chunks(BATCH) {
+            let files = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+            self.store
+                .change_project(|project| files.iter().try_for_each(|file| project.add_file(deploy, file)))?;
+        }
+        self.store.change_project(|project| {
+            if !project.go_live(deploy, unix_time())? {
+                let message = "Another deploy ended before this one, and replaced it.";
+                return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
+            }
+            Ok(project.keep_deploys(MAX_DEPLOYS)?)
+        })?;
+        Ok((deploy, files.len()))
+    }
+
+    /// Returns the deploys that are kept, the newest first.
+    ///
+    /// # Errors
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
+    pub fn deploys(&self) -> Result<Vec<Deploy>, Refusal> {
+        Ok(self.store.deploys()?)
+    }
+
+    /// Makes an earlier deploy live again: the one with this number, or the one before the live one. Returns its
+    /// number.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UNKNOWN_DEPLOY`] if there is no such deploy.
+    pub fn roll_back(&mut self, id: Option<i64>) -> Result<i64, Refusal> {
+        self.store.change_project(|project| {
+            let deploys = project.deploys()?;
+            let live = deploys.iter().find(|deploy| deploy.is_live).map(|deploy| deploy.id);
+            let is_wanted = |deploy: &&Deploy| match id {
+                Some(id) => deploy.id == id,
+                None => live.is_some_and(|live| deploy.id < live),
+            };
+            let Some(found) = deploys.iter().find(is_wanted) else {
+                let which = id.map_or("earlier deploy".to_owned(), |id| format!("deploy {id}"));
+                let message =
+                    format!("There is no {which} to go back to; 'petstore site list' lists the deploys.");
+                return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
+            };
+            project.go_live(found.id, unix_time())?;
+            Ok(found.id)
+        })
+    }
+}
+
+/// Reads a static file and compresses it.
+fn read(found: &StaticFile) -> Result<SiteFile, Refusal> {
+    let content = found.read()?;
+    // Saving less than a tenth is not worth the client's time to decompress.
+    let gzip = gzip(&content).filter(|packed| packed.len() < content.len() / 10 * 9);
+    let (path, content_type) = (found.path.clone(), media_type::of(&found.path).to_owned());
+    Ok(SiteFile { path, content_type, tag: tag_of(&content), content, gzip })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site::project::tests::{code, project};
+    use crate::testing::{Folder as TestFolder, Random};
+
+    #[test]
+    fn file_is_compressed_if_that_saves_a_tenth() {
+        let folder = TestFolder::new();
+        let mut random = Random::new();
+        let mut bytes = |bound| -> Vec<u8> { (0..1000).map(|_| random.below(bound) as u8).collect() };
+        for (content, is_smaller) in
+            [(vec![0; 1000], true), (bytes(16), true), (bytes(256), false), (b"x".to_vec(), false)]
+        {
+            std::fs::write(folder.0.join("file.txt"), &content).unwrap();
+            let file = read(&folder::list(&folder.0).unwrap()[0]).unwrap();
+            assert_eq!(file.gzip.is_some(), is_smaller, "{} bytes", content.len());
+            assert_eq!(file.content, content);
+        }
+    }
+
+    #[test]
+    fn deploys_are_listed_from_the_newest_and_the_one_before_can_be_live_again() {
+        let (_folder, mut project) = project();
+        let second = project.deploy(None).unwrap().0;
+        let listed = |project: &Project| -> Vec<_> {
+            project.deploys().unwrap().iter().map(|deploy| (deploy.id, deploy.is_live)).collect()
+        };
+        assert_eq!(listed(&project), [(second, true), (second - 1, false)]);
+        assert_eq!(project.roll_back(None).unwrap(), second - 1);
+        assert_eq!(listed(&project), [(second, false), (second - 1, true)]);
+        assert_eq!(code(project.roll_back(None)), "unknown_deploy");
+    }
+
+    #[test]
+    fn deploy_that_was_replaced_does_not_go_live() {
+        let (_folder, mut project) = project();
+        let left = project.store.change_project(|project| project.add_deploy()).unwrap();
+        project.deploy(None).unwrap();
+        assert_eq!(code(project.roll_back(Some(left))), "unknown_deploy");
+    }
+}

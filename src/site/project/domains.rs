@@ -1,0 +1,343 @@
+//! The domains of the project: adding and checking them, and which one is primary.
+
+use serde::Serialize;
+
+use super::check::{Finding, check_dns};
+use super::overview::DomainView;
+use super::refusal::{Refusal, RefusalCode};
+use super::{Project, name};
+use crate::base::clock::unix_time;
+use crate::base::config::Hosting;
+use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
+use crate::store::{Database, Writer};
+
+/// The most domains of a project.
+const MAX_DOMAINS: usize = 100;
+/// How many seconds pass between two checks of a domain.
+pub(super) const CHECK_EVERY: i64 = 600;
+
+/// What went with a domain that was removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Removed {
+    /// The name of the domain, in A-labels.
+    pub name: String,
+    /// The redirects from it and to it, which were removed too.
+    pub redirects: Vec<Redirect>,
+    /// Whether it was the primary domain.
+    pub was_primary: bool,
+}
+
+impl Project {
+    /// Adds a domain, whose DNS record is yet to be created. With `has_www`, also adds the one with `www.` before it,
+    /// which redirects to it with 301: both, or none of them.
+    ///
+    /// # Errors
+    /// [`RefusalCode::PLAN_REQUIRED`], [`RefusalCode::DEPLOY_REQUIRED`] or [`RefusalCode::PLATFORM_HOST_REQUIRED`] if the
+    /// project lacks one of these; [`RefusalCode::INVALID_DOMAIN`], [`RefusalCode::DOMAIN_EXISTS`] or
+    /// [`RefusalCode::TOO_MANY_DOMAINS`] if a name cannot be added.
+    pub fn add(&mut self, text: &str, has_www: bool) -> Result<Vec<DomainView>, Refusal> {
+        let hosting = &self.hosting;
+        self.store.change_project(|project| {
+            let platform = may_add(project, hosting)?;
+            let mut added = vec![put_new(project, text, platform)?];
+            if has_www {
+                let to = added[0].name.clone();
+                if to.starts_with("www.") {
+                    let message = format!("{to} already begins with www. Give the name without it.");
+                    return Err(Refusal::new(RefusalCode::INVALID_DOMAIN, message));
+                }
+                let www = put_new(project, &format!("www.{to}"), platform)?;
+                project.put_redirect(&Redirect { from: www.name.clone(), to, status: 301 })?;
+                added.push(www);
+            }
+            Ok(added.into_iter().map(|domain| DomainView::of(domain, platform)).collect())
+        })
+    }
+
+    /// Checks the DNS record of a domain and the CAA records that may forbid its certificate, and keeps the finding.
+    /// Takes at most 20 s.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist; [`RefusalCode::PLATFORM_HOST_REQUIRED`] if no
+    /// platform is set.
+    pub fn check(&mut self, text: &str) -> Result<DomainView, Refusal> {
+        let name = self.find(text)?;
+        platform_host(&self.hosting)?;
+        let finding = check_dns(&name, &self.hosting);
+        self.keep(&name, &finding).map(|(domain, _)| domain)
+    }
+
+    /// Keeps what a check found about a domain. Returns also whether its state or the reason for it is a new one.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
+    pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Result<(DomainView, bool), Refusal> {
+        let platform = platform_host(&self.hosting)?;
+        self.store.change_project(|project| {
+            let now = unix_time();
+            let before = known(project, name)?.at(now);
+            let domain = before.clone().after(finding.event, finding.reason.clone(), now);
+            project.put_domain(&domain)?;
+            let is_news = (domain.state, domain.reason) != (before.state, before.reason);
+            // If no domain is primary, the next one that is found right becomes primary.
+            let may_be_primary = matches!(domain.state, DomainState::Verified | DomainState::Active)
+                && project.redirect(name)?.is_none();
+            if may_be_primary && project.primary()?.is_none() {
+                project.set_primary(name)?;
+            }
+            Ok((DomainView::of(known(project, name)?, platform), is_news))
+        })
+    }
+
+    /// Keeps that a trusted proxy has passed on an HTTPS request for this name.
+    ///
+    /// # Errors
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
+    pub(super) fn note_served(&mut self, name: &str) -> Result<(), Refusal> {
+        let now = unix_time();
+        self.store.change_project(|project| {
+            // It may have been removed meanwhile.
+            if let Some(domain) = project.domain(name)? {
+                project.put_domain(&domain.at(now).after(DomainEvent::Served, None, now))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the domains whose DNS is to be checked at this Unix time, in seconds: new ones, and those that were
+    /// last checked [`CHECK_EVERY`] seconds ago. The longest unchecked comes last.
+    ///
+    /// # Errors
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
+    pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
+        let domains = self.store.domains()?.into_iter().map(|domain| domain.at(now));
+        let is_due =
+            |domain: &Domain| domain.checked_at.is_none_or(|at| now >= at.saturating_add(CHECK_EVERY));
+        let mut domains: Vec<Domain> = domains.filter(is_due).collect();
+        domains.sort_by_key(|domain| std::cmp::Reverse(domain.checked_at));
+        Ok(domains.into_iter().map(|domain| domain.name).collect())
+    }
+
+    /// Makes a domain the primary one, which pages name as their canonical address (RFC 6596). Requests for the others
+    /// are not redirected.
+    ///
+    /// # Errors
+    /// [`RefusalCode::NOT_VERIFIED`] if it is not served yet; [`RefusalCode::INVALID_REDIRECT`] if it redirects to
+    /// another domain.
+    pub fn set_primary(&mut self, text: &str) -> Result<(), Refusal> {
+        let name = name::normal(text);
+        self.store.change_project(|project| {
+            if !known(project, &name)?.state.is_served() {
+                let message =
+                    format!("{name} is not verified yet. 'petstore domain verify {name}' checks its record.");
+                return Err(Refusal::new(RefusalCode::NOT_VERIFIED, message));
+            }
+            if let Some(redirect) = project.redirect(&name)? {
+                let message = format!("{name} redirects to {}. Remove that redirect first.", redirect.to);
+                return Err(Refusal::new(RefusalCode::INVALID_REDIRECT, message));
+            }
+            Ok(project.set_primary(&name)?)
+        })
+    }
+
+    /// Removes a domain, and the redirects from it and to it. It is not served from the next request on, unless it is
+    /// the host of the base URL or the staging URL. If it was primary, the next domain that a check finds right takes
+    /// its place.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
+    pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
+        let name = name::normal(text);
+        self.store.change_project(|project| {
+            let was_primary = known(project, &name)?.is_primary;
+            let mut redirects = project.redirects()?;
+            redirects.retain(|redirect| redirect.from == name || redirect.to == name);
+            project.remove_domain(&name)?;
+            Ok(Removed { name: name.clone(), redirects, was_primary })
+        })
+    }
+
+    /// Returns the name of an existing domain as it is stored.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
+    pub fn find(&self, text: &str) -> Result<String, Refusal> {
+        // Without the rules for new names, which may have been others when the domain was added.
+        Ok(known(&*self.store, &name::normal(text))?.name)
+    }
+}
+
+/// Refuses if the project may have no domains. Returns the host of the platform.
+fn may_add<'h>(project: &Database, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
+    if project.plan()? == Plan::Free {
+        let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
+                       'petstore site plan pro' changes it.";
+        return Err(Refusal::new(RefusalCode::PLAN_REQUIRED, message));
+    }
+    if !project.is_deployed()? {
+        let message = "A domain needs a site to serve, and this project has never been deployed. \
+                       'petstore site deploy' deploys it.";
+        return Err(Refusal::new(RefusalCode::DEPLOY_REQUIRED, message));
+    }
+    platform_host(hosting)
+}
+
+/// Adds one domain.
+fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, Refusal> {
+    let name = name::parse(text, platform)?;
+    let domains = project.domains()?;
+    if domains.iter().any(|domain| domain.name == name) {
+        let message = format!("The project already has the domain {name}.");
+        return Err(Refusal::new(RefusalCode::DOMAIN_EXISTS, message));
+    }
+    if domains.len() >= MAX_DOMAINS {
+        let message = format!("The project has {MAX_DOMAINS} domains, which is the limit.");
+        return Err(Refusal::new(RefusalCode::TOO_MANY_DOMAINS, message));
+    }
+    let domain = Domain::new(name, unix_time());
+    project.put_domain(&domain)?;
+    Ok(domain)
+}
+
+/// The domain of this name.
+pub(super) fn known(project: &Database, name: &str) -> Result<Domain, Refusal> {
+    project.domain(name)?.ok_or_else(|| {
+        let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
+        let message =
+            format!("The project has no domain '{shown}'; 'petstore domain list' shows its domains.");
+        Refusal::new(RefusalCode::UNKNOWN_DOMAIN, message)
+    })
+}
+
+/// The host of the hosting platform.
+pub(super) fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
+    hosting.platform_host.as_deref().ok_or_else(|| {
+        let message = "Domains need the host of the hosting platform. Give --platform-host HOST, or set \
+                       PETSTORE_PLATFORM_HOST, to the value that the service has.";
+        Refusal::new(RefusalCode::PLATFORM_HOST_REQUIRED, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site::project::tests::{code, finding, project};
+
+    #[test]
+    fn new_domain_is_due_at_once_and_the_longest_unchecked_last() {
+        let (_folder, mut project) = project();
+        for name in ["a.test", "b.test"] {
+            project.add(name, false).unwrap();
+        }
+        let now = unix_time();
+        project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap();
+        assert_eq!(project.due(now).unwrap(), ["a.test"]);
+        assert_eq!(project.due(now + CHECK_EVERY + 9).unwrap(), ["b.test", "a.test"]);
+        assert_eq!(
+            project.due(now - 86_400).unwrap(),
+            ["a.test", "b.test"],
+            "a check of tomorrow counts as none"
+        );
+    }
+
+    #[test]
+    fn first_domain_that_is_found_right_is_primary_unless_it_redirects() {
+        let (_folder, mut project) = project();
+        for name in ["a.test", "b.test", "c.test", "d.test"] {
+            project.add(name, false).unwrap();
+        }
+        assert!(
+            !project
+                .keep("a.test", &finding(DomainEvent::Wrong, "wrong_target"))
+                .unwrap()
+                .0
+                .domain
+                .is_primary
+        );
+        let keep = |project: &mut Project, name| project.keep(name, &finding(DomainEvent::Right, ""));
+        for (name, is_primary) in [("b.test", true), ("a.test", false), ("c.test", false), ("d.test", false)]
+        {
+            assert_eq!(keep(&mut project, name).unwrap().0.domain.is_primary, is_primary, "{name}");
+        }
+        project.note_served("c.test").unwrap();
+        project.add_redirect("a.test", "c.test", 301).unwrap();
+        assert!(project.remove("b.test").unwrap().was_primary);
+        assert!(!keep(&mut project, "a.test").unwrap().0.domain.is_primary, "it redirects");
+        assert!(keep(&mut project, "c.test").unwrap().0.domain.is_primary);
+        assert!(!project.remove("d.test").unwrap().was_primary);
+        assert_eq!(project.remove("C.test.").unwrap().redirects.len(), 1);
+        assert_eq!(code(keep(&mut project, "b.test")), "unknown_domain");
+    }
+
+    #[test]
+    fn project_has_a_bound_of_domains() {
+        let (_folder, mut project) = project();
+        for number in 0..MAX_DOMAINS {
+            project.add(&format!("a{number}.test"), false).unwrap();
+        }
+        assert_eq!(code(project.add("one-more.test", false)), "too_many_domains");
+        project.remove("a0.test").unwrap();
+        assert_eq!(code(project.add("pair.test", true)), "too_many_domains");
+        project.add("one-more.test", false).unwrap();
+    }
+
+    #[test]
+    fn pair_is_added_whole_or_not_at_all() {
+        let (_folder, mut project) = project();
+        let added = project.add("Bücher.test.", true).unwrap();
+        let [domain, www] = &added[..] else { panic!("{added:?}") };
+        assert_eq!(
+            (&*domain.domain.name, &*www.domain.name),
+            ("xn--bcher-kva.test", "www.xn--bcher-kva.test")
+        );
+        let expected =
+            Redirect { from: www.domain.name.clone(), to: domain.domain.name.clone(), status: 301 };
+        assert_eq!(project.overview().unwrap().redirects, [expected]);
+        project.add("www.a.test", false).unwrap();
+        assert_eq!(code(project.add("a.test", true)), "domain_exists");
+        assert_eq!(code(project.add("www.b.test", true)), "invalid_domain");
+        let long = format!("{}test", "a.".repeat(124));
+        assert_eq!(code(project.add(&long, true)), "invalid_domain");
+        assert_eq!(project.overview().unwrap().domains.len(), 3);
+        // The one that redirects does not become primary, even if it is verified first.
+        let verified =
+            |project: &mut Project, name| project.keep(name, &finding(DomainEvent::Right, "")).unwrap().0;
+        assert!(!verified(&mut project, "www.xn--bcher-kva.test").domain.is_primary);
+        assert!(verified(&mut project, "xn--bcher-kva.test").domain.is_primary);
+    }
+
+    #[test]
+    fn new_state_or_reason_is_news_once() {
+        let (_folder, mut project) = project();
+        project.add("a.test", false).unwrap();
+        for (event, reason, is_news) in [
+            (DomainEvent::Wrong, "wrong_target", true),
+            (DomainEvent::Wrong, "wrong_target", false),
+            (DomainEvent::Right, "", true),
+            (DomainEvent::Right, "", false),
+            (DomainEvent::Blocked, "caa_blocks", true),
+            (DomainEvent::Blocked, "caa_blocks", false),
+            (DomainEvent::Wrong, "wrong_target", true),
+        ] {
+            assert_eq!(project.keep("a.test", &finding(event, reason)).unwrap().1, is_news, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn removed_domain_takes_its_own_redirects_along_and_no_other() {
+        let (_folder, mut project) = project();
+        for (from, to) in [("a.test", "b.test"), ("c.test", "d.test")] {
+            for name in [to, from] {
+                project.add(name, false).unwrap();
+                project.keep(name, &finding(DomainEvent::Right, "")).unwrap();
+            }
+            project.add_redirect(from, to, 301).unwrap();
+        }
+        let removed = project.remove("b.test").unwrap().redirects;
+        let removed: Vec<_> = removed.iter().map(|redirect| (&*redirect.from, &*redirect.to)).collect();
+        assert_eq!(removed, [("a.test", "b.test")]);
+        assert_eq!(project.overview().unwrap().redirects.len(), 1);
+    }
+}

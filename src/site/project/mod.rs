@@ -1,0 +1,121 @@
+//! The operator's work on the published project: its plan, its deploys, its domains and their redirects. A running
+//! service notices every change at once, since it reads the database with each request. Knows no SQL and no HTTP.
+//!
+//! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `refusal.rs` has a code for each way to break
+//! them. `name.rs` parses names, and `record.rs` tells which DNS record a name needs. `check.rs` checks a domain:
+//! `verify.rs` tells whether the record exists, and `caa.rs` whether a certificate authority may issue. `upkeep.rs` is
+//! what a running service does for its project besides answering requests.
+
+mod caa;
+mod check;
+mod deploys;
+mod domains;
+mod folder;
+mod media_type;
+mod name;
+mod overview;
+mod record;
+mod redirects;
+mod refusal;
+mod upkeep;
+mod verify;
+
+#[cfg(test)]
+mod verify_tests;
+
+use std::fmt;
+
+use crate::base::clock::unix_time;
+use crate::base::config::{Config, Hosting};
+use crate::base::error::Error;
+use crate::store::{self, Writer};
+
+pub use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
+pub use domains::Removed;
+pub use overview::{DomainView, Overview};
+pub use record::DnsRecord;
+pub use refusal::{Refusal, RefusalCode};
+pub(crate) use upkeep::Upkeep;
+
+/// The project of one database.
+///
+/// ```no_run
+/// use petstore::{Config, Plan, Project};
+///
+/// let mut config = Config::default();
+/// config.database = "pets.db".into();
+/// config.hosting.platform_host = Some("sites.example.net".to_owned());
+/// let mut project = Project::open(&config)?;
+/// project.set_plan(Plan::Pro)?;
+/// project.deploy(None)?;
+/// println!("{:?}", project.add("pets.example.com", false)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Project {
+    store: Box<Writer>,
+    hosting: Hosting,
+}
+
+impl fmt::Debug for Project {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Project").field("hosting", &self.hosting).finish_non_exhaustive()
+    }
+}
+
+impl Project {
+    /// Opens the project of a configuration's database.
+    ///
+    /// # Errors
+    /// [`DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if the file does not exist, and every kind of a database that cannot be opened.
+    pub fn open(config: &Config) -> Result<Self, Error> {
+        if !store::exists(&config.database) {
+            return Err(Error::no_database(&config.database));
+        }
+        let store = Writer::open(&config.database)?;
+        Ok(Self { store, hosting: config.hosting.clone() })
+    }
+
+    /// Returns the state of the project, its domains and redirects.
+    ///
+    /// # Errors
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
+    pub fn overview(&self) -> Result<Overview, Refusal> {
+        Ok(Overview::of(&*self.store, &self.hosting, unix_time())?)
+    }
+
+    /// Sets the plan of the project. Existing domains stay, whatever the plan.
+    ///
+    /// # Errors
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
+    pub fn set_plan(&mut self, plan: Plan) -> Result<(), Refusal> {
+        Ok(self.store.change_project(|project| project.set_plan(plan))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DomainEvent, Reason};
+    use crate::site::project::check::Finding;
+    use crate::testing::Folder;
+
+    /// A deployed project with a paid plan and a platform.
+    pub fn project() -> (Folder, Project) {
+        let folder = Folder::new();
+        let store = Writer::open(&folder.database()).unwrap();
+        let hosting = Hosting { platform_host: Some("sites.test".to_owned()), ..Hosting::default() };
+        let mut project = Project { store, hosting };
+        project.set_plan(Plan::Pro).unwrap();
+        project.deploy(None).unwrap();
+        (folder, project)
+    }
+
+    pub fn finding(event: DomainEvent, code: &str) -> Finding {
+        let reason = (!code.is_empty()).then(|| Reason { code: code.to_owned(), message: String::new() });
+        Finding { event, reason }
+    }
+
+    pub fn code<T: std::fmt::Debug>(refused: Result<T, Refusal>) -> &'static str {
+        refused.unwrap_err().code.name
+    }
+}

@@ -1,0 +1,111 @@
+//! Why a task on the project was refused, with a stable code for programs.
+
+use crate::base::error::{Error, ErrorKind};
+use crate::store::StoreError;
+
+/// Why a task on the project was refused, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusalCode {
+    /// The code as the settings interface has it: stable `snake_case`.
+    pub name: &'static str,
+    /// The HTTP status in the settings interface.
+    pub status: u16,
+}
+
+impl RefusalCode {
+    /// The plan does not include domains.
+    pub const PLAN_REQUIRED: Self = Self::new("plan_required", 402);
+    /// The site was never deployed.
+    pub const DEPLOY_REQUIRED: Self = Self::new("deploy_required", 409);
+    /// No hosting platform is set.
+    pub const PLATFORM_HOST_REQUIRED: Self = Self::new("platform_host_required", 409);
+    /// The text is not a domain name, or the name may not be added.
+    pub const INVALID_DOMAIN: Self = Self::new("invalid_domain", 400);
+    /// The project has the domain already.
+    pub const DOMAIN_EXISTS: Self = Self::new("domain_exists", 409);
+    /// The project has as many domains as it may have.
+    pub const TOO_MANY_DOMAINS: Self = Self::new("too_many_domains", 409);
+    /// The project has no such domain.
+    pub const UNKNOWN_DOMAIN: Self = Self::new("unknown_domain", 404);
+    /// The domain is not verified yet.
+    pub const NOT_VERIFIED: Self = Self::new("not_verified", 409);
+    /// The redirect would lead to a name that is not served, to itself, or through another redirect.
+    pub const INVALID_REDIRECT: Self = Self::new("invalid_redirect", 400);
+    /// There is no redirect from this domain.
+    pub const UNKNOWN_REDIRECT: Self = Self::new("unknown_redirect", 404);
+    /// The folder cannot be published as it is.
+    pub const INVALID_FOLDER: Self = Self::new("invalid_folder", 400);
+    /// There is no such deploy.
+    pub const UNKNOWN_DEPLOY: Self = Self::new("unknown_deploy", 404);
+    /// The database cannot be read or written.
+    pub const STORAGE_UNAVAILABLE: Self = Self::new("storage_unavailable", 503);
+
+    const fn new(name: &'static str, status: u16) -> Self {
+        Self { name, status }
+    }
+}
+
+/// Why a task on the project was refused. `Display` prints one line that ends with the code.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// For programs.
+    pub code: RefusalCode,
+    /// For people: plain sentences that say what to do.
+    pub message: String,
+    /// The failure behind [`RefusalCode::STORAGE_UNAVAILABLE`].
+    cause: Option<StoreError>,
+}
+
+impl Refusal {
+    /// Creates a refusal.
+    pub(crate) fn new(code: RefusalCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), cause: None }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{} ({})", self.message.trim_end_matches('.'), self.code.name)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let cause = Some(error.clone());
+        Self { code: RefusalCode::STORAGE_UNAVAILABLE, message: error.to_string(), cause }
+    }
+}
+
+impl From<Refusal> for Error {
+    /// A failure of the database keeps its own kind; everything else is [`ErrorKind::Refused`], with the refusal as
+    /// its source.
+    fn from(refusal: Refusal) -> Self {
+        match refusal.cause {
+            Some(cause) => cause.into(),
+            None => Self::new(ErrorKind::Refused, refusal.to_string()).caused_by(refusal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Cause;
+
+    #[test]
+    fn error_has_the_refusal_as_its_source_or_the_kind_of_the_database() {
+        let error = Error::from(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, "There is no deploy 7."));
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (ErrorKind::Refused, "There is no deploy 7 (unknown_deploy)".into())
+        );
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Refusal>());
+        assert_eq!(source.map(|refusal| refusal.code), Some(RefusalCode::UNKNOWN_DEPLOY));
+        let locked = Refusal::from(StoreError::Unavailable(Cause::Locked, "busy".to_owned()));
+        assert_eq!((locked.code.status, Error::from(locked).kind()), (503, ErrorKind::DatabaseLocked));
+    }
+}

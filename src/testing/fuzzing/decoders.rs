@@ -1,0 +1,143 @@
+//! What decodes text of clients and operators: queries, paths, JSON, and the rows of an import. Each is compared with a
+//! second reading of the same text.
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::app::api::ROUTER;
+use crate::base::http::Target;
+use crate::base::http::query::parameter;
+use crate::base::json::Invalid;
+use crate::model::{NewPet, PetStatus};
+use crate::ops::transfer::fuzz_tests::rows;
+
+/// Decodes text. Its first letter says as what: a query (q), a target (t), JSON (j), or an import (others).
+pub fn decoders(bytes: &[u8]) {
+    let Some((kind, rest)) = bytes.split_first() else { return };
+    match (kind, str::from_utf8(rest)) {
+        (b'q', Ok(text)) => query(text),
+        (b't', Ok(text)) => target(text),
+        (b'j', _) => json(rest),
+        (kind, _) => rows(*kind, rest),
+    }
+}
+
+fn query(text: &str) {
+    for name in ["limit", "status", "a", ""] {
+        let mut values = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
+            let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (form_decoded(found) == name).then(|| form_decoded(value))
+        });
+        let expected = (values.next(), values.next());
+        match parameter(Some(text), name) {
+            Ok(value) => assert_eq!((value.map(|value| value.into_owned()), None), expected),
+            Err(_) => assert!(expected.1.is_some()),
+        }
+    }
+    // Any text at all can be sent as a value.
+    let sent: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let query = format!("x=&a={sent}&y");
+    assert_eq!(parameter(Some(&query), "a").unwrap().unwrap(), text);
+}
+
+/// Decodes a name or a value of `application/x-www-form-urlencoded` (WHATWG URL, section 5.1).
+fn form_decoded(text: &str) -> String {
+    let (bytes, mut out, mut at) = (text.as_bytes(), Vec::new(), 0);
+    while let Some(byte) = bytes.get(at) {
+        let digits = bytes.get(at + 1..at + 3).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let (octet, length) = match (byte, digits) {
+            (b'%', Some(digits)) => (u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap(), 3),
+            (b'+', _) => (b' ', 1),
+            (other, _) => (*other, 1),
+        };
+        out.push(octet);
+        at += length;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn target(text: &str) {
+    let target = Target::parse(text);
+    let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+    assert_eq!(target.query, query);
+    if !path.contains('%') {
+        assert_eq!(target.path, path);
+        // It means the same with its unreserved characters encoded.
+        let encoded = |character: char| match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~' => {
+                format!("%{:02X}", u32::from(character))
+            }
+            _ => character.to_string(),
+        };
+        assert_eq!(Target::parse(&path.chars().map(encoded).collect::<String>()).path, path);
+    }
+    for method in ["GET", "HEAD", "POST"] {
+        let Ok(operation) = ROUTER.route(method, &target) else { continue };
+        let row: Vec<&str> = operation.path.split('/').collect();
+        let segments: Vec<&str> = target.path.split('/').collect();
+        assert_eq!(row.len(), segments.len());
+        for (expected, segment) in row.iter().zip(segments) {
+            match expected.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+                Some(name) => {
+                    assert!(!segment.is_empty());
+                    assert_eq!(operation.segment(name, &target.path), Some(segment));
+                }
+                None => assert_eq!(*expected, segment),
+            }
+        }
+    }
+}
+
+fn json(bytes: &[u8]) {
+    let read = NewPet::from_json(bytes);
+    // Where the two may differ: in what the service never looks into, values may be as deep or as large as they like.
+    let other: serde_json::Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(error) => {
+            let why = error.to_string();
+            let is_fine = ["recursion limit", "out of range", "surrogate", "hex escape", "unicode"];
+            return assert!(read.is_err() || is_fine.iter().any(|word| why.contains(word)), "{why}");
+        }
+    };
+    let status = &other["status"];
+    let has_status = match status.as_str() {
+        Some(word) => ["available", "pending", "sold"].contains(&word),
+        None => other.get("status").is_none(),
+    };
+    match read {
+        Ok(pet) => {
+            let NewPet { name, category_id, status: found } = &pet;
+            assert_eq!(other["name"].as_str(), Some(&**name));
+            assert!(has_status && found.map(PetStatus::as_str) == status.as_str());
+            match &other["categoryId"] {
+                id if id.is_f64() => assert!((id.as_f64().unwrap() - *category_id as f64).abs() < 2048.0),
+                id => assert_eq!(id.as_i64(), Some(*category_id)),
+            }
+            let again = serde_json::to_vec(&pet.with_id(1)).unwrap();
+            assert_eq!(NewPet::with_id_from_json(&again), Ok((1, pet)));
+        }
+        Err(Invalid::Duplicate(_)) => assert!(members(bytes) > other.as_object().unwrap().len()),
+        Err(invalid) => {
+            let is_pet = other["name"].is_string() && other["categoryId"].is_i64() && has_status;
+            assert!(!is_pet && !invalid.into_message().is_empty());
+        }
+    }
+}
+
+/// How many members an object has, with those that come twice.
+fn members(bytes: &[u8]) -> usize {
+    struct Count;
+    impl<'de> Visitor<'de> for Count {
+        type Value = usize;
+        fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<usize, A::Error> {
+            let mut count = 0;
+            while map.next_entry::<String, IgnoredAny>()?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        }
+    }
+    serde_json::Deserializer::from_slice(bytes).deserialize_map(Count).unwrap()
+}

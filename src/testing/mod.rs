@@ -1,0 +1,204 @@
+//! What tests within the crate share: a folder of their own, random numbers that repeat, how long to wait, what is
+//! logged, and the two ends of a lane, worked by hand.
+
+#[doc(hidden)]
+#[cfg(feature = "site")]
+pub mod fuzzing;
+
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::Duration;
+
+use crate::base::http::Response;
+use crate::net::lane::{LaneRequest, LaneResponse, Ticket, write_response};
+
+/// Longer than anything in a test takes; a test that waits so long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of its own for one test, removed at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// A folder in memory, where the system has such.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::within(memory) } else { Self::new() }
+    }
+
+    /// A folder whose path leaves room for that of a socket, whatever `TMPDIR` is.
+    pub fn for_sockets() -> Self {
+        Self::within(Path::new("/tmp"))
+    }
+
+    fn within(parent: &Path) -> Self {
+        let name = format!("petstore-test-{}-{:x}", std::process::id(), getrandom::u64().unwrap());
+        let path = parent.join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.0.join("pets.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Numbers that look random and are the same in every run, so that a failure repeats: Knuth's linear
+/// congruential generator.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new() -> Self {
+        Self(1)
+    }
+
+    /// A number from 0 up to, but not including, `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+thread_local! {
+    /// What this thread logs, while a test wants to know.
+    static LOGGED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+struct Lines;
+
+impl log::Log for Lines {
+    /// Other packages log too.
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.target().starts_with("petstore") && LOGGED.with_borrow(Option::is_some)
+    }
+
+    fn log(&self, record: &log::Record) {
+        if self.enabled(record.metadata()) {
+            let line = format!("{} {}", record.level(), record.args());
+            LOGGED.with_borrow_mut(|lines| lines.get_or_insert_default().push(line));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// The lines that this thread logs meanwhile, each after its level: `WARN the disk is full`.
+pub fn logged(work: impl FnOnce()) -> Vec<String> {
+    static LOGGER: Once = Once::new();
+    LOGGER.call_once(|| {
+        log::set_logger(&Lines).unwrap();
+        log::set_max_level(log::LevelFilter::Trace);
+    });
+    LOGGED.set(Some(Vec::new()));
+    work();
+    LOGGED.take().unwrap_or_default()
+}
+
+/// The worker's end of a lane, worked by hand.
+pub struct FarEnd(UnixListener);
+
+impl FarEnd {
+    pub fn bind(path: &Path) -> Self {
+        Self(UnixListener::bind(path).unwrap())
+    }
+
+    pub fn accept(&self) -> UnixStream {
+        self.0.accept().unwrap().0
+    }
+}
+
+/// Reads one request from the lane: its ticket and its path.
+pub fn request(lane: &mut UnixStream) -> (Ticket, String) {
+    lane.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        lane.read_exact(&mut byte).unwrap();
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
+    let mut content = vec![0; length.parse().unwrap()];
+    lane.read_exact(&mut content).unwrap();
+    (Ticket::from_be_bytes(*content.first_chunk().unwrap()), head.split(' ').nth(1).unwrap().to_owned())
+}
+
+/// Reads one request with this path, and returns its ticket.
+pub fn expect(lane: &mut UnixStream, path: &str) -> Ticket {
+    let (ticket, asked) = request(lane);
+    assert_eq!(asked, path);
+    ticket
+}
+
+/// Responds with this body.
+pub fn answer(lane: &mut UnixStream, ticket: Ticket, body: &str) {
+    respond_with(lane, ticket, &Response::new(200, body.as_bytes().to_vec()));
+}
+
+/// Writes a response.
+pub fn respond_with(lane: &mut UnixStream, ticket: Ticket, response: &Response) {
+    let mut bytes = Vec::new();
+    write_response(response, ticket, &mut bytes).unwrap();
+    lane.write_all(&bytes).unwrap();
+}
+
+/// The gate's end of a lane, worked by hand.
+pub struct NearEnd {
+    pub stream: UnixStream,
+    read: Vec<u8>,
+}
+
+impl NearEnd {
+    pub fn new(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, read: Vec::new() }
+    }
+
+    /// Sends a request with this ticket, and as many bytes of a body.
+    pub fn ask(&mut self, place: usize, target: &str, length: usize) {
+        let (mut request, mut bytes) = (LaneRequest::default(), Vec::new());
+        request.begin(b"POST", [target.as_bytes(), b""], 0);
+        request.end_head();
+        request.body().extend(std::iter::repeat_n(b'x', length));
+        request.write(place as Ticket, b"an-id", &mut bytes);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// Reads one response: its ticket and its body, after the status if that is not 200.
+    pub fn answer(&mut self) -> (usize, String) {
+        loop {
+            if let Some(response) = LaneResponse::read(&self.read).unwrap() {
+                let body = String::from_utf8(response.answer.body.to_vec()).unwrap();
+                let status = response.answer.status;
+                let answer = if status == 200 { body } else { format!("{status} {body}") };
+                let (place, length) = (response.ticket as usize, response.length);
+                self.read.drain(..length);
+                return (place, answer);
+            }
+            let mut piece = [0; 4096];
+            let length = self.stream.read(&mut piece).unwrap();
+            assert_ne!(length, 0, "the lane broke off: {}", String::from_utf8_lossy(&self.read));
+            self.read.extend_from_slice(&piece[..length]);
+        }
+    }
+}
+
+/// Reads all that a client gets.
+pub fn all(mut client: TcpStream) -> String {
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    text
+}
