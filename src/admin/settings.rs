@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{AdminContext, Call, Handler, Operation, forbidden};
 use crate::app::endpoint::Failure;
 use crate::app::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
-use crate::app::service::Authenticator;
+use crate::app::pipeline::Authenticator;
 use crate::base::clock::unix_time;
 use crate::base::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::base::json::{Integer, Object, Optional, Required, Text};

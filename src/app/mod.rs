@@ -3,4 +3,4 @@
 
 pub mod api;
 pub mod endpoint;
-pub mod service;
+pub mod pipeline;

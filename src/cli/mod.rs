@@ -1,14 +1,14 @@
 //! The command line: the table of commands, and the way from the words to an exit code.
 //!
 //! `args` reads the words and the environment, the file of a command does its work by calling the library, and
-//! `advice` adds what to do when that fails.
+//! `hints` adds what to do when that fails.
 
-mod advice;
 mod args;
 mod command;
 mod first_key;
 mod healthcheck;
 mod help;
+mod hints;
 mod json_line;
 mod keys;
 mod logging;
@@ -22,7 +22,7 @@ mod serve;
 mod signals;
 mod supervisor;
 mod transfer;
-mod variables;
+mod unknown_variables;
 
 use std::process::ExitCode;
 
@@ -61,7 +61,7 @@ pub fn run() -> ExitCode {
         Ok(Wish::Run(command, call)) => {
             if call.command != "serve" {
                 logging::warn_plainly();
-                variables::warn_unknown();
+                unknown_variables::warn_unknown();
             }
             // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
             let caught = signals::end_as_first().and_then(|()| signals::note(&[SIGXFSZ]));
@@ -90,7 +90,7 @@ fn describe(failure: Failure, call: &Call) -> (u8, String) {
             let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };
             usage(&error.context(name).to_string())
         }
-        Failure::Failed(error) => (1, advice::line(&error, call)),
+        Failure::Failed(error) => (1, hints::line(&error, call)),
     }
 }
 

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
 use super::output::{existing, print};
-use super::{first_key, logging, signals, supervisor, variables};
+use super::{first_key, logging, signals, supervisor, unknown_variables};
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
@@ -59,7 +59,7 @@ fn run(call: &Call) -> Done {
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(is_json)?;
-    variables::warn_unknown();
+    unknown_variables::warn_unknown();
     config.api_key =
         petstore::from_environment("PETSTORE_API_KEY").map_err(|error| Failure::Usage(error.to_string()))?;
     let began = Instant::now();

@@ -1,6 +1,6 @@
 //! What the service knows of an API key.
 
-use super::words::words;
+use super::string_enum::words;
 
 /// The SHA-256 digest of a key's text.
 pub type Digest = [u8; 32];

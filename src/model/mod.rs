@@ -6,7 +6,7 @@ mod pet;
 mod project;
 mod retry;
 mod sample;
-mod words;
+mod string_enum;
 
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;

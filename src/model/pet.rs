@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Page;
-use super::words::words;
+use super::string_enum::words;
 use crate::base::json::{
     self, Enumeration, Integer, Invalid, Member, Object, Optional, Required, Schema, Text, describe, shown,
 };

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::words::words;
+use super::string_enum::words;
 use crate::base::clock::past;
 
 words! {

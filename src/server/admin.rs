@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::lanes::{Lanes, gate_config};
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
-use crate::app::service::Shared;
+use crate::app::pipeline::Shared;
 use crate::base::error::{Error, start_thread};
 use crate::net::gate::{Gate, Listening, Stopper};
 use crate::net::lane::LaneKind;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::private_folder::temporarily;
-use crate::app::service::{self, Faults};
+use crate::app::pipeline::{self, Faults};
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::metrics::Metrics;
@@ -25,7 +25,7 @@ pub fn gate_config(
         deadlines: config.deadlines.clone(),
         lanes,
         intake: Intake { passed_on, trusted, ..Intake::default() },
-        size: service::size,
+        size: pipeline::size,
         delay: None,
         metrics: Metrics::default(),
     }

@@ -2,12 +2,12 @@
 
 mod admin;
 mod descriptors;
-mod drill;
 mod lanes;
 mod private_folder;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs", warn(dead_code, unused_imports))]
 mod project;
 mod running;
+mod verify_backup;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use private_folder::PrivateFolder;
 use running::Running;
 
 pub use crate::net::gate::{HealthCheck, Stopper};
-pub use drill::drill;
+pub use verify_backup::drill;
 
 /// A running service.
 ///

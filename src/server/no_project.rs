@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::admin::ProjectSettings;
-use crate::app::service::Hosts;
+use crate::app::pipeline::Hosts;
 use crate::base::config::Config;
 use crate::base::error::Error;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::admin::ProjectSettings;
-use crate::app::service::{Authenticator, Hosts, OnServed};
+use crate::app::pipeline::{Authenticator, Hosts, OnServed};
 use crate::base::config::Config;
 use crate::base::error::Error;
 use crate::site::html;

@@ -7,7 +7,7 @@ use super::admin::Admin;
 use super::lanes::{Lanes, gate_config};
 use super::project::{self, Upkeep};
 use crate::admin::Reset;
-use crate::app::service::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
+use crate::app::pipeline::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
 use crate::base::config::Config;
 use crate::base::error::{Error, check_threads};
 use crate::base::metrics::Metrics;
@@ -55,7 +55,7 @@ impl Running {
         };
         let mut metrics =
             if admin.is_some() { Metrics::watched(config.client_memory) } else { Metrics::default() };
-        service::announce(&mut metrics);
+        pipeline::announce(&mut metrics);
         let upkeep = project::start(config)?;
         let shared = Shared {
             config: Arc::clone(config),
@@ -93,9 +93,9 @@ impl Running {
             Admin::start(&shared, listening, &settings, reset, died)
         });
         let admin = admin.transpose()?;
-        let mut gate_config = gate_config(config, places, open, service::header_fields(config));
+        let mut gate_config = gate_config(config, places, open, pipeline::header_fields(config));
         gate_config.intake.origins = Origins(config.allow_origins.clone());
-        gate_config.delay = ephemeral.delay.map(|delay| Box::new(service::delays(delay, draws)) as Delay);
+        gate_config.delay = ephemeral.delay.map(|delay| Box::new(pipeline::delays(delay, draws)) as Delay);
         gate_config.metrics = metrics;
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         Ok(Self { gate, _workers: workers, _admin: admin, _upkeep: upkeep, _folder: folder, _claim: claim })

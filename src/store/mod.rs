@@ -4,33 +4,33 @@
 //! both, one reads a [`Database`].
 //!
 //! - The statements: `pets.rs`, `retries.rs`, `keys.rs`, `project/` and `transfer.rs`.
-//! - `engine.rs` says what an engine does, and what an open database is. `sqlite/` is the engine in one file, and `rqlite/` the one of several
+//! - `traits.rs` says what an engine does, and what an open database is. `sqlite/` is the engine in one file, and `rqlite/` the one of several
 //!   machines, with the feature `cluster`.
-//! - `opening.rs` opens a database with its engine. `error.rs` says why the store failed.
+//! - `open.rs` opens a database with its engine. `error.rs` says why the store failed.
 
-#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a cluster has other rows and outcomes"))]
-mod engine;
 mod error;
 mod keys;
-mod opening;
+mod open;
 mod pets;
 mod project;
 mod retries;
 #[cfg_attr(not(feature = "cluster"), path = "no_rqlite.rs")]
 mod rqlite;
 mod sqlite;
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a cluster has other rows and outcomes"))]
+mod traits;
 mod transfer;
 
-use engine::Row;
-pub use engine::{Committed, Database, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer};
 pub use error::{Cause, Damage, StoreError};
-pub use opening::{compare_nodes, exists, meters, open_for_service, open_only_to_read};
+pub use open::{compare_nodes, exists, meters, open_for_service, open_only_to_read};
 pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry, kind_of, lacks_log, log_of,
     open_ephemeral, reset_ephemeral, retire,
 };
+use traits::Row;
+pub use traits::{Committed, Database, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer};
 pub use transfer::Progress;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::engine::{HostMeter, OpenStore};
+use super::traits::{HostMeter, OpenStore};
 use crate::base::error::{Error, unsupported};
 
 /// Whether several services can share a database.

@@ -143,8 +143,8 @@ impl Database {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::engine::Inserted;
     use super::super::tests::{pair, run};
+    use super::super::traits::Inserted;
     use super::super::{Cause, Writer};
     use super::*;
     use crate::model::{NewPet, Page};

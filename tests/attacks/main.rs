@@ -28,7 +28,7 @@ mod replies;
 mod requests;
 mod trial;
 
-mod door;
 mod floods;
+mod many_connections;
 mod requests_held;
 mod responses_held;

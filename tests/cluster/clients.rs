@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 use ureq::Agent;
 
+use crate::invariants::Tally;
 use crate::random::Random;
-use crate::stage::{KEY, Stage};
-use crate::tally::Tally;
+use crate::setup::{KEY, Stage};
 
 /// A response: its status, the header fields that matter, and the body.
 pub struct Reply {

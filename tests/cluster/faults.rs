@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use crate::invariants::Tally;
 use crate::random::Random;
-use crate::stage::{INSTANCES, Stage};
-use crate::tally::Tally;
+use crate::setup::{INSTANCES, Stage};
 
 /// What is hit now.
 #[derive(Default)]

@@ -12,13 +12,13 @@
 
 mod clients;
 mod faults;
+mod invariants;
 #[expect(dead_code, reason = "the tests of the store use the rest")]
 mod nodes;
 #[allow(dead_code, reason = "the model uses the rest")]
 #[path = "../soak/random.rs"]
 mod random;
-mod stage;
-mod tally;
+mod setup;
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use stage::{INSTANCES, Stage};
-use tally::Tally;
+use invariants::Tally;
+use setup::{INSTANCES, Stage};
 
 /// Clients that create, and clients that list. An instance that is frozen holds about half of them.
 const CREATORS: u64 = 6;
@@ -114,7 +114,7 @@ fn summary(minutes: u64, seed: u64, stage: &Stage, tally: &Tally) -> ExitCode {
     if broken.is_empty() {
         println!(
             "0 lost, 0 doubled, 0 pages that miss a pet, 0 stale lists, 0 stale keys, no pause of {:?}",
-            tally::LONGEST_PAUSE
+            invariants::LONGEST_PAUSE
         );
         return ExitCode::SUCCESS;
     }

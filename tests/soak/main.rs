@@ -26,12 +26,12 @@ mod pool;
 mod wait;
 
 mod keys;
-mod life;
 mod model;
 mod operator;
 mod plan;
 mod random;
 mod request;
+mod round;
 mod run;
 mod service;
 mod visitor;
@@ -68,13 +68,13 @@ fn hold_against_model(minutes: u64, first: u64) -> ExitCode {
     let begun = Instant::now();
     let end = begun + Duration::from_secs(60 * minutes);
     tell_failures();
-    let (mut total, mut lives) = (life::Counts::new(), 0);
+    let (mut total, mut lives) = (round::Counts::new(), 0);
     let mut seeds = Random::new(first, [0, 0]);
     let mut seed = first;
     while lives == 0 || Instant::now() < end {
         println!("life {} has the seed {seed}", lives + 1);
         SEED.store(seed, Ordering::SeqCst);
-        let lived = std::panic::catch_unwind(|| life::live(seed, end));
+        let lived = std::panic::catch_unwind(|| round::live(seed, end));
         let Some(counts) = lived.ok().filter(|_| !run::has_failed()) else { return ExitCode::FAILURE };
         counts.into_iter().for_each(|(what, count)| *total.entry(what).or_insert(0) += count);
         lives += 1;

@@ -3,7 +3,6 @@
 //!
 //! To add a resource, write its file, and name its rows in [`ROUTER`] and its schemas in [`schemas`].
 
-mod assets;
 mod entity_tag;
 mod health;
 mod idempotency;
@@ -11,6 +10,7 @@ mod list_cache;
 mod orders;
 mod paging;
 mod pets;
+mod site_files;
 mod well_known;
 
 pub use well_known::{API_CATALOG, FAVICON, ROBOTS, SITEMAP};
@@ -24,19 +24,19 @@ use crate::base::http::{LazyAssets, Response};
 use crate::store::{Committed, Damage, Reader, StoreError, Writer};
 use list_cache::ListCache;
 
-pub use assets::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 pub use entity_tag::ETAG;
 pub use paging::{PAGE_ROWS, is_long_page};
+pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 
 /// The rows of every resource. It finds the row of a request.
 pub static ROUTER: Router<Handler> = Router(&[
     pets::OPERATIONS,
     orders::OPERATIONS,
     health::OPERATIONS,
-    assets::OPERATIONS,
+    site_files::OPERATIONS,
     well_known::OPERATIONS,
     if cfg!(feature = "site") { well_known::PAGES } else { &[] },
-    if cfg!(feature = "site") { assets::PAGES } else { &[] },
+    if cfg!(feature = "site") { site_files::PAGES } else { &[] },
 ]);
 
 /// The schemas of every resource for the interface description: their names and their JSON Schemas.
@@ -158,7 +158,7 @@ impl WriteContext {
 mod tests {
     use super::*;
     use crate::app::endpoint::flaw;
-    use crate::app::service::is_protected;
+    use crate::app::pipeline::is_protected;
     use crate::base::http::Target;
 
     #[test]

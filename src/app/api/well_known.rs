@@ -1,6 +1,6 @@
 //! Places that programs know without being told (RFC 8615, RFC 9309). A deployed file of the same name goes first.
 
-use super::assets::{HEADERS, asset, deployed, not_found};
+use super::site_files::{HEADERS, asset, deployed, not_found};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
 use crate::base::clock::{day, unix_time};

@@ -8,14 +8,14 @@ mod addresses;
 mod client;
 mod connections;
 mod dispatcher;
-mod ending;
+mod eviction;
 #[cfg(all(any(test, fuzzing), feature = "site"))]
 pub mod fuzz_tests;
 mod health_check;
 mod lanes;
 mod listening;
 mod memory;
-mod room;
+mod shutdown;
 mod socket_file;
 mod stopper;
 #[cfg(any(test, fuzzing))]
@@ -41,19 +41,19 @@ use addresses::Addresses;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
 use dispatcher::Waiting;
+use eviction::Picked;
 use lanes::{ClientId, Lane};
 use memory::Memory;
-use room::Picked;
-use wire::exchange::GeneralFields;
-use wire::origins::ASKED;
+use wire::cors::ASKED;
+use wire::response_head::GeneralFields;
 
 pub use health_check::HealthCheck;
 pub use lanes::OpenLane;
 pub use listening::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
+pub use wire::cors::Origins;
 pub use wire::head::Intake;
-pub use wire::origins::Origins;
 
 /// The events to handle before everything else gets a turn.
 const EVENTS: usize = 256;

@@ -10,8 +10,8 @@ use mio::net::UnixStream;
 
 use super::addresses::Peer;
 use super::client::State;
-use super::ending::LAST_WORDS;
 use super::lanes::tests::{MEMORY, config, open};
+use super::shutdown::LAST_WORDS;
 use super::*;
 use crate::base::config::Listen;
 use crate::base::error::ErrorKind;

@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::Stop;
+use super::atomic_file::{Partial, dated, exists};
 use super::check::usable;
-use super::note::{Note, last_backup};
-use super::partial::{Partial, dated, exists};
-use super::series::Series;
+use super::last_backup::{Note, last_backup};
+use super::rotation::Series;
 use crate::base::error::{Error, ErrorKind, fail, is_cluster};
 use crate::store::{Snapshot, Whole};
 

@@ -1,15 +1,15 @@
 //! Work on a whole database: backup, check and restore. Knows files and the store, and no SQL.
 
+mod atomic_file;
 mod backup;
 mod check;
-mod note;
-mod partial;
+mod last_backup;
 mod restore;
-mod series;
+mod rotation;
 
 pub use backup::{Backup, backup, backup_to};
 pub use check::{Soundness, check};
-pub(crate) use note::last_backup;
+pub(crate) use last_backup::last_backup;
 pub use restore::{Restored, RestoredKeys, restore};
 
 /// Says, after each MiB of a copy, whether the task is to stop. It then ends with

@@ -18,9 +18,9 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::Stop;
+use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::backup::copied;
 use super::check::usable;
-use super::partial::{Partial, cannot_create, dated, flush_name, flush_new};
 use crate::base::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
 use crate::store::{self, Claim, Snapshot, carry, lacks_log, log_of, retire};
 

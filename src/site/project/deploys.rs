@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::Project;
+use super::error::{Refusal, RefusalCode};
 use super::folder::{self, StaticFile};
 use super::media_type;
-use super::refusal::{Refusal, RefusalCode};
 use crate::base::clock::unix_time;
 use crate::base::http::{gzip, tag_of};
 use crate::model::{Deploy, SiteFile};

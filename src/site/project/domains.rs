@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::check::{Finding, check_dns};
+use super::error::{Refusal, RefusalCode};
 use super::overview::DomainView;
-use super::refusal::{Refusal, RefusalCode};
 use super::{Project, name};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;

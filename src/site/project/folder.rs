@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::refusal::{Refusal, RefusalCode};
+use super::error::{Refusal, RefusalCode};
 use crate::app::api;
 
 /// The largest file, in bytes: the tests attack the service with responses of this size.

@@ -1,23 +1,23 @@
 //! The operator's work on the published project: its plan, its deploys, its domains and their redirects. A running
 //! service notices every change at once, since it reads the database with each request. Knows no SQL and no HTTP.
 //!
-//! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `refusal.rs` has a code for each way to break
+//! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `error.rs` has a code for each way to break
 //! them. `name.rs` parses names, and `record.rs` tells which DNS record a name needs. `check.rs` checks a domain:
-//! `verify.rs` tells whether the record exists, and `caa.rs` whether a certificate authority may issue. `upkeep.rs` is
+//! `verify.rs` tells whether the record exists, and `caa.rs` whether a certificate authority may issue. `background.rs` is
 //! what a running service does for its project besides answering requests.
 
+mod background;
 mod caa;
 mod check;
 mod deploys;
 mod domains;
+mod error;
 mod folder;
 mod media_type;
 mod name;
 mod overview;
 mod record;
 mod redirects;
-mod refusal;
-mod upkeep;
 mod verify;
 
 #[cfg(test)]
@@ -31,11 +31,11 @@ use crate::base::error::Error;
 use crate::store::{self, Writer};
 
 pub use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
+pub(crate) use background::Upkeep;
 pub use domains::Removed;
+pub use error::{Refusal, RefusalCode};
 pub use overview::{DomainView, Overview};
 pub use record::DnsRecord;
-pub use refusal::{Refusal, RefusalCode};
-pub(crate) use upkeep::Upkeep;
 
 /// The project of one database.
 ///

@@ -2,8 +2,8 @@
 
 use super::Project;
 use super::domains::known;
+use super::error::{Refusal, RefusalCode};
 use super::name;
-use super::refusal::{Refusal, RefusalCode};
 use crate::model::{REDIRECT_STATUSES, Redirect};
 
 impl Project {

@@ -19,7 +19,7 @@ use super::request::{Create, Done, LEFT_OUT, REFUSED, Request};
 use super::revision::Revision;
 use super::session::{Phase, Session, is_large};
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::engine::{Committed, Inserted, Reads, Visit, Writes};
+use crate::store::traits::{Committed, Inserted, Reads, Visit, Writes};
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
 
 /// How long a batch is sent again until a node answers. After that, its outcome is unknown.

@@ -9,9 +9,9 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use super::client::{Rows, Statement};
 use super::revision::Revision;
 use crate::store::StoreError;
-use crate::store::engine::Visit;
 use crate::store::sqlite::engine::rows;
 use crate::store::sqlite::schema::STEPS;
+use crate::store::traits::Visit;
 
 /// The small tables, all rows of which the mirror has. `sqlite_sequence` must be last: inserts into the others add rows
 /// to it.

@@ -2,7 +2,7 @@
 //!
 //! - `client/` asks one node after the other. It knows no table.
 //! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, by `revision.rs`.
-//!   `mirror.rs` has the small tables in memory. `ahead.rs` makes one request of many reads.
+//!   `mirror.rs` has the small tables in memory. `prefetch.rs` makes one request of many reads.
 //! - `batch.rs` writes, and sends again what may have been lost on its way. `request.rs` is what it sends.
 //! - `whole.rs` copies the whole database, and replaces it.
 //!   `replicas.rs` compares the nodes.
@@ -24,7 +24,6 @@
 //! | `batch::SEND_FOR` | 8 | of a batch: outlasts an election and `ANSWER` twice, because its failure leaves doubt |
 //! | `schema::PATIENCE` | 8 | at the start and of commands: outlasts an election |
 
-mod ahead;
 mod batch;
 mod client;
 mod mirror;
@@ -32,6 +31,7 @@ mod mirror;
 #[path = "../../../tests/cluster/nodes.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 pub mod nodes;
+mod prefetch;
 mod replicas;
 mod request;
 mod revision;
@@ -44,7 +44,7 @@ mod whole;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::engine::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
+use super::traits::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
 use crate::base::error::Error;
 use batch::ClusterWriter;
 use client::Client;

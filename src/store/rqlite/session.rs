@@ -2,7 +2,7 @@
 //!
 //! A read batch first asks for the [`Revision`] at a level that sees every acknowledged write. Then the copy of any node
 //! will do: the session asks for its revision and the rows in one request, and takes the rows if that revision is no
-//! older. Otherwise it asks again at the first level. Gets of single pets go in one request: see `ahead.rs`.
+//! older. Otherwise it asks again at the first level. Gets of single pets go in one request: see `prefetch.rs`.
 //!
 //! A write batch begins without asking: see `batch.rs`.
 
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use rusqlite::ToSql;
 use rusqlite::types::ValueRef;
 
-use super::ahead::Ahead;
 use super::client::{Client, Failure, Level, Rows, Statement, Value};
 use super::mirror::Mirror;
+use super::prefetch::Ahead;
 use super::revision::{REVISION, Revision};
 use crate::base::error::ErrorKind;
-use crate::store::engine::{Reads, Row, Snapshots, Visit};
 use crate::store::error::names_what_is_missing;
 use crate::store::pets::STATEMENTS;
+use crate::store::traits::{Reads, Row, Snapshots, Visit};
 use crate::store::{Cause, Database, StoreError};
 
 /// How long a read tries one node after the other.

@@ -15,8 +15,8 @@ use super::session::Session;
 use crate::base::clock::unix_time;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
-use crate::store::engine::Whole;
 use crate::store::sqlite::schema::{self, STEPS};
+use crate::store::traits::Whole;
 
 /// The most seconds that a cluster stays closed.
 const CLOSED_FOR: i64 = 1800;

@@ -12,9 +12,9 @@ use super::schema::{self, schema_version};
 use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError};
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::engine::{Reads, Row, Snapshots, Visit, Writes};
 use crate::store::pets::STATEMENTS;
 use crate::store::retries;
+use crate::store::traits::{Reads, Row, Snapshots, Visit, Writes};
 
 /// The state of the writer's batch.
 #[derive(Debug, PartialEq)]

@@ -71,7 +71,7 @@ impl FileReader {
 mod tests {
     use super::super::tests::{new_pet, pair};
     use super::*;
-    use crate::store::engine::{Snapshots, Writes};
+    use crate::store::traits::{Snapshots, Writes};
 
     fn add(writer: &mut FileWriter, bytes: usize) {
         writer.insert_pet(&new_pet(&"x".repeat(bytes)), None).unwrap();

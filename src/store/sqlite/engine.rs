@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Deref};
 use rusqlite::{Connection, ToSql};
 
 use super::{FileReader, StoreError};
-use crate::store::engine::{Database, Reads, Row, Visit};
+use crate::store::traits::{Database, Reads, Row, Visit};
 
 /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
 pub fn rows(

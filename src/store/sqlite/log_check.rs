@@ -114,7 +114,7 @@ mod tests {
     use super::super::FileWriter;
     use super::super::tests::{new_pet, pair};
     use super::*;
-    use crate::store::engine::Writes;
+    use crate::store::traits::Writes;
     use crate::testing::Folder;
 
     fn is_refused(folder: &Folder) -> bool {

@@ -1,12 +1,12 @@
 //! The engine in one file: SQLite, within this process.
 //!
 //! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one
-//!   service, `opening.rs` has the order in which a service opens it, and `read_only.rs` opens it only for
+//!   service, `startup.rs` has the order in which a service opens it, and `read_only.rs` opens it only for
 //!   reading. `log_check.rs` refuses the log of another, and `watch.rs` notices when it is moved or deleted.
-//! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
-//!   have changed or added, `values.rs` names values that no column can have, and `soundness.rs` checks the whole database.
+//! - The schema: `schema.rs` says whose database it is and brings it up to date; `schema_diff.rs` says what other programs
+//!   have changed or added, `values.rs` names values that no column can have, and `integrity.rs` checks the whole database.
 //! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
-//! - `plans.rs` checks that no statement scans a large table.
+//! - `query_plan_tests.rs` checks that no statement scans a large table.
 //! - Whole databases: `snapshot.rs`, `backup.rs`, `retire.rs`, `carry.rs` and `rescue.rs`.
 
 mod backup;
@@ -15,19 +15,19 @@ mod carry;
 mod checkpoint;
 mod claim;
 mod connection;
-mod differences;
 pub(super) mod engine;
+mod integrity;
 mod log_check;
 mod open_file;
-mod opening;
 #[cfg(test)]
-mod plans;
+mod query_plan_tests;
 mod read_only;
 mod rescue;
 mod retire;
 pub(super) mod schema;
+mod schema_diff;
 mod snapshot;
-mod soundness;
+mod startup;
 mod values;
 mod watch;
 
@@ -42,16 +42,16 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 pub use carry::carry;
 pub use claim::Claim;
-pub use differences::kind_of;
+pub use integrity::Checked;
 pub use log_check::lacks_log;
 pub use open_file::log_of;
-pub use opening::{open_ephemeral, open_for_service, reset_ephemeral};
 pub use retire::retire;
 pub use schema::VERSION as SCHEMA_VERSION;
+pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
-pub use soundness::Checked;
+pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
 
-use super::engine::{Committed, Inserted, Outcome};
+use super::traits::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
 use crate::base::error::{Error, ErrorKind};
 use batch::State;
@@ -180,7 +180,7 @@ impl FileWriter {
             schema::refuse_older(&connection, path)?;
         }
         // Before the migration, so that what is refused stays as it is.
-        differences::refuse_gaps(&connection, path)?;
+        schema_diff::refuse_gaps(&connection, path)?;
         connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
@@ -217,7 +217,7 @@ impl FileWriter {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::store::engine::Snapshots;
+    use crate::store::traits::Snapshots;
 
     pub use crate::store::pets::tests::{count, new_pet};
     pub use crate::testing::Folder;

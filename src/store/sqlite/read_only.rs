@@ -82,7 +82,7 @@ mod tests {
     use super::super::{FileWriter, log_of};
     use super::*;
     use crate::base::error::ErrorKind;
-    use crate::store::engine::{Reads, Writes};
+    use crate::store::traits::{Reads, Writes};
 
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {

@@ -8,7 +8,7 @@ use rusqlite::config::DbConfig;
 
 use super::{Cause, FileWriter, StoreError};
 use crate::base::clock::{rfc3339, unix_time};
-use crate::store::engine::Writes;
+use crate::store::traits::Writes;
 
 impl Drop for FileWriter {
     fn drop(&mut self) {

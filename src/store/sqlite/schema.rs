@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::cannot_open;
-use super::differences::text;
+use super::schema_diff::text;
 use crate::base::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
@@ -151,7 +151,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
 mod tests {
     use super::super::{FileWriter, tests::Folder};
     use super::*;
-    use crate::store::engine::Writes;
+    use crate::store::traits::Writes;
 
     fn schema_version(connection: &Connection) -> i64 {
         super::schema_version(connection).unwrap()

@@ -4,7 +4,7 @@
 
 use rusqlite::Connection;
 
-use super::differences::text;
+use super::schema_diff::text;
 use crate::base::error::{Error, ErrorKind};
 
 /// In place of a value: the row is nothing without it, so it goes.
@@ -95,7 +95,7 @@ mod tests {
     use super::super::{FileReader, FileWriter, Snapshot};
     use super::*;
     use crate::model::{IdempotencyKey, Page, PetQuery, PetStatus};
-    use crate::store::engine::Writes;
+    use crate::store::traits::Writes;
     use crate::store::{Database, Writer};
     use std::ops::ControlFlow;
 

@@ -20,10 +20,10 @@ use crate::base::config::Deadlines;
 use crate::base::http::{ApiError, Code};
 use crate::base::metrics::Metrics;
 use crate::net::gate::addresses::Peer;
-use crate::net::gate::wire::exchange::GeneralFields;
+use crate::net::gate::wire::cors::Allowed;
 use crate::net::gate::wire::head::{Head, Intake};
-use crate::net::gate::wire::origins::Allowed;
 use crate::net::gate::wire::reader::{Reader, Step};
+use crate::net::gate::wire::response_head::GeneralFields;
 use crate::net::lane::{Answer, LaneKind, LaneRequest};
 
 /// How long an idle client may send one more request when the service is ending, so that a request already on

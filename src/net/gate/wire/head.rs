@@ -7,7 +7,7 @@ use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
 use crate::base::http::{ACCESS_LOG, ApiError, Code};
 use crate::net::gate::trusted_proxies::TrustedProxies;
 use crate::net::gate::wire::body::{Body, Chunked};
-use crate::net::gate::wire::origins::{Allowed, Origins};
+use crate::net::gate::wire::cors::{Allowed, Origins};
 use crate::net::gate::wire::request_id::{RequestId, RequestIds, trace_parent};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::net::lane::{LaneKind, LaneRequest};

@@ -25,7 +25,7 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use crate::base::environment::from_environment;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::engine::HostMeter;
+use crate::store::traits::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::WAITS;
 

@@ -350,7 +350,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     let start = Instant::now();
     let refused = change(usize::MAX);
     assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
-    assert!(tries > 1 && start.elapsed() >= crate::store::engine::CONTENDS_FOR);
+    assert!(tries > 1 && start.elapsed() >= crate::store::traits::CONTENDS_FOR);
     assert_eq!(one.plan().unwrap(), Plan::Free);
 }
 

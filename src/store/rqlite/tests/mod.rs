@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
-use crate::store::engine::{Committed, Inserted, Outcome, Snapshots, Writes};
 use crate::store::pets::tests::{all_names, new_pet};
+use crate::store::traits::{Committed, Inserted, Outcome, Snapshots, Writes};
 use crate::store::{Cause, StoreError, Whole};
 use client::Value;
 use nodes::Nodes;

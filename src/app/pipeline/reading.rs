@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::app::api::{Handler, ReadContext};
 use crate::app::endpoint::Failure;
-use crate::app::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::app::pipeline::{Done, Entry, Pipeline, Shared, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::response::Course;
 use crate::base::http::{ApiError, Code, Request, Response};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::partial::{Partial, flush_name};
+use super::atomic_file::{Partial, flush_name};
 use crate::base::clock;
 use crate::base::error::Error;
 

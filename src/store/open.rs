@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::engine::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
 use super::sqlite::{FileReader, FileWriter};
+use super::traits::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
 use super::{rqlite, sqlite};
 use crate::base::error::{Error, ErrorKind, fail, is_cluster};
 

@@ -7,7 +7,7 @@ mod cluster;
 use super::*;
 use crate::app::api::{Operation, ROUTER};
 use crate::app::endpoint::Router;
-use crate::app::service::Authenticator;
+use crate::app::pipeline::Authenticator;
 use crate::base::http::{ApiError, Code};
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::ops::keys::secret::digest;

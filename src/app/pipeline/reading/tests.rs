@@ -6,7 +6,7 @@ mod cluster;
 use super::*;
 use crate::app::api::Operation;
 use crate::app::endpoint::{Failure, Router};
-use crate::app::service::Authenticator;
+use crate::app::pipeline::Authenticator;
 use crate::base::config::Config;
 use crate::store::{Cause, StoreError, Writer};
 use crate::testing::{Folder, logged};

@@ -5,8 +5,8 @@ use rusqlite::{Connection, ErrorCode};
 use super::Snapshot;
 use super::cannot_open;
 use super::connection::DAMAGED;
-use super::differences::{Differences, text};
 use super::schema::schema_version;
+use super::schema_diff::{Differences, text};
 use super::values::odd;
 use crate::base::error::{Error, ErrorKind};
 use crate::model::MAX_BROUGHT_ID;
@@ -125,7 +125,7 @@ mod tests {
     use super::super::schema::{STEPS, migrate};
     use super::super::tests::{new_pet, pair};
     use super::*;
-    use crate::store::engine::Writes;
+    use crate::store::traits::Writes;
 
     #[test]
     fn new_database_is_sound() {

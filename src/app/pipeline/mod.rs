@@ -2,9 +2,9 @@
 //! becomes a response and a line in the log. Knows no SQL and no sockets.
 
 mod authentication;
-mod faults;
-mod hosts;
+mod fault_injection;
 mod reading;
+mod virtual_hosts;
 mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,10 +21,10 @@ use crate::store::{Damage, Database, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
-pub use faults::{Draws, Faults, delays};
-use hosts::{FORWARDED_PROTO, HOST, link_canonical};
-pub use hosts::{Hosts, OnServed};
+pub use fault_injection::{Draws, Faults, delays};
 pub use reading::ReadService;
+use virtual_hosts::{FORWARDED_PROTO, HOST, link_canonical};
+pub use virtual_hosts::{Hosts, OnServed};
 pub use writing::WriteService;
 
 /// The request header field of a browser that wants a script as a service worker (Service Workers, section 'Update').

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::app::api::{Check, Handler, Staged, WriteContext};
 use crate::app::endpoint::Failure;
-use crate::app::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::app::pipeline::{Done, Entry, Pipeline, Shared, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;

@@ -6,8 +6,8 @@ use super::claim::Claim;
 use super::{Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema};
 use crate::base::error::Error;
 use crate::model::sample_pets;
-use crate::store::engine::Writes;
-use crate::store::engine::{OpenStore, Reader, WriteAccess};
+use crate::store::traits::Writes;
+use crate::store::traits::{OpenStore, Reader, WriteAccess};
 
 /// Opens a database for a service with this many readers, and creates the file if there is none.
 ///
