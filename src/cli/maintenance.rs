@@ -53,9 +53,6 @@ fn backup(call: &Call) -> Done {
     };
     let mut text = format!("{file} is {how}: {pets}, {} bytes\n", made.bytes);
     made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
-    for file in &made.spared {
-        text += &format!("kept {}: it is the newest backup of another database\n", file.display());
-    }
     tell(&text);
     Ok(())
 }

@@ -52,7 +52,7 @@ impl Whole {
     ///
     /// # Errors
     /// If it belongs to a cluster and cannot be copied.
-    pub fn of(path: &Path) -> Result<Self, Error> {
+    pub fn new(path: &Path) -> Result<Self, Error> {
         if is_cluster(path) { rqlite::fetch(path) } else { Ok(Self { path: path.to_owned(), folder: None }) }
     }
 }

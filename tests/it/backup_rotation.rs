@@ -79,11 +79,12 @@ fn oldest_of_its_own_go_and_no_others() {
 }
 
 #[test]
-fn newest_backup_of_a_lost_database_stays() {
+fn backups_of_a_lost_database_stay() {
     let mut folder = filled(9);
     let (database, target) = (folder.database(), Folder::new());
     back_up(&database, &target, &[]);
     let (good, _) = back_up(&database, &target, &["--keep", "1"]);
+    assert_eq!(dated(&target).len(), 1);
     std::fs::remove_file(&database).unwrap();
     let mut server = Server::start_in(folder, |command| command);
     server.signal("TERM");
@@ -93,12 +94,28 @@ fn newest_backup_of_a_lost_database_stays() {
     folder = std::mem::replace(&mut server.folder, Folder::new());
     let words = ["backup", "--to", text(target.path()), "--keep", "1"];
     let made = run(&words, &folder.database());
-    let [said, error] = [made.stdout, made.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert!(said.contains(&format!("kept {}: it is the newest backup of another", good.display())), "{said}");
-    assert!(error.contains("the backup has 0 pets, and the one before had 10"), "{error}");
-    let (newest, _) = back_up(&database, &target, &["--keep", "1"]);
-    assert_eq!(dated(&target).len(), 2);
-    assert_eq!((count(&good), count(&newest)), (10, 0));
+    let error = String::from_utf8(made.stderr).unwrap();
+    let warning = "the backup has 0 pets, and the one before had 10: no backup was removed";
+    assert!(error.contains(warning), "{error}");
+    let made = run(&words, &folder.database());
+    let error = String::from_utf8(made.stderr).unwrap();
+    let warning = format!("backups from {} on are of another database: they stay", good.display());
+    assert!(error.contains(&warning), "{error}");
+    let left = dated(&target);
+    assert_eq!(left.len(), 2);
+    assert_eq!((count(&good), count(&target.path().join(&left[1]))), (10, 0));
+}
+
+#[test]
+fn nothing_is_removed_if_far_fewer_pets_are_left() {
+    let (folder, target) = (filled(9), Folder::new());
+    let (good, _) = back_up(&folder.database(), &target, &[]);
+    Connection::open(folder.database()).unwrap().execute_batch("DELETE FROM pets WHERE id > 4").unwrap();
+    back_up(&folder.database(), &target, &["--keep", "1"]);
+    assert_eq!((dated(&target).len(), count(&good)), (2, 10));
+    // The loss is known now, and the next backup is like the one before.
+    back_up(&folder.database(), &target, &["--keep", "1"]);
+    assert_eq!((dated(&target).len(), good.exists()), (1, false));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Check: whether a database or a backup is sound.
+//! Check: finds the faults of a database or a backup.
 
 use std::fmt;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub struct Soundness {
 /// or somebody writes to a file that this user may only read.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
     let Checked { pets, schema_version, mut faults, values, foreign } =
-        Snapshot::of_file(&Whole::of(file)?)?.check()?;
+        Snapshot::of_file(&Whole::new(file)?)?.check()?;
     faults.extend(values);
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
@@ -61,15 +61,22 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     })
 }
 
-/// Checks whether a service can work with a copy, and returns how many pets it has, and the values in it that no column
-/// can have, one line each.
+/// A copy with which a service can work.
+pub struct Usable {
+    /// The number of pets in it.
+    pub pets: u64,
+    /// The values in it that no column can have, one line each.
+    pub faults: Vec<String>,
+}
+
+/// Checks that a service can work with a copy.
 ///
 /// # Errors
-/// What is wrong with it, said of `name`.
-pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<(u64, Vec<String>), Error> {
+/// The first fault, with `name` as its subject.
+pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
     let found = Snapshot::of_file(copy)?.check()?;
     match (kind_of(&found.faults), found.faults.first()) {
         (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
-        _ => Ok((found.pets, found.values.iter().map(Error::to_string).collect())),
+        _ => Ok(Usable { pets: found.pets, faults: found.values.iter().map(Error::to_string).collect() }),
     }
 }

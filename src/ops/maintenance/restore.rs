@@ -22,7 +22,7 @@ use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::backup::copied;
 use super::check::usable;
 use crate::base::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
-use crate::store::{self, Claim, Snapshot, carry, lacks_log, log_of, retire};
+use crate::store::{self, Claim, Snapshot, Whole, carry, lacks_log, log_of, retire};
 
 /// The bytes after which a copy asks whether to stop.
 const STEP: u64 = 1 << 20;
@@ -106,7 +106,10 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
     let (kept, _) = dated(|date| target.with_added_extension(date));
     // From here on no instance acknowledges what would be in neither database.
     let closed = store::close(database)?;
-    let kept = match copied(database, &kept, stop).and_then(|(copy, _)| copy.put(&kept)) {
+    let kept = match Whole::new(database)
+        .and_then(|old| copied(&old, &kept, stop))
+        .and_then(|(copy, _)| copy.put(&kept))
+    {
         Ok(()) => Some(kept),
         Err(error) if error.kind() == ErrorKind::ClusterOutdated => None,
         // This one says so itself.
@@ -124,7 +127,7 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
-    usable(&partial.path, file.display()).map(|(pets, _)| pets).map_err(of_backup)
+    usable(&partial.path, file.display()).map(|usable| usable.pets).map_err(of_backup)
 }
 
 /// The failure to read a backup, which is not that of the database.

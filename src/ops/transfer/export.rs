@@ -43,7 +43,7 @@ const PIECE: usize = 64 * 1024;
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if there is no database, the kinds of a
 /// database that cannot be opened or read, and the kind of the failure of `out`.
 pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
-    let database = Whole::of(database)?;
+    let database = Whole::new(database)?;
     let store = Reader::open_existing(&database)?;
     let mut out = BufWriter::with_capacity(PIECE, out);
     let mut piece = Vec::new();
