@@ -26,8 +26,8 @@ pub use open::{compare_nodes, exists, meters, open_for_service, open_only_to_rea
 pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
-    BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry, kind_of, lacks_log, log_of,
-    open_ephemeral, reset_ephemeral, retire,
+    BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry_over, kind_of, lacks_log, lock_old, log_of,
+    open_ephemeral, reset_ephemeral,
 };
 use traits::Row;
 pub use traits::{Committed, Database, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer};
@@ -49,7 +49,7 @@ pub(crate) mod tests {
     /// A writer whose log cannot be moved into the file, as on a disk that fails.
     pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Box<Writer> {
         let mut writer = sqlite::FileWriter::open(path).unwrap();
-        sqlite::tests::refuse_to_move_log(&mut writer);
+        sqlite::tests::refuse_checkpoints(&mut writer);
         Box::new(writer)
     }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::Stop;
-use super::atomic_file::{Partial, dated, exists};
+use super::atomic_file::{Dated, Partial, dated, exists};
 use super::check::{Usable, usable};
 use super::last_backup::{Note, last_backup};
 use super::rotation::Series;
@@ -60,8 +60,8 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
     if file.symlink_metadata().is_ok() {
         return Err(exists(file));
     }
-    let (partial, bytes) = copied(&Whole::new(database)?, file, stop)?;
-    let Usable { pets, faults } = checked(&partial, database)?;
+    let partial = copied(&Whole::new(database)?, file, stop)?;
+    let Usable { bytes, pets, faults } = checked(&partial, database)?;
     partial.put(file)?;
     Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new() })
 }
@@ -106,7 +106,7 @@ pub fn backup_to(
     let series = Series::new(&whole);
     // Named after the database, so that the next backup finds it if this process is killed.
     let unnamed = folder.join(whole.file_name().unwrap_or_default());
-    let (partial, bytes) = copied(&whole, &unnamed, stop)?;
+    let partial = copied(&whole, &unnamed, stop)?;
     let before = last_backup(database).unwrap_or_default();
     let note = |note: Note| {
         if !is_cluster(database)
@@ -115,12 +115,12 @@ pub fn backup_to(
             log::warn!("cannot tell the service about this backup: {error}");
         }
     };
-    let Usable { pets, faults } = checked(&partial, database).inspect_err(|error| {
+    let Usable { bytes, pets, faults } = checked(&partial, database).inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
             note(Note { is_sound: false, ..before });
         }
     })?;
-    let (file, unix_time) = dated(|date| folder.join(series.name(date)));
+    let Dated { path: file, unix_time } = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
     note(Note { unix_time, pets, is_sound: faults.is_empty() });
     let mut backup = Backup { file, bytes, pets, faults, removed: Vec::new() };
@@ -143,12 +143,12 @@ fn is_copy_like(file: &Path) -> impl Fn(&Path) -> bool {
     move |other| identity(other).is_none_or(|other| Some(other) == own)
 }
 
-/// Copies a database into a partial file for the target. Returns its size in bytes.
-pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<(Partial, u64), Error> {
+/// Copies a database into a partial file for the target.
+pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Partial, Error> {
     let snapshot = Snapshot::of_database(database)?;
     let partial = Partial::beside(target)?;
-    let bytes = snapshot.copy(&partial.file, &partial.path, target, stop)?;
-    Ok((partial, bytes))
+    snapshot.copy(&partial.file, &partial.path, target, stop)?;
+    Ok(partial)
 }
 
 /// Checks a copy, as [`usable`] does.

@@ -14,17 +14,17 @@ pub struct Soundness {
     pub pets: u64,
     /// The version of the schema.
     pub version: i64,
-    /// What is wrong, one line each; empty if the database is sound.
+    /// The faults, one line each; empty if the database is sound.
     pub faults: Vec<String>,
     /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if something is lost,
     /// [`ErrorKind::SchemaChanged`] if nothing is, or [`ErrorKind::ReplicasDiffer`] if only nodes of a cluster have
     /// faults. `None` if the database is sound.
     pub kind: Option<ErrorKind>,
-    /// What other programs have added or changed, such as `the table _litestream_seq`. It does no harm to the file.
+    /// Changes and additions of other programs, such as `the table _litestream_seq`. They do no harm to the file.
     pub foreign: Vec<String>,
 }
 
-/// Reads all of a database or of a backup, and lists what is wrong with it.
+/// Reads all of a database or of a backup, and lists its faults.
 ///
 /// It finds damaged pages and indexes, values and references that the schema does not allow, text that is not UTF-8, and
 /// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
@@ -63,6 +63,8 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
 
 /// A copy with which a service can work.
 pub struct Usable {
+    /// Its size in bytes.
+    pub bytes: u64,
     /// The number of pets in it.
     pub pets: u64,
     /// The values in it that no column can have, one line each.
@@ -74,9 +76,14 @@ pub struct Usable {
 /// # Errors
 /// The first fault, with `name` as its subject.
 pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
-    let found = Snapshot::of_file(copy)?.check()?;
+    let snapshot = Snapshot::of_file(copy)?;
+    let found = snapshot.check()?;
     match (kind_of(&found.faults), found.faults.first()) {
         (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
-        _ => Ok(Usable { pets: found.pets, faults: found.values.iter().map(Error::to_string).collect() }),
+        _ => Ok(Usable {
+            bytes: snapshot.bytes()?,
+            pets: found.pets,
+            faults: found.values.iter().map(Error::to_string).collect(),
+        }),
     }
 }

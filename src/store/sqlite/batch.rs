@@ -175,7 +175,7 @@ impl Writes for FileWriter {
     fn checkpoint(&mut self) -> Result<(), StoreError> {
         // The log may be that of another database by now, and this file in nobody's sight.
         self.reader.watch.look_now()?;
-        match self.reader.move_log(TRUNCATE)? {
+        match self.reader.run_checkpoint(TRUNCATE)? {
             true => Ok(()),
             false => Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned())),
         }

@@ -1,13 +1,25 @@
-//! Opens a database for a service: the one order in which that is safe.
+//! Opens a database for writing, and for a service: the one order in which that is safe. `claim.rs` has the checks of
+//! the file.
 
 use std::path::Path;
+use std::time::Duration;
 
-use super::claim::Claim;
-use super::{Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema};
-use crate::base::error::Error;
+use rusqlite::config::DbConfig;
+use rusqlite::{MAIN_DB, OpenFlags};
+
+use super::batch::State;
+use super::checkpoint::count_frames;
+use super::claim::{Claim, open_with_own_log, prepare, refuse_log_of_another};
+use super::connection::{cannot_open, cannot_write, connect};
+use super::open_file::log_of;
+use super::read_only::Opened;
+use super::{BUSY_TIMEOUT, Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema, schema_diff};
+use crate::base::error::{Error, ErrorKind};
 use crate::model::sample_pets;
-use crate::store::traits::Writes;
-use crate::store::traits::{OpenStore, Reader, WriteAccess};
+use crate::store::traits::{OpenStore, Reader, WriteAccess, Writes};
+
+/// The most bytes of the write-ahead log that stay after a checkpoint.
+const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Opens a database for a service with this many readers, and creates the file if there is none.
 ///
@@ -15,45 +27,42 @@ use crate::store::traits::{OpenStore, Reader, WriteAccess};
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system
 /// refuses.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    open_with(path, readers, |path| FileWriter::open_with(path, "FULL", true))
+    open_with(path, readers, "FULL")
 }
 
-/// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
-/// the disk.
+/// Opens a new database for a service, with this many sample pets. It is never flushed to the disk, and ends with the
+/// service.
 ///
 /// # Errors
-/// As [`open_for_service`].
+/// Fails for the reasons of [`open_for_service`].
 pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
-    open_with(path, readers, |path| {
-        let mut writer = FileWriter::open_with(path, "OFF", true)?;
-        writer.begin()?;
-        writer.add_samples(sample)?;
-        Ok(writer)
-    })
+    let store = open_with(path, readers, "OFF")?;
+    reset_ephemeral(path, sample)?;
+    Ok(store)
 }
 
-/// Returns the database of a service that it goes with to its first state, while it is served.
+/// Returns an ephemeral database to its first state, while it is served.
 ///
 /// # Errors
-/// As [`open_for_service`].
+/// Fails for the reasons of [`open_for_service`].
 pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
     let mut writer = FileWriter::open_with(path, "OFF", true)?;
     writer.begin()?;
     writer.write(schema::empty)?;
-    writer.add_samples(sample)
+    for pet in sample_pets(sample) {
+        writer.insert_pet(&pet, None)?;
+    }
+    writer.commit()?;
+    Ok(())
 }
 
-fn open_with(
-    path: &Path,
-    readers: usize,
-    open_writer: impl FnOnce(&Path) -> Result<FileWriter, Error>,
-) -> Result<OpenStore, Error> {
+fn open_with(path: &Path, readers: usize, synchronous: &str) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
     let claim = Claim::take(path)?;
     let about = format!("{} database {}", if claim.is_new { "new" } else { "existing" }, path.display());
     // The writer before the readers: it makes the schema that they expect.
-    let mut writer = open_writer(path)?;
-    // What a crash left in the log moves into the file. Before the readers, which would keep the log.
+    let mut writer = FileWriter::open_with(path, synchronous, true)?;
+    // The log of a crash goes into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint() {
         if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) {
             return Err(Error::from(error).context("its log cannot be applied"));
@@ -75,12 +84,67 @@ fn open_with(
 }
 
 impl FileWriter {
-    /// Adds sample pets and commits.
-    fn add_samples(&mut self, count: u32) -> Result<(), Error> {
-        for pet in sample_pets(count) {
-            self.insert_pet(&pet, None)?;
+    /// Opens the database for writing: makes the file if there is none (mode 0600), and refuses one that is not ours, or
+    /// older: its service may still run, and only a service brings it up to date.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a database of ours.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
+        Self::open_with(path, "FULL", false)
+    }
+
+    /// Opens the database like [`FileWriter::open`]. `synchronous` is the pragma, and a service migrates an older
+    /// database.
+    fn open_with(path: &Path, synchronous: &str, is_service: bool) -> Result<Self, Error> {
+        prepare(path)?;
+        let file = open_with_own_log(path)?;
+        let say = |error: rusqlite::Error| cannot_open(path, error);
+        let has_log = log_of(path).exists();
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
+        // A database that is refused keeps its log, and gets none if it had none
+        // (sqlite.org/c3ref/c_dbconfig_defensive.html).
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
+        // SQLite opens what it may not write all the same.
+        if connection.is_readonly(MAIN_DB).map_err(say)? {
+            return Err(cannot_write(path));
         }
-        self.commit()?;
-        Ok(())
+        schema::check(&connection, path, schema::STEPS)?;
+        refuse_log_of_another(path, &connection)?;
+        if !is_service {
+            schema::refuse_older(&connection, path)?;
+        }
+        // Before the migration, so that what is refused stays as it is.
+        schema_diff::refuse_gaps(&connection, path)?;
+        connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
+        // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
+        // transaction cannot change it.
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(say)?;
+        if mode != "wal" {
+            let why = format!("SQLite cannot use write-ahead logging here (it stays at '{mode}')");
+            let message = format!("{}: {why}; a local file system is needed", path.display());
+            return Err(Error::new(ErrorKind::Io, message));
+        }
+        // A log that grew during a long read is cut (sqlite.org/pragma.html#pragma_journal_size_limit).
+        connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
+        schema::migrate(&mut connection, path, schema::STEPS)?;
+        // From here on, SQLite has no busy timeout; `batch.rs` waits for locks.
+        connection.busy_timeout(Duration::ZERO).map_err(say)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
+        let frames = count_frames(&mut connection).map_err(say)?;
+        let reader = FileReader::new(path, Opened { connection, file, unlocked_since: None });
+        Ok(Self {
+            reader,
+            frames,
+            state: State::Closed,
+            written: 0,
+            patience: BUSY_TIMEOUT,
+            gave_up: None,
+            recorded: 0,
+            retries_began: None,
+            last_failed: false,
+            has_written: false,
+        })
     }
 }

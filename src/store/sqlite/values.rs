@@ -4,7 +4,7 @@
 
 use rusqlite::Connection;
 
-use super::schema_diff::text;
+use super::schema::text;
 use crate::base::error::{Error, ErrorKind};
 
 /// In place of a value: the row is nothing without it, so it goes.

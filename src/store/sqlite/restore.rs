@@ -1,15 +1,18 @@
-//! What a restore does not take back in time: the API keys, and the highest ids.
+//! The SQL of a restore: locks the old database (step 2 of `ops/maintenance/restore.rs`), and gives the copy what does
+//! not go back in time, the API keys and the highest ids (step 3).
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
-use rusqlite::{Connection, Result, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 
-use super::backup::open;
-use super::{Snapshot, cannot_open, schema};
-use crate::base::error::Error;
+use super::backup::open_copy;
+use super::connection::{cannot_open, connect};
+use super::schema;
+use crate::base::error::{Error, ErrorKind as Kind};
 
-/// A name that is no UTF-8 is carried too.
+/// As bytes, so that a name that is not UTF-8 is carried over too.
 const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at \
     FROM api_keys";
 const INSERT_KEY: &str = "INSERT INTO api_keys \
@@ -23,16 +26,46 @@ const RAISE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 
 const ADD: &str = "INSERT INTO sqlite_sequence (seq, name) SELECT ?1, ?2 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?2)";
 
+/// Locks a database, runs a checkpoint and removes SQLite's other files. Nobody else can read or write it as long as the
+/// connection is open. `None` if it is too damaged; then nothing is changed. Call this while nobody in this process has
+/// the database open.
+///
+/// # Errors
+/// If another process uses it, or the disk is full or fails.
+pub fn lock_old(path: &Path) -> Result<Option<Connection>, Error> {
+    let merged = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|connection| {
+        // Without this, SQLite would run a checkpoint when it closes a damaged database.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        if schema::is_foreign(&connection)? {
+            return Ok(Err(schema::foreign(path)));
+        }
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        // This takes the exclusive lock, runs a checkpoint and removes the log
+        // (sqlite.org/pragma.html#pragma_journal_mode).
+        let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+        connection.execute_batch("BEGIN EXCLUSIVE")?;
+        Ok(if mode == "delete" { Ok(connection) } else { Err(used(path)) })
+    });
+    match merged {
+        Ok(connection) => connection.map(Some),
+        Err(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Ok(None),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Err(used(path)),
+            _ => Err(cannot_open(path, error)),
+        },
+    }
+}
+
 /// Gives a copy the highest ids of the database that it replaces, so that none is given again, and on request its keys.
-/// Returns whether the copy has its keys now. A copy of another database stays as it is. What cannot be read of a
-/// damaged database is told, and the rest is carried; its keys only if it tells whose they are.
+/// Returns true if the copy has its keys now. A copy of another database stays as it is. Of a damaged database, it warns
+/// of the parts that cannot be read, and carries over the rest; the keys only if the identity can be read.
 ///
 /// # Errors
 /// If the copy cannot be written.
-pub fn carry(old: &Connection, copy: &Path, with_keys: bool) -> std::result::Result<bool, Error> {
+pub fn carry_over(old: &Connection, copy: &Path, with_keys: bool) -> Result<bool, Error> {
     let identity = schema::identity(old);
-    let write = || -> Result<bool> {
-        let mut copy = open(copy)?;
+    let write = || -> rusqlite::Result<bool> {
+        let mut copy = open_copy(copy)?;
         let is_of = schema::identity(&copy)?;
         if identity.as_ref().is_ok_and(|identity| identity.is_none() || *identity != is_of) {
             return Ok(false);
@@ -73,16 +106,13 @@ fn highest(old: &Connection, table: &str) -> Option<i64> {
     })
 }
 
-fn rows(connection: &Connection, sql: &str) -> Result<Vec<Vec<Value>>> {
+fn rows(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Vec<Value>>> {
     let mut select = connection.prepare(sql)?;
     let columns = select.column_count();
     let row = |row: &rusqlite::Row| (0..columns).map(|column| row.get(column)).collect();
     select.query_map([], row)?.collect()
 }
 
-impl Snapshot {
-    /// What tells this database and its copies from others; `None` if that cannot be read.
-    pub fn identity(&self) -> Option<String> {
-        schema::identity(&self.connection).ok().flatten()
-    }
+fn used(path: &Path) -> Error {
+    Error::new(Kind::DatabaseLocked, format!("another process uses the database {}", path.display()))
 }
