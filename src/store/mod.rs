@@ -31,7 +31,7 @@ pub use sqlite::{
 };
 use traits::Row;
 pub use traits::{Committed, Database, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer};
-pub use transfer::Progress;
+pub use transfer::{BatchIds, Progress};
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -1,4 +1,4 @@
-//! What the HTTP interface leaves to the operator: to change the status of a pet, and to delete pets.
+//! The operator's changes, which the HTTP interface lacks: to set the status of a pet, and to delete pets.
 
 use std::path::Path;
 
