@@ -10,7 +10,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::member::Member;
 use crate::origin::Origin;
 use crate::plan::{Reading, Source, Tally};
-use crate::wait::PATIENCE;
+use support::wait::PATIENCE;
 
 /// Connections to make before the others get a turn again.
 const OPENED_AT_ONCE: usize = 64;

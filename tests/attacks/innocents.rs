@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::client::{get, post};
-use crate::harness::KEY;
 use crate::replies::Replies;
-use crate::wait::wait_until;
+use support::client::{get, post};
+use support::harness::KEY;
+use support::wait::wait_until;
 
 /// From one round of requests to the next.
 const EVERY: Duration = Duration::from_millis(50);

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::client::{get, post};
 use crate::origin::Origin;
-use crate::wait::PATIENCE;
+use support::client::{get, post};
+use support::wait::PATIENCE;
 
 /// A key that does not exist.
 pub const WRONG_KEY: &str = "wrong-key";

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::crowd::Crowd;
 use crate::group::Group;
-use crate::harness::{Folder, Server, add_key, after, run};
 use crate::innocents::{Answer, Figures, Innocents, Patience};
 use crate::plan::{Reading, Source};
+use support::harness::{Folder, Server, add_key, after, run};
 
 /// How long an attack lasts.
 pub const SPAN: Duration = Duration::from_secs(4);

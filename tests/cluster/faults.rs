@@ -6,8 +6,8 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use crate::invariants::Tally;
-use crate::random::Random;
 use crate::setup::{INSTANCES, Stage};
+use support::random::Random;
 
 /// What is hit now.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub fn befall<'scope>(
     tally: &'scope Tally,
     seed: u64,
 ) {
-    let mut random = Random::new(seed, [4, 0]);
+    let mut random = Random::of_place(seed, [4, 0]);
     let hit: &Mutex<Hit> = Box::leak(Box::default());
     while !tally.ends() {
         std::thread::sleep(Duration::from_millis(500 + random.below(4000)));

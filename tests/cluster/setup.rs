@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, RwLock};
 
-use crate::nodes::Nodes;
+use support::rqlite_nodes::Nodes;
 
 /// The key of the clients, which every instance has.
 pub const KEY: &str = "cluster-key";

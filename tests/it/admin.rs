@@ -1,8 +1,8 @@
 //! The admin address: what it counts, and what it does not reveal.
 
-use crate::client::Connection;
-use crate::harness::{KEY, Server, add_key, change, run};
-use crate::wait::wait_until;
+use support::client::Connection;
+use support::harness::{KEY, Server, add_key, change, run};
+use support::wait::wait_until;
 
 /// A server with an admin address, and that address.
 fn start() -> (Server, std::net::SocketAddr) {

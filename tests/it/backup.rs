@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::check::FOREIGN;
-use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, run};
-use crate::wait::wait_until;
 use crate::wording;
+use support::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, run};
+use support::wait::wait_until;
 
 /// Starts a command whose output nobody reads.
 pub fn start(words: &[&str], database: &Path) -> Process {

@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use crate::admin::metric;
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
-use crate::wait::wait_until;
 use crate::wording;
+use support::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
+use support::wait::wait_until;
 
 /// A dated backup of long ago.
 const OLD: &str = "pets-2020-01-01T00-00-00Z.db";

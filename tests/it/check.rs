@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
-use crate::harness::{Folder, Server, run};
 use crate::wording;
+use support::harness::{Folder, Server, run};
 
 /// Checks an unsound file, and returns the lines that say why.
 #[track_caller]

@@ -3,7 +3,7 @@
 
 use petstore::{Config, ErrorKind, Format, Import, ImportOptions, KeyRing, PetStatus, Server, Source};
 
-use crate::harness::{Folder, Process, expect_refusal, petstore};
+use support::harness::{Folder, Process, expect_refusal, petstore};
 
 /// The commands that work on a database, each with operands that it takes.
 const COMMANDS: &[&str] = &[

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::admin::metric;
-use crate::client::{get, post};
-use crate::harness::{Folder, KEY, Server, add_key, run};
+use support::client::{get, post};
+use support::harness::{Folder, KEY, Server, add_key, run};
 
 /// Changes a database as the `sqlite3` shell does.
 fn change(database: &Path, sql: &str) {

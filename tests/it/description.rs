@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::client::{Connection, Reply, with_body};
-use crate::described;
-use crate::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change};
+use support::client::{Connection, Reply, with_body};
+use support::described;
+use support::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change};
 
 /// A request for the description with further header fields.
 fn ask(server: &Server, fields: &str) -> Reply {
@@ -175,7 +175,7 @@ fn every_status_that_is_described_is_answered() {
     }
 
     let folder = Folder::new();
-    let mut config = folder.config();
+    let mut config = crate::config(&folder);
     config.deadlines.head = Duration::from_millis(100);
     let impatient = petstore::Server::start(config).unwrap();
     for Described { id, method, path, .. } in operations() {

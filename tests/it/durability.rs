@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use crate::client::{Connection, post};
-use crate::harness::{KEY, Server, change, run};
-use crate::wait::wait_until;
+use support::client::{Connection, post};
+use support::harness::{KEY, Server, change, run};
+use support::wait::wait_until;
 
 /// Creates pets until the server is gone; remembers each that was acknowledged.
 fn create_until_killed(address: SocketAddr, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {

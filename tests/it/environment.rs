@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
+use support::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
 
 /// Writes a file with a key that only its owner can read.
 fn secret(folder: &Folder, content: &str, mode: u32) -> PathBuf {

@@ -13,7 +13,7 @@ use petstore::{
     Source,
 };
 
-use crate::harness::{Folder, change};
+use support::harness::{Folder, change};
 
 /// A configuration for this database and a free port.
 fn config(database: PathBuf) -> Config {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::backup::{count, filled, names, succeed};
-use crate::client::Connection;
-use crate::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, petstore, run};
-use crate::wait::wait_until;
 use crate::wording;
+use support::client::Connection;
+use support::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, petstore, run};
+use support::wait::wait_until;
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 
@@ -60,7 +60,7 @@ fn reads_notice_a_file_that_is_gone() {
     // A look is valid for a moment.
     wait_until("a read to notice", || {
         let mut connection = Connection::open(server.address);
-        connection.send(crate::client::get("/v1/pets", KEY));
+        connection.send(support::client::get("/v1/pets", KEY));
         connection.reply_unless_ended().is_none_or(|reply| reply.status == 503)
     });
     assert_eq!(server.ended().0.code(), Some(1));

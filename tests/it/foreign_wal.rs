@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::backup::{count, names, refuse, succeed};
 use crate::file::wait_for_rest;
-use crate::harness::{self, Folder, Server};
 use crate::wording;
+use support::harness::{self, Folder, Server};
 
 /// The files of a killed service, whose log has two pets that the database file lacks.
 fn crashed() -> Folder {

@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use crate::client::post;
 use crate::durability::limit_file_size;
-use crate::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
+use support::client::post;
+use support::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
 
 fn check(listen: &str) -> Output {
     output(petstore(&["healthcheck"]).env("PETSTORE_LISTEN", listen))

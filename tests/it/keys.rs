@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::backup::succeed;
-use crate::client::Connection;
-use crate::harness::{
+use crate::wording;
+use support::client::Connection;
+use support::harness::{
     Folder, Process, Server, add_key, after, as_nobody, change, expect_refusal, output, petstore, run,
 };
-use crate::wait::wait_until;
-use crate::wording;
+use support::wait::wait_until;
 
 fn key(server: &Server, words: &[&str]) -> String {
     let printed = succeed(&[&["key"][..], words].concat(), &server.folder.database());

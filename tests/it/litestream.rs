@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::backup::succeed;
-use crate::harness::{Server, run};
+use support::harness::{Server, run};
 
 /// What Litestream does with a database: two tables, and a read transaction that keeps the log.
 struct Litestream {

@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 
 use crate::admin::metric;
-use crate::client::{Connection as Client, post};
-use crate::harness::{KEY, Server};
 use crate::wording;
+use support::client::{Connection as Client, post};
+use support::harness::{KEY, Server};
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::client::Connection;
-use crate::harness::{FAILING_PETS, KEY, Server, add_key, change, run};
 use crate::wording;
+use support::client::Connection;
+use support::harness::{FAILING_PETS, KEY, Server, add_key, change, run};
 
 #[test]
 fn access_log_has_one_line_a_request_and_no_secrets() {

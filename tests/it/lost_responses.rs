@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::client::Connection;
-use crate::harness::{KEY, Server};
 use crate::retries::create;
-use crate::wait::wait_until;
+use support::client::Connection;
+use support::harness::{KEY, Server};
+use support::wait::wait_until;
 
 /// Clients, each with one intent after the other.
 const CLIENTS: usize = 64;

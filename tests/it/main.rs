@@ -1,14 +1,6 @@
 //! The service as its users see it: the real executable on a free port, over sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod client;
-mod described;
-#[cfg(feature = "site")]
-mod dns_server;
-mod harness;
-mod pool;
-mod wait;
-
 mod admin;
 mod authentication;
 mod backup;
@@ -65,3 +57,11 @@ mod transfer;
 mod unusable_names;
 mod well_known;
 mod wording;
+
+/// A configuration of the library for the database in this folder and a free port.
+fn config(folder: &support::harness::Folder) -> petstore::Config {
+    let mut config = petstore::Config::default();
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.database = folder.database();
+    config
+}

@@ -1,8 +1,8 @@
 //! `petstore pet …` on a running server.
 
 use crate::backup::succeed;
-use crate::harness::{Folder, Server, expect_refusal, run};
 use crate::wording;
+use support::harness::{Folder, Server, expect_refusal, run};
 
 /// Runs the command, and returns what it printed.
 #[track_caller]

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
-use crate::harness::{as_nobody, expect_refusal, output};
 use crate::wording;
+use support::harness::{as_nobody, expect_refusal, output};
 
 const COMMANDS: [&[&str]; 4] = [&["key", "list"], &["export"], &["check"], &["backup"]];
 

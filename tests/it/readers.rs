@@ -8,12 +8,12 @@ use rusqlite::Connection as Sqlite;
 
 use crate::admin::metric;
 use crate::backup::{filled, names, succeed};
-use crate::client::Connection;
-use crate::harness::{
+use crate::wording;
+use support::client::Connection;
+use support::harness::{
     Folder, KEY, Process, Server, add_key, as_nobody, expect_refusal, output, petstore, run,
 };
-use crate::wait::wait_until;
-use crate::wording;
+use support::wait::wait_until;
 
 const TOM: &str = r#"{"name":"Tom","categoryId":1}"#;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::harness::{Folder, Server, add_key, expect_refusal, is_root, output, run};
-use crate::wait::wait_until;
 use crate::wording;
+use support::harness::{Folder, Server, add_key, expect_refusal, is_root, output, run};
+use support::wait::wait_until;
 
 /// A folder with a backup of this many pets and one more.
 fn backup_of(pets: u32) -> (Folder, String) {

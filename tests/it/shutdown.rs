@@ -4,10 +4,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::client::{Connection, get, post};
-use crate::harness::{Folder, KEY, Process, Server, change, is_root, program};
-use crate::wait::wait_until;
 use crate::wording;
+use support::client::{Connection, get, post};
+use support::harness::{Folder, KEY, Process, Server, change, is_root, program};
+use support::wait::wait_until;
 
 #[test]
 fn begun_requests_are_answered_under_load() {

@@ -1,7 +1,7 @@
 //! The project site as bytes on the wire; `tests/site` has it in a browser.
 
-use crate::client::Reply;
-use crate::harness::{KEY, Server};
+use support::client::Reply;
+use support::harness::{KEY, Server};
 
 #[test]
 fn site_needs_no_key_and_knows_who_has_it_already() {

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Folder, Server, expect_refusal, run};
-use crate::wait::wait_until;
+use support::harness::{Folder, Server, expect_refusal, run};
+use support::wait::wait_until;
 
 /// A file system in memory, with a folder for a database.
 struct Disk {

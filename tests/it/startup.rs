@@ -3,10 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::harness::{
+use crate::wording;
+use support::harness::{
     Folder, KEY, Process, Server, expect_refusal, is_root, output, petstore, program, run, serve,
 };
-use crate::wording;
 
 /// A start on a free port.
 const SERVE: &[&str] = &["--listen", "127.0.0.1:0"];

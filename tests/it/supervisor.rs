@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Process, Server, change, expect_refusal, output, passed, petstore};
-use crate::wait::PATIENCE;
+use support::client::{Connection, get};
+use support::harness::{Folder, KEY, Process, Server, change, expect_refusal, output, passed, petstore};
+use support::wait::PATIENCE;
 
 /// The socket for notifications.
 struct Notices(UnixDatagram);
@@ -175,7 +175,7 @@ fn sockets_that_cannot_be_served_are_refused() {
     expect_refusal(passed(&|_| {}), 1, "it is not a stream socket");
     let deaf = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
     deaf.bind(&SockAddr::unix(folder.path().join("deaf")).unwrap()).unwrap();
-    let mut command = crate::harness::passed();
+    let mut command = support::harness::passed();
     command.env("PETSTORE_DATABASE", folder.database());
     let refused = Process::start_with_input(&mut command, OwnedFd::from(deaf).into()).output();
     expect_refusal(refused, 1, "it is not a stream socket that listens");

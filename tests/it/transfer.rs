@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::harness::{Folder, KEY, Process, Server, add_key, petstore, run, terminal};
-use crate::wait::wait_until;
 use crate::wording;
+use support::harness::{Folder, KEY, Process, Server, add_key, petstore, run, terminal};
+use support::wait::wait_until;
 
 /// Pets whose names are hard to write.
 const ODD: &[&str] = &[

@@ -1,6 +1,6 @@
 //! Names of files that cannot be used, each with words of its own.
 
-use crate::harness::{Folder, add_key, expect_refusal, output, petstore, run};
+use support::harness::{Folder, add_key, expect_refusal, output, petstore, run};
 
 const TOO_LONG: &str = ": File name too long";
 

@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::client::Reply;
-use crate::harness::{Server, output, petstore};
+use support::client::Reply;
+use support::harness::{Server, output, petstore};
 
 fn ask(server: &Server, path: &str) -> Reply {
     server.ask("GET", path, "")

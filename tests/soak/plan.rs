@@ -3,7 +3,7 @@
 //! A plan never depends on what a run meets. Where an operation needs something that exists by then, such as a pet
 //! to read, it carries a number that picks one.
 
-use crate::random::Random;
+use support::random::Random;
 
 /// The statuses of a pet, and none.
 pub const STATUSES: [Option<&str>; 4] = [None, Some("available"), Some("pending"), Some("sold")];
@@ -191,10 +191,10 @@ pub const KEY_NAMES: [&str; 3] = ["ann", "bob", "cy"];
 impl Round {
     /// Draws a round. In a drill the service fails on purpose, and there is no database to do anything to.
     pub fn draw(seed: u64, round: u64, is_drill: bool) -> Self {
-        let mut random = Random::new(seed, [round, 0]);
+        let mut random = Random::of_place(seed, [round, 0]);
         let (count, each) = (6 + random.below(10), 40 + random.below(60));
         let clients = (1..=count).map(|client| {
-            let mut random = Random::new(seed, [round, client]);
+            let mut random = Random::of_place(seed, [round, client]);
             (0..each).map(|_| Operation::draw(&mut random)).collect()
         });
         let clients = clients.collect();

@@ -5,11 +5,11 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::{Came, Visitor, seen};
-use crate::client::Reply;
 use crate::model::{Attempt, Place};
 use crate::plan::{Draft, Manner, Wrong};
 use crate::request::Request;
 use crate::run::note;
+use support::client::Reply;
 
 impl Visitor<'_> {
     /// One attempt; returns whether it was acknowledged.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Connection, Reply};
-use crate::described;
 use crate::model::{Asked, Look, Place, Seen, Tick};
 use crate::plan::{Draft, Manner, Operation};
 use crate::request::Request;
 use crate::run::{Run, has_failed, note};
+use support::client::{Connection, Reply};
+use support::described;
 
 /// The shortest deadline of the service within a request: the wait for a lock.
 const LATE: Duration = Duration::from_secs(5);

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Mutex;
 
-use super::super::nodes::{Nodes, Wishes};
 use rusqlite::params;
+use support::rqlite_nodes::{Nodes, Wishes};
 
 use super::*;
 use crate::testing::Folder;

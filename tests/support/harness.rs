@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::client::{Connection, Reply, request};
-use crate::pool::{self, Borrowed};
+use crate::cluster_pool::{self, Borrowed};
 use crate::wait::wait_until;
 
 /// The begin of the line that a service prints once it is ready.
@@ -53,14 +53,6 @@ impl Folder {
     pub fn shown(&self) -> String {
         self.database().to_str().unwrap().split('?').next().unwrap().to_owned()
     }
-
-    /// A configuration of the library for this database and a free port.
-    pub fn config(&self) -> petstore::Config {
-        let mut config = petstore::Config::default();
-        config.listen = ([127, 0, 0, 1], 0).into();
-        config.database = self.database();
-        config
-    }
 }
 
 impl Drop for Folder {
@@ -71,7 +63,8 @@ impl Drop for Folder {
 
 /// The executable under test: the one that cargo has built for the tests, or the one that `PETSTORE` names.
 pub fn program() -> OsString {
-    std::env::var_os("PETSTORE").unwrap_or_else(|| env!("CARGO_BIN_EXE_petstore").into())
+    let named = std::env::var_os("PETSTORE").or_else(|| std::env::var_os("CARGO_BIN_EXE_petstore"));
+    named.expect("cargo names the executable in CARGO_BIN_EXE_petstore")
 }
 
 /// The executable, without petstore's environment variables.
@@ -129,7 +122,7 @@ pub fn add_key(database: &Path, words: &[&str]) -> String {
 #[track_caller]
 pub fn change(database: &Path, statements: &str) {
     match database.to_str().and_then(|text| text.strip_prefix("rqlite://")) {
-        Some(hosts) => pool::execute(hosts.split(',').next().unwrap(), statements),
+        Some(hosts) => cluster_pool::execute(hosts.split(',').next().unwrap(), statements),
         None => rusqlite::Connection::open(database).unwrap().execute_batch(statements).unwrap(),
     }
 }

@@ -4,8 +4,12 @@
 pub struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// The numbers of one place, such as a client of a round: they do not depend on those of other places.
-    pub fn new(seed: u64, place: [u64; 2]) -> Self {
+    pub fn of_place(seed: u64, place: [u64; 2]) -> Self {
         let mut random = Self(seed);
         for part in place {
             random.0 = random.next() ^ part.wrapping_mul(0xd134_2543_de82_ef95);
@@ -26,12 +30,17 @@ impl Random {
         self.next() % bound
     }
 
+    /// A place in something of this length.
+    pub fn index(&mut self, length: usize) -> usize {
+        self.next() as usize % length
+    }
+
     pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
     pub fn among<T: Clone>(&mut self, choices: &[T]) -> T {
-        choices[self.next() as usize % choices.len()].clone()
+        choices[self.index(choices.len())].clone()
     }
 
     /// One of the values, each as often as its weight says.
