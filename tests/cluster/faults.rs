@@ -28,7 +28,7 @@ pub fn befall<'scope>(
     while !tally.ends() {
         std::thread::sleep(Duration::from_millis(500 + random.below(4000)));
         let duration = Duration::from_millis(200 + random.below(8000));
-        let (kills, draw) = (random.one_in(2), random.next() as usize);
+        let (kills, draw) = (random.one_in(2), random.bits() as usize);
         if random.one_in(4) {
             let i = draw % INSTANCES;
             let mut now = hit.lock().unwrap();

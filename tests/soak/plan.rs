@@ -205,7 +205,7 @@ impl Round {
             deeds.clear();
         }
         let (restored, tried) =
-            (Turn::Restore { pick: random.next() }, Turn::TryBackup { pick: random.next() });
+            (Turn::Restore { pick: random.bits() }, Turn::TryBackup { pick: random.bits() });
         Self {
             workers: 1 + random.below(3),
             clients,
@@ -249,7 +249,7 @@ impl Manner {
 
 impl Operation {
     fn draw(random: &mut Random) -> Self {
-        let (pick, manner, caller) = (random.next(), Manner::draw(random), random.next());
+        let (pick, manner, caller) = (random.bits(), Manner::draw(random), random.bits());
         let (draft, status) = (Draft::draw(random), random.among(&STATUSES));
         match random.below(100) {
             0..22 => Self::Create { draft, manner, caller },
@@ -282,7 +282,7 @@ impl Operation {
 
 impl Deed {
     fn draw(random: &mut Random) -> Self {
-        let (pick, yes, name) = (random.next(), random.one_in(2), random.among(&KEY_NAMES));
+        let (pick, yes, name) = (random.bits(), random.one_in(2), random.among(&KEY_NAMES));
         let (pause_ms, pets, ms) = (random.below(200), 1 + random.below(300), 20 + random.below(400));
         match random.below(100) {
             0..22 => Self::Kill { pause_ms },

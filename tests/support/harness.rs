@@ -30,6 +30,7 @@ pub struct Folder {
 }
 
 impl Folder {
+    #[expect(clippy::new_without_default, reason = "it creates a folder on the disk")]
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
