@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token};
 
-use crate::member::Member;
-use crate::origin::Origin;
+use crate::attacker::Member;
 use crate::plan::{Reading, Source, Tally};
+use crate::source_address::Origin;
 use support::wait::PATIENCE;
 
 /// Connections to make before the others get a turn again.

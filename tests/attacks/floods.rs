@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::origin::many;
 use crate::plan::{Reading, again};
 use crate::requests::{WRONG_KEY, bundle, long_key, tiny_chunks, unknown_path};
+use crate::source_address::many;
 use crate::trial::Trial;
 use support::client::{get, post};
 use support::harness::KEY;

@@ -4,14 +4,14 @@
 //! them; `cargo test --test attacks -- --nocapture` prints the figures.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod attacker;
+mod cgroup;
 mod crowd;
-mod group;
 mod innocents;
-mod member;
-mod origin;
 mod plan;
 mod replies;
 mod requests;
+mod source_address;
 mod trial;
 
 mod floods;

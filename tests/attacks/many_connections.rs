@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::crowd::Crowd;
-use crate::origin::many;
 use crate::plan::{Reading, Source, again, once, silence};
 use crate::requests::{Leaving, WRONG_KEY, bundle, come_and_go, large_page, largest, unknown_path};
+use crate::source_address::many;
 use crate::trial::{SPAN, Stage, Trial};
 use support::client::{get, post};
 use support::harness::KEY;

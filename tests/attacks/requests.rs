@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::origin::Origin;
+use crate::source_address::Origin;
 use support::client::{get, post};
 use support::wait::PATIENCE;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::cgroup::Group;
 use crate::crowd::Crowd;
-use crate::group::Group;
 use crate::plan::{Reading, Source, again, once};
 use crate::requests::{WRONG_KEY, bundle, deployed_file, description, large_page, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::cgroup::Group;
 use crate::crowd::Crowd;
-use crate::group::Group;
 use crate::innocents::{Answer, Figures, Innocents, Patience};
 use crate::plan::{Reading, Source};
 use support::harness::{Folder, Server, add_key, after, run};

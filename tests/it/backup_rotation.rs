@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::admin::metric;
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::wording;
+use crate::messages;
 use support::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
 use support::wait::wait_until;
 
@@ -224,7 +224,7 @@ fn wrong_words_are_refused() {
     refuse(
         &["backup", "--to", text(folder.path())],
         &folder.path().join("none.db"),
-        wording::DATABASE_MISSING,
+        messages::DATABASE_MISSING,
     );
     assert_eq!(names(folder.path()), ["pets.db"]);
 }
@@ -262,10 +262,10 @@ fn drill_refuses_what_cannot_be_restored() {
     let done = drill(&file);
     let [said, error] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
     assert_eq!(done.status.code(), Some(1), "{said}{error}");
-    assert!(said.contains(wording::INDEX_MISSING) && error.contains("is not sound"), "{said}{error}");
+    assert!(said.contains(messages::INDEX_MISSING) && error.contains("is not sound"), "{said}{error}");
     std::fs::File::options().write(true).open(&file).unwrap().set_len(8192).unwrap();
     expect_refusal(drill(&file), 1, "is not sound");
-    expect_refusal(drill(&target.path().join("none.db")), 1, wording::FILE_MISSING);
+    expect_refusal(drill(&target.path().join("none.db")), 1, messages::FILE_MISSING);
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn dump_is_not_taken_for_another_application_and_the_sql_of_its_message_mends_it
     // What `.dump` leaves out.
     change(&folder.database(), "PRAGMA application_id = 0; PRAGMA user_version = 0");
     let (_, _, error) = said(&["key", "list"], &folder.database());
-    assert!(!error.contains(crate::wording::ANOTHER_APPLICATION), "{error}");
+    assert!(!error.contains(crate::messages::ANOTHER_APPLICATION), "{error}");
     let (_, sql) = error.split_once("this SQL repairs it: ").unwrap();
     // The advice follows the second statement.
     change(&folder.database(), &sql.split(';').take(2).collect::<Vec<_>>().join(";"));

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::retries::create;
+use crate::idempotency::create;
 use support::client::Connection;
 use support::harness::{KEY, Server};
 use support::wait::wait_until;

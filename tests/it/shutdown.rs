@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::wording;
+use crate::messages;
 use support::client::{Connection, get, post};
 use support::harness::{Folder, KEY, Process, Server, change, is_root, program};
 use support::wait::wait_until;
@@ -91,7 +91,7 @@ fn signals_in_the_same_instant_are_one() {
     begun.reply().expect(201);
     drop(begun);
     let (status, _, logged) = server.ended();
-    assert!(status.success() && logged.contains(wording::ENDED_BY_SIGTERM), "{logged}");
+    assert!(status.success() && logged.contains(messages::ENDED_BY_SIGTERM), "{logged}");
 }
 
 #[test]

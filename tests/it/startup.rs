@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::wording;
+use crate::messages;
 use support::harness::{
     Folder, KEY, Process, Server, expect_refusal, is_root, output, petstore, program, run, serve,
 };
@@ -26,7 +26,7 @@ fn database_that_must_be_there_is_not_made() {
     let folder = Folder::new();
     let words = [SERVE, &["--require-database"]].concat();
     // A cluster is always there.
-    expect_refusal(run(&words, &folder.path().join("pets.db")), 1, wording::DATABASE_MISSING);
+    expect_refusal(run(&words, &folder.path().join("pets.db")), 1, messages::DATABASE_MISSING);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let folder = Server::start_in(folder, |command| command).kill();
     Server::start_in(folder, |command| command.arg("--require-database")).get("/readyz").expect(200);

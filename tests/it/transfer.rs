@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::wording;
+use crate::messages;
 use support::harness::{Folder, KEY, Process, Server, add_key, petstore, run, terminal};
 use support::wait::wait_until;
 
@@ -185,7 +185,7 @@ fn refused_lines_are_named_and_nothing_is_written() {
          Found: {\"name\":\"c\",\"categoryId\":1.5}",
         "Line 5: The line must be one JSON object with 'name' and 'categoryId': expected value at column 1. Found: x",
     ];
-    let nothing = format!("petstore: 3 lines are {}", wording::REFUSED_ROWS);
+    let nothing = format!("petstore: 3 lines are {}", messages::REFUSED_ROWS);
     expect_refused(import(&folder.database(), &[], input), &[&refused[..], &[&nothing]].concat());
     assert!(!folder.database().exists());
     let output = import(&folder.database(), &["--skip-invalid"], input);
@@ -211,13 +211,13 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
                 expected.replace("Line 4", "Line 5"),
                 found("9223372036854775808")
             ),
-            &format!("petstore: 3 lines are {}", wording::REFUSED_ROWS),
+            &format!("petstore: 3 lines are {}", messages::REFUSED_ROWS),
         ],
     );
     let output = import(&folder.database(), &["--keep-ids", "--skip-invalid"], &input);
     expect_imported(output, "imported 2, left out 3");
     assert!(run(&["pet", "delete", "3", "5"], &folder.database()).status.success());
-    let had = format!("petstore: ids cannot be kept: {} {}", folder.database().display(), wording::NOT_NEW);
+    let had = format!("petstore: ids cannot be kept: {} {}", folder.database().display(), messages::NOT_NEW);
     expect_refused(import(&folder.database(), &["--keep-ids"], &line("7")), &[&had]);
 }
 
@@ -417,12 +417,12 @@ fn import_that_is_only_checked_needs_no_right_to_write() {
         &[
             "Line 1: The line must be one JSON object with 'name' and 'categoryId': expected value at column 1. Found: x",
             "Line 2: The field 'name' is missing; it must be a string. Found: {}",
-            &format!("petstore: 2 lines are {}", wording::REFUSED_ROWS),
+            &format!("petstore: 2 lines are {}", messages::REFUSED_ROWS),
         ],
     );
     let output = import(&database, &["--dry-run", "--skip-invalid"], &format!("x\n{}", pets(2)));
     expect_imported(output, "would import 2, left out 1");
-    let had = format!("petstore: ids cannot be kept: {} {}", database.display(), wording::NOT_NEW);
+    let had = format!("petstore: ids cannot be kept: {} {}", database.display(), messages::NOT_NEW);
     let with_id = "{\"id\":1,\"name\":\"a\",\"categoryId\":1}";
     expect_refused(import(&database, &["--dry-run", "--keep-ids"], with_id), &[&had]);
     assert_eq!(export(&database, "ndjson"), before);
@@ -596,7 +596,7 @@ fn only_so_many_refused_lines_are_printed() {
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(lines.len(), 21 + usize::from(more.is_some()));
         assert!(lines[19].starts_with("Line 20: ") && more.is_none_or(|more| lines[20] == more), "{said}");
-        let nothing = format!("petstore: {count} lines are {}", wording::REFUSED_ROWS);
+        let nothing = format!("petstore: {count} lines are {}", messages::REFUSED_ROWS);
         assert_eq!(*lines.last().unwrap(), nothing);
     }
 }
@@ -613,7 +613,7 @@ fn file_is_read_and_what_cannot_be_is_named() {
     std::fs::write(&json, ODD[0]).unwrap();
     let (json, folder_name) = (json.to_str().unwrap(), folder.path().to_str().unwrap());
     for (words, code, said) in [
-        (&["import", "/nowhere"][..], 1, wording::FILE_MISSING),
+        (&["import", "/nowhere"][..], 1, messages::FILE_MISSING),
         (&["import", folder_name], 1, "Is a directory"),
         (&["import", file, "--format", "xml"], 2, "--format must be 'ndjson' or 'csv', not 'xml'"),
         (&["import", file, "--from-line", "0"], 2, "--from-line"),
@@ -623,9 +623,9 @@ fn file_is_read_and_what_cannot_be_is_named() {
             1,
             "is not NDJSON, as no line begins with '{', and the first is 'name,categoryId'; if it is CSV, add --format csv",
         ),
-        (&["import", json, "--keep-ids"], 1, wording::NOT_NEW),
+        (&["import", json, "--keep-ids"], 1, messages::NOT_NEW),
         (&["export", "--format", ""], 2, "--format"),
-        (&["export", "--database", "/nowhere"], 1, wording::DATABASE_MISSING),
+        (&["export", "--database", "/nowhere"], 1, messages::DATABASE_MISSING),
     ] {
         let output = run(words, &folder.database());
         let error = text(output.stderr);

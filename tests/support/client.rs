@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use socket2::SockRef;
 
-use crate::described;
+use crate::openapi;
 use crate::wait::PATIENCE;
 
 /// A reply that keeps the promises of all replies.
@@ -207,7 +207,7 @@ impl Connection {
     pub fn get(&mut self, target: &str, key: &str) -> Reply {
         self.send(get(target, key));
         let reply = self.reply();
-        described::check("GET", target, &reply);
+        openapi::check("GET", target, &reply);
         reply
     }
 
@@ -230,7 +230,7 @@ impl Connection {
     pub fn post(&mut self, target: &str, key: &str, body: &str) -> Reply {
         self.send(post(target, key, body));
         let reply = self.reply();
-        described::check("POST", target, &reply);
+        openapi::check("POST", target, &reply);
         reply
     }
 }

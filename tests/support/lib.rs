@@ -3,9 +3,9 @@
 
 pub mod client;
 pub mod cluster_pool;
-pub mod described;
 pub mod dns_server;
 pub mod harness;
+pub mod openapi;
 pub mod random;
 pub mod rqlite_nodes;
 pub mod wait;

@@ -13,7 +13,7 @@ use crate::plan::{Draft, Manner, Operation};
 use crate::request::Request;
 use crate::run::{Run, has_failed, note};
 use support::client::{Connection, Reply};
-use support::described;
+use support::openapi;
 
 /// The shortest deadline of the service within a request: the wait for a lock.
 const LATE: Duration = Duration::from_secs(5);
@@ -244,7 +244,7 @@ impl<'r> Visitor<'r> {
             self.fault(&[], format!("a response of another: {reply:.300?} to {id:?}"));
         }
         self.run.count(format!("{} {}", request.method, reply.status));
-        described::check(request.method, &request.target, reply);
+        openapi::check(request.method, &request.target, reply);
     }
 
     fn fault(&self, places: &[Place], text: String) -> ! {

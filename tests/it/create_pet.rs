@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::retries::create;
+use crate::idempotency::create;
 use support::client::{Reply, post};
 use support::harness::{KEY, Server};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::backup::{count, filled, names, succeed};
-use crate::wording;
+use crate::messages;
 use support::client::Connection;
 use support::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, petstore, run};
 use support::wait::wait_until;
@@ -44,10 +44,10 @@ fn nothing_is_acknowledged_for_a_file_that_is_gone() {
         connection.post("/v1/pets", KEY, REX).expect(201);
         leave(&server.folder.database());
         let refused = connection.post("/v1/pets", KEY, REX);
-        refused.expect_error(503, "storage_unavailable", wording::MOVED);
+        refused.expect_error(503, "storage_unavailable", messages::MOVED);
         let (status, _, log) = server.ended();
         assert_eq!(status.code(), Some(1), "{i}: {log}");
-        let lines = log.lines().filter(|line| line.contains(wording::MOVED)).count();
+        let lines = log.lines().filter(|line| line.contains(messages::MOVED)).count();
         assert_eq!(lines, 2, "{i}: one line in the log, and the reason at the end: {log}");
     }
 }
@@ -135,7 +135,7 @@ fn file_that_was_copied_over_the_database_is_noticed_and_not_mixed_with_its_log(
         let files = || [database.clone(), beside(&database, "-wal")].map(|file| fs::read(file).unwrap());
         let before = files();
         for words in [&["--listen", "127.0.0.1:0"][..], &["check"], &["export"], &["key", "add", "ci"]] {
-            expect_refusal(run(words, &database), 1, wording::LOG_FOREIGN);
+            expect_refusal(run(words, &database), 1, messages::LOG_FOREIGN);
         }
         assert!(files() == before);
     }
@@ -283,7 +283,7 @@ fn index_that_is_dropped_comes_with_the_sql_that_makes_it() {
         let refused = run(words, &folder.database());
         let line = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(1), "{line}");
-        assert!(!line.contains("restore") && line.contains(wording::INDEX_MISSING), "{line}");
+        assert!(!line.contains("restore") && line.contains(messages::INDEX_MISSING), "{line}");
     }
     let line = String::from_utf8(run(&["key", "add", "ci"], &folder.database()).stderr).unwrap();
     let (_, mend) = line.split_once("this SQL repairs it: ").unwrap();

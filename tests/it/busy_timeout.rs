@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::admin::metric;
-use crate::wording;
+use crate::messages;
 use support::client::{Connection as Client, post};
 use support::harness::{KEY, Server};
 
@@ -19,9 +19,9 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
         client.send(post("/v1/pets", KEY, REX));
     }
     server.get("/healthz").expect(200);
-    server.get("/readyz").expect_error(503, "storage_unavailable", wording::LOCKED);
+    server.get("/readyz").expect_error(503, "storage_unavailable", messages::LOCKED);
     for client in &mut clients {
-        client.reply().expect_error(503, "storage_unavailable", wording::LOCKED);
+        client.reply().expect_error(503, "storage_unavailable", messages::LOCKED);
     }
     assert_eq!(metric(&server, "failed_writes_total"), Some(4));
     // The creates, and /readyz.
@@ -29,7 +29,7 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
     // One more waits for the lock when the service is told to stop.
     clients[0].send(post("/v1/pets", KEY, REX));
     server.signal("TERM");
-    clients[0].reply().expect_error(503, "storage_unavailable", wording::LOCKED);
+    clients[0].reply().expect_error(503, "storage_unavailable", messages::LOCKED);
     drop(clients);
     let (status, _, log) = server.ended();
     assert!(status.success(), "{log}");

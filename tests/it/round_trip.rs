@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::backup::succeed;
-use crate::retries::send;
+use crate::idempotency::send;
 use support::harness::{Folder, KEY, Server};
 
 /// Values of a member, from its schema.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::wording;
+use crate::messages;
 use support::client::Connection;
 use support::harness::{FAILING_PETS, KEY, Server, add_key, change, run};
 
@@ -38,7 +38,7 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     let version = format!("schema version {}, at most ", 1);
     assert!(lines[0].contains(&version), "{logged}");
     assert!(lines[1].contains("SIGTERM: finishing"), "{logged}");
-    assert!(lines[2].contains(wording::ENDED_BY_SIGTERM), "{logged}");
+    assert!(lines[2].contains(messages::ENDED_BY_SIGTERM), "{logged}");
 }
 
 #[test]
