@@ -1,4 +1,4 @@
-//! What tests within the crate share: a folder of their own, how long to wait, what is
+//! Helpers of the tests within the crate: a folder of their own, how long to wait, what is
 //! logged, and the two ends of a lane, worked by hand.
 
 #[doc(hidden)]
@@ -57,7 +57,7 @@ impl Drop for Folder {
 }
 
 thread_local! {
-    /// What this thread logs, while a test wants to know.
+    /// The log of this thread, while a test wants it.
     static LOGGED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 

@@ -18,7 +18,7 @@ const OPENED_AT_ONCE: usize = 64;
 const DRIVEN_AT_ONCE: usize = 512;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// What a slow reader reads, and how often.
+/// The bytes that a slow reader reads at once, and its pause.
 const SIP_BYTES: usize = 1024;
 const SIP: Duration = Duration::from_secs(1);
 

@@ -1,4 +1,4 @@
-//! What attackers send.
+//! The requests of attackers.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ pub fn come_and_go(address: SocketAddr, words: &str, leaving: Leaving, until: In
         if matches!(leaving, Leaving::Reset) {
             socket.set_linger(Some(Duration::ZERO)).unwrap();
         }
-        // Whether it is accepted does not matter.
+        // It may be accepted or not.
         if socket.connect_timeout(&address.into(), PATIENCE).is_ok() {
             let _ = socket.send(words.as_bytes());
             count += 1;

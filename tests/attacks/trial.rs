@@ -1,4 +1,4 @@
-//! What no attack may do: use much memory, keep it, or make others wait.
+//! The limits of every attack: it may not use much memory, keep it, or make others wait.
 
 use std::collections::BTreeMap;
 use std::fs::{read_dir, read_to_string};

@@ -164,7 +164,7 @@ pub fn list(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
     }
 }
 
-/// The pets of so many pages, and the id that they reach to; `None` if the walk was cut off.
+/// The pets of this many pages, and the id that they reach to; `None` if the walk was cut off.
 fn walk(
     stage: &Stage,
     tally: &Tally,

@@ -1,4 +1,4 @@
-//! What befalls nodes and instances: killed or frozen, at random, with overlaps.
+//! Kills and freezes nodes and instances, at random and overlapping.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,7 +9,7 @@ use crate::invariants::Tally;
 use crate::setup::{INSTANCES, Stage};
 use support::random::Random;
 
-/// What is hit now.
+/// The nodes and instances that are down now.
 #[derive(Default)]
 struct Hit {
     nodes: Vec<usize>,

@@ -1,4 +1,4 @@
-//! The admin address: what it counts, and what it does not reveal.
+//! The admin address: its counters, and the secrets that it keeps.
 
 use support::client::Connection;
 use support::harness::{KEY, Server, add_key, change, run};

@@ -1,4 +1,4 @@
-//! Section 5 of the specification, and RFC 6750.
+//! API keys (RFC 6750): missing, wrong, and without the scope.
 
 use support::harness::{KEY, Server};
 

@@ -33,7 +33,7 @@ fn dated(folder: &Folder) -> Vec<String> {
     names(folder.path()).into_iter().filter(|name| name.starts_with("pets-2")).collect()
 }
 
-/// What the service reports of the last backup: pets, whether it was sound, and the time.
+/// The service's report of the last backup: pets, whether it was sound, and the time.
 fn told(server: &Server) -> Option<(i64, i64, i64)> {
     let value = |name: &str| metric(server, &format!("last_backup_{name}"));
     Some((value("pets")?, value("checked")?, value("timestamp_seconds")?))

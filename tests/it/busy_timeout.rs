@@ -26,7 +26,7 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
     assert_eq!(metric(&server, "failed_writes_total"), Some(4));
     // The creates, and /readyz.
     assert_eq!(metric(&server, "refusals_total{code=\"storage_unavailable\"}"), Some(5));
-    // One more waits for the lock when the service is told to stop.
+    // One more waits for the lock when the service gets SIGTERM.
     clients[0].send(post("/v1/pets", KEY, REX));
     server.signal("TERM");
     clients[0].reply().expect_error(503, "storage_unavailable", messages::LOCKED);

@@ -172,7 +172,7 @@ fn sql_that_is_printed_mends_the_database() {
     }
 }
 
-/// What Litestream and people with a graphical program leave.
+/// Things that Litestream and people with a graphical program leave.
 pub const FOREIGN: &str = "
     CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);
     CREATE TABLE _litestream_lock (id INTEGER);

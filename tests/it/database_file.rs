@@ -1,4 +1,4 @@
-//! The database file: when it moves, who may use it, and which files stay next to it.
+//! The database file: moved or replaced, used by others, and the files next to it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

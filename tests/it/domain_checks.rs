@@ -1,5 +1,4 @@
-//! What a running service does for its domains by itself: it checks their records and
-//! notes HTTPS requests.
+//! A running service checks the records of its domains by itself, and notes HTTPS requests.
 
 use crate::admin::metric;
 use crate::domains::{Hosted, PLATFORM, RIGHT, ask_by};

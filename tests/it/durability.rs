@@ -1,5 +1,4 @@
-//! What a crash can lose: nothing that was acknowledged. Killing the process shows this for a crash of the
-//! program. For a crash of the machine it rests on SQLite's `synchronous=FULL`; the tests check that setting.
+//! A crash loses nothing that was acknowledged. Killing the process shows this for a crash of the program. For a crash of the machine it rests on SQLite's `synchronous=FULL`; the tests check that setting.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What only the environment gives: secrets, themselves or in files, and variables that are misspelt.
+//! Settings that only the environment gives: secrets, themselves or in files, and variables that are misspelt.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -53,7 +53,7 @@ fn crashed_database_starts_after_what_operators_do_with_files() {
             run("mv", &["copy-wal", "pets.db-wal"], folder);
             run("mv", &["copy", "pets.db"], folder);
         },
-        // What sqlite3 wrote last, and a crash of that as well.
+        // The last write of sqlite3, and a crash of that as well.
         |folder| write_and_crash(folder, "UPDATE sqlite_sequence SET seq = 1000"),
         |folder| write_and_crash(folder, "UPDATE pets SET status = 'sold'; PRAGMA wal_checkpoint; VACUUM"),
     ];

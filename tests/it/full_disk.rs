@@ -1,4 +1,4 @@
-//! A small disk that fills up. To make one takes root; without, these tests show nothing.
+//! A small disk that fills up. Making one takes root; without root, these tests show nothing.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -93,7 +93,7 @@ fn refused_create_may_use_its_key_again() {
     let first = send(&server, "1", REX);
     first.expect(201);
     assert_eq!(first.header("Idempotency-Replayed"), None);
-    // What would be refused anyway is refused first.
+    // A create that would be rejected anyway is rejected first.
     send(&server, "1", "{").expect_error(400, "invalid_json", "JSON");
 }
 

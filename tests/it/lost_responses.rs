@@ -27,7 +27,7 @@ enum Loss {
     After,
 }
 
-/// What the clients share.
+/// State that the clients share.
 struct Work {
     /// Another one in each life of the service.
     address: Mutex<SocketAddr>,

@@ -50,7 +50,7 @@ fn begun_requests_are_answered_under_load() {
     }
 }
 
-/// A server that was told to stop during a request, and has closed its idle clients.
+/// A server that got SIGTERM during a request, and has closed its idle clients.
 fn end_within_a_request() -> (Server, Connection) {
     end_within_a_request_by(|server| server.signal("TERM"))
 }

@@ -156,7 +156,7 @@ fn description_names_the_guide_and_whom_to_ask() {
     browse(&server, guide.as_str().unwrap(), BROWSER).expect(200);
 }
 
-/// What browsers send as `Accept`.
+/// The `Accept` of browsers.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 fn browse(server: &Server, target: &str, accept: &str) -> Reply {

@@ -1,4 +1,4 @@
-//! What is refused at the start, with one plain line and an exit code.
+//! Starts that are refused, with one plain line and an exit code.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;

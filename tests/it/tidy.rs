@@ -1,4 +1,4 @@
-//! What the repository promises about itself.
+//! The repository keeps its promises about itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

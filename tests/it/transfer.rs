@@ -580,7 +580,7 @@ fn quote_that_nobody_closes_swallows_no_line() {
             assert!(error.starts_with(&format!("petstore: {lines}")), "{rows:?} {words:?}: {error}");
         }
     }
-    // A name of several lines, and a row that can be told apart.
+    // A name of several lines, and a row that can be recognised.
     let input = "name,categoryId\n\"a\nb\",1\n\"c\"d,1\n\"e\r\n\r\n\",2\n\"f,3";
     let output = import(&folder.database(), &["--format", "csv", "--skip-invalid"], input);
     expect_imported(output, "imported 2, left out 2");

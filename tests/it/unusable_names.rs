@@ -1,4 +1,4 @@
-//! Names of files that cannot be used, each with words of its own.
+//! Names that no file can have: each gets a message of its own.
 
 use support::harness::{Folder, add_key, expect_refusal, output, petstore, run};
 

@@ -1,4 +1,4 @@
-//! The places that programs know without being told (RFC 8615).
+//! Well-known URIs (RFC 8615).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! What must be there, what may be, and what must not: the model in memory that the service is held against.
+//! The model in memory that the service is held against: pets that must be there, that may be, and that must not.
 //!
 //! Time is a count of what happened, so that it is known what came before what: a create whose response came before
 //! a list was sent must be in the list. What overlaps may fall either way.
@@ -13,7 +13,7 @@ pub type Tick = u64;
 /// The place of an intent in the model.
 pub type Place = usize;
 
-/// A pet as its create asks for it. The name is unique, so that it tells whose create it was.
+/// A pet as its create asks for it. The name is unique, and so identifies the create.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     pub name: String,
@@ -74,10 +74,10 @@ pub struct Attempt {
     was_made: bool,
 }
 
-/// What the model says of a moment, for a backup.
+/// The model at a moment, for a backup.
 pub struct Past {
     intents: Vec<Intent>,
-    /// What may have been made while the copy was taken.
+    /// Pets that may have been made while the copy was taken.
     maybe: Vec<Place>,
 }
 

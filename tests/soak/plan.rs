@@ -1,4 +1,4 @@
-//! What the seed decides: every operation of every client, and every deed of the operator, before a round begins.
+//! The decisions of the seed: every operation of every client, and every deed of the operator, before a round begins.
 //!
 //! A plan never depends on what a run meets. Where an operation needs something that exists by then, such as a pet
 //! to read, it carries a number that picks one.
@@ -20,19 +20,19 @@ pub struct Draft {
 #[derive(Clone, Copy, Debug)]
 pub enum Manner {
     Whole,
-    /// In pieces of so many bytes at most.
+    /// In pieces of at most this many bytes.
     Pieces(usize),
     /// With a body in chunks.
     Chunked,
-    /// The client leaves with so many bytes unsent, so the request must not be carried out.
+    /// The client leaves with this many bytes unsent, so the request must not be carried out.
     CutBefore(usize),
     /// The client leaves when all is sent; `true`: with a reset.
     CutAfter(bool),
-    /// The client leaves after so many bytes of the response.
+    /// The client leaves after this many bytes of the response.
     CutWithin(usize),
 }
 
-/// What is wrong with a create that must be refused.
+/// The flaw of a create that must be rejected.
 #[derive(Clone, Copy, Debug)]
 pub enum Wrong {
     Json,
@@ -53,7 +53,7 @@ pub enum Operation {
         manner: Manner,
         caller: u64,
     },
-    /// With a retry key, and tried so often until it is acknowledged.
+    /// With a retry key, and tried again at most this often, until it is acknowledged.
     CreateOnce {
         draft: Draft,
         manner: Manner,
@@ -105,7 +105,7 @@ pub enum Operation {
     Ready,
 }
 
-/// What the operator does, or what befalls the service.
+/// A deed of the operator, or a fault of the service.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {
     Kill {
@@ -158,7 +158,7 @@ pub enum Deed {
     Check,
 }
 
-/// What happens between two rounds, while no client is there.
+/// A change between two rounds, while no client is there.
 #[derive(Clone, Copy, Debug)]
 pub enum Turn {
     Nothing,

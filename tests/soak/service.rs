@@ -91,7 +91,7 @@ impl Service {
         assert!(!news.contains("panic"), "{news}");
     }
 
-    /// What it has logged since the last look.
+    /// The log since the last look.
     pub fn news(&mut self) -> String {
         let mut news = String::new();
         if let Ok(mut log) = File::open(self.log()) {

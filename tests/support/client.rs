@@ -184,7 +184,7 @@ impl Connection {
         SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// Waits for a reply, and reads no more than so many bytes of it.
+    /// Waits for a reply, and reads at most this many bytes of it.
     pub fn taste(&mut self, most: usize) {
         let _ = self.stream.read(&mut vec![0; most]);
     }
@@ -290,7 +290,7 @@ const KNOWN_HEADERS: &[&str] = &[
     "X-Request-Id",
 ];
 
-/// What every reply promises.
+/// Checks the promises of every reply.
 #[track_caller]
 fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let mut seen = HashSet::new();

@@ -21,7 +21,7 @@ pub enum Record {
     Caa(u8, &'static str, &'static str),
 }
 
-/// What a server knows: names, and their records.
+/// The names that a server knows, and their records.
 pub type Records = Vec<(&'static str, Record)>;
 
 impl Record {

@@ -89,7 +89,7 @@ pub fn as_nobody(words: &[&str]) -> Command {
     command
 }
 
-/// Whether the tests run as root.
+/// True if the tests run as root.
 pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).stdout.starts_with(b"0\n")
 }
@@ -184,7 +184,7 @@ impl Process {
         Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
     }
 
-    /// Waits for its end, and returns what it said of what nobody has taken yet.
+    /// Waits for its end, and returns the output that nobody has taken yet.
     #[track_caller]
     pub fn output(mut self) -> Output {
         let printed = self.child.stdout.take().map(|pipe| keep(pipe, "out"));
@@ -228,7 +228,7 @@ impl Process {
         self.take_first_lines(1)
     }
 
-    /// The first so many lines that it prints to a pipe; nobody reads on.
+    /// The first `count` lines that it prints to a pipe; nobody reads on.
     #[track_caller]
     pub fn take_first_lines(&mut self, count: usize) -> String {
         let (out, mut left) = (self.child.stdout.take().unwrap(), count);
@@ -286,7 +286,7 @@ pub struct Server {
     /// Before the folder, as fields are dropped in this order.
     process: Process,
     pub folder: Folder,
-    /// What it printed after the first line, and what it logged, once it has ended.
+    /// Its output after the first line, and its log, once it has ended.
     printed: Option<JoinHandle<Vec<u8>>>,
     logged: Option<JoinHandle<Vec<u8>>>,
 }
@@ -399,7 +399,7 @@ impl Server {
         }
     }
 
-    /// What `ps` and `kill` call it.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.child.id()
     }
@@ -408,7 +408,7 @@ impl Server {
         self.process.signal(name);
     }
 
-    /// Whether it has ended.
+    /// True once it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.process.has_ended()
     }

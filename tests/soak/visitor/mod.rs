@@ -1,4 +1,4 @@
-//! A client: does its operations one after the other, and tells the model what came of each.
+//! A client: does its operations one after the other, and reports the outcome of each to the model.
 
 mod creates;
 mod reads;
@@ -26,7 +26,7 @@ struct Page {
     pets: Vec<Seen>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 enum Came {
     Reply(Reply),
     /// The client left on purpose before the last byte was sent.
@@ -139,7 +139,7 @@ impl<'r> Visitor<'r> {
         }
     }
 
-    // What the client asks for.
+    // The requests of the client.
 
     fn next_id(&mut self) -> String {
         self.count += 1;
