@@ -87,7 +87,7 @@ fn log_of_json_has_an_object_a_line() {
 }
 
 #[test]
-fn log_of_json_tells_failures_and_what_was_created() {
+fn json_log_shows_failures_and_what_was_created() {
     let server = Server::start_with(|command| {
         command.env("RUST_LOG", "petstore::access=info").args(["--log-format", "json"])
     });

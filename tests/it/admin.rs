@@ -83,7 +83,7 @@ fn what_alerts_look_at_is_there_with_0_from_the_start() {
 }
 
 #[test]
-fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_told() {
+fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_reported() {
     let (server, admin) = start();
     server.fill(["Rex"]);
     for name in ["expired", "first", "last", "rotated"] {

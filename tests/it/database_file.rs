@@ -103,7 +103,7 @@ fn pets_of_a_file_that_is_gone_are_saved_next_to_its_name() {
 }
 
 #[test]
-fn file_that_was_moved_is_not_saved_again_and_one_without_a_folder_is_told_as_lost() {
+fn file_that_was_moved_is_not_saved_again_and_one_without_a_folder_is_reported_as_lost() {
     let mut server = Server::start();
     server.fill(["Rex"]);
     fs::rename(server.folder.database(), server.folder.path().join("moved.db")).unwrap();
@@ -217,7 +217,7 @@ fn folder_that_is_mounted_elsewhere_is_one_database() {
 }
 
 #[test]
-fn file_system_that_can_only_be_read_is_told_as_that() {
+fn file_system_that_can_only_be_read_is_reported_as_that() {
     let log = filled(1);
     fs::write(beside(&log.database(), "-wal"), fs::read(log.database()).unwrap()).unwrap();
     let folder = filled(1);

@@ -34,7 +34,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn readiness_tells_of_a_full_disk_before_anything_is_written() {
+fn readiness_reports_a_full_disk_before_anything_is_written() {
     let Some(Disk { folder: Some(folder) }) = Disk::new(6) else { return };
     let _mounted = Mounted(folder.path().to_owned());
     let ballast = folder.path().join("ballast");

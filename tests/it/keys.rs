@@ -79,7 +79,7 @@ fn expired_key_is_refused_like_an_unknown_one() {
 }
 
 #[test]
-fn list_tells_all_but_the_key() {
+fn list_shows_all_but_the_key() {
     let server = Server::start();
     let added = key(&server, &["add", "ci", "--read-only", "--expires", "2090-01-01"]);
     let list = key(&server, &["list"]);

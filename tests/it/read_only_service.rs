@@ -195,7 +195,7 @@ fn database_that_is_not_there_is_not_made() {
 }
 
 #[test]
-fn metrics_tell_that_it_only_reads() {
+fn metrics_show_that_it_only_reads() {
     let folder = filled(10);
     let reader = reader_with(&folder.database(), &["--admin", "0"]);
     let metric = |name: &str| metric(&reader, name).unwrap();

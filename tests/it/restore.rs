@@ -296,7 +296,7 @@ fn log_of_another_database_is_kept_apart() {
 }
 
 #[test]
-fn file_that_is_mounted_by_itself_stays_and_is_told() {
+fn file_that_is_mounted_by_itself_stays_and_is_reported() {
     if !is_root() {
         return; // Only root can mount it.
     }

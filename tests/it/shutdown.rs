@@ -55,7 +55,7 @@ fn end_within_a_request() -> (Server, Connection) {
     end_within_a_request_by(|server| server.signal("TERM"))
 }
 
-fn end_within_a_request_by(tell: impl FnOnce(&Server)) -> (Server, Connection) {
+fn end_within_a_request_by(end: impl FnOnce(&Server)) -> (Server, Connection) {
     let server = Server::start();
     let mut begun = server.connect();
     begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
@@ -63,7 +63,7 @@ fn end_within_a_request_by(tell: impl FnOnce(&Server)) -> (Server, Connection) {
     server.get("/v1/pets").expect(200);
     let mut idle = server.connect();
     idle.get("/v1/pets", KEY).expect(200);
-    tell(&server);
+    end(&server);
     idle.expect_end();
     (server, begun)
 }

@@ -177,7 +177,7 @@ fn service_runs_where_tmpdir_cannot_be_used() {
 }
 
 #[test]
-fn thread_that_cannot_be_started_is_told_in_one_line() {
+fn thread_that_cannot_be_started_is_reported_in_one_line() {
     let folder = Folder::new();
     // A user whom no other test has, or this one.
     let user = if is_root() { "65432" } else { "" };

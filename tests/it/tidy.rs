@@ -161,7 +161,7 @@ fn defaults_of_the_settings_are_those_of_the_config() {
 }
 
 #[test]
-fn every_deadline_is_told() {
+fn every_deadline_is_documented() {
     let deadlines = Deadlines::default();
     let rows = deadlines.table().map(|row| format!("{}: {:?}", row.name, row.most)).join(", ");
     // Such as "Deadlines { head: 10s, body: 30s }".
@@ -171,7 +171,7 @@ fn every_deadline_is_told() {
 }
 
 #[test]
-fn alerts_are_told_as_they_are() {
+fn alerts_are_documented_as_they_are() {
     let named = table("src/site/pages/monitoring.md", "Alert");
     let named: Vec<String> = named.into_iter().map(|row| row[0].clone()).collect();
     let rules = read("scripts/deploy/alerts.yml");

@@ -116,7 +116,7 @@ fn import_of_an_export_gives_the_same_export() {
 }
 
 #[test]
-fn import_makes_a_database_only_if_it_is_told_to() {
+fn import_makes_a_database_only_if_asked_to() {
     let folder = Folder::new();
     let file = folder.path().join("pets.ndjson");
     std::fs::write(&file, ODD[0]).unwrap();
@@ -138,7 +138,7 @@ fn import_makes_a_database_only_if_it_is_told_to() {
 }
 
 #[test]
-fn what_is_done_succeeds_though_nobody_can_be_told() {
+fn command_succeeds_though_nobody_can_read_its_output() {
     let folder = Folder::new();
     add_key(&folder.database(), &["ci"]);
     let file = folder.path().join("pets.ndjson");
@@ -291,7 +291,7 @@ fn names(database: &Path) -> Vec<String> {
 }
 
 /// An import that the next reader of its progress must not wait for: it is killed once it is written and said nothing.
-fn killed_before_it_could_tell(database: &Path, words: &[&str], input: &str) {
+fn killed_before_it_could_report(database: &Path, words: &[&str], input: &str) {
     let (_logged, err) = full_pipe();
     let process = start_import_to(err.into(), database, words, input);
     wait_until("the first batch", || run(&["export"], database).stdout.contains(&b'\n'));
@@ -311,7 +311,7 @@ fn killed_import_goes_on_exactly_where_it_was() {
             ["--format", format].into_iter().chain(keeps_ids.then_some("--keep-ids")).collect();
         let resume = [&words[..], &["--resume"]].concat();
         let folder = Folder::new();
-        killed_before_it_could_tell(&folder.database(), &words, &input);
+        killed_before_it_could_report(&folder.database(), &words, &input);
         // Kills between and within batches, by what the import has said so far.
         for round in 0..6 {
             let mut process = start_import(&folder.database(), &resume, &input);
@@ -333,7 +333,7 @@ fn killed_import_goes_on_exactly_where_it_was() {
 fn unfinished_import_is_neither_repeated_nor_continued_with_another_input() {
     let (folder, input) = (Folder::new(), pets(20_000));
     let database = folder.database();
-    killed_before_it_could_tell(&database, &[], &input);
+    killed_before_it_could_report(&database, &[], &input);
     let there = names(&database).len();
     let unfinished = format!(
         "petstore: an import of this input ended early: everything up to line {there} is written; \
@@ -394,7 +394,7 @@ fn input_that_was_imported_is_added_again_only_if_that_is_wanted() {
 }
 
 #[test]
-fn ids_that_are_kept_are_told_across_interruptions() {
+fn ids_that_are_kept_are_reported_across_interruptions() {
     let folder = Folder::new();
     // In a descending order, so that the least id comes last.
     let input: String = (1..=20_000)
@@ -431,7 +431,7 @@ fn import_that_is_only_checked_needs_no_right_to_write() {
 #[test]
 fn import_that_goes_on_twice_adds_each_pet_once() {
     let (folder, input) = (Folder::new(), pets(60_000));
-    killed_before_it_could_tell(&folder.database(), &[], &input);
+    killed_before_it_could_report(&folder.database(), &[], &input);
     let all = [(); 3].map(|()| start_import(&folder.database(), &["--resume"], &input));
     let ended = all.map(|process| process.output().status.code());
     assert!(ended.contains(&Some(0)), "{ended:?}");
@@ -587,7 +587,7 @@ fn quote_that_nobody_closes_swallows_no_line() {
 }
 
 #[test]
-fn only_so_many_refused_lines_are_printed() {
+fn rejected_lines_are_printed_up_to_a_limit() {
     for (count, more) in
         [(20, None), (21, Some("and 1 more like these")), (30_000, Some("and 29980 more like these"))]
     {

@@ -51,7 +51,7 @@ fn fresh_seed() -> u64 {
 fn hold_against_model(minutes: u64, first: u64) -> ExitCode {
     let begun = Instant::now();
     let end = begun + Duration::from_secs(60 * minutes);
-    tell_failures();
+    report_failures();
     let (mut total, mut lives) = (round::Counts::new(), 0);
     let mut seeds = Random::of_place(first, [0, 0]);
     let mut seed = first;
@@ -70,7 +70,7 @@ fn hold_against_model(minutes: u64, first: u64) -> ExitCode {
 }
 
 /// Has a failure say how to repeat it and what went before.
-fn tell_failures() {
+fn report_failures() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if run::FAILED.swap(true, Ordering::SeqCst) {

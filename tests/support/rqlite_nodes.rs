@@ -22,7 +22,7 @@ const RAFT: u16 = 4002;
 
 /// Differences from a plain cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct NodeOptions {
     /// More words for the command line of each node.
     pub words: Vec<String>,
     /// The name and the password of the only user.
@@ -32,7 +32,7 @@ pub struct Wishes {
 /// The nodes of a cluster. Their processes end with this one, however it ends.
 pub struct Nodes {
     folder: PathBuf,
-    wishes: Wishes,
+    options: NodeOptions,
     nodes: Vec<Node>,
 }
 
@@ -81,11 +81,11 @@ fn is_old() -> bool {
 impl Nodes {
     /// Starts a cluster with this many nodes, and waits for its leader.
     pub fn start(count: usize) -> Self {
-        Self::start_with(count, Wishes::default())
+        Self::start_with(count, NodeOptions::default())
     }
 
     /// Starts a cluster with something changed.
-    pub fn start_with(count: usize, wishes: Wishes) -> Self {
+    pub fn start_with(count: usize, options: NodeOptions) -> Self {
         static STARTED: AtomicU16 = AtomicU16::new(0);
         let [low, high] = (std::process::id() as u16).to_le_bytes();
         let cluster = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Nodes {
         // No two processes share addresses, so no port is ever taken: 127.HIGH.LOW.4·CLUSTER+NODE.
         let first = u8::try_from(1 + 4 * (cluster % 62)).unwrap();
         let ip = |i: usize| Ipv4Addr::new(127, high | 64, low, first + u8::try_from(i).unwrap());
-        if let Some((name, password)) = &wishes.user {
+        if let Some((name, password)) = &options.user {
             // The nodes join as everybody.
             let users = format!(
                 r#"[{{"username":"{name}","password":"{password}","perms":["all"]}},{{"username":"*","perms":["join","ready"]}}]"#
@@ -103,7 +103,7 @@ impl Nodes {
             std::fs::write(folder.join("users.json"), users).unwrap();
         }
         let nodes = (0..count).map(|i| Node { ip: ip(i), process: None }).collect();
-        let mut nodes = Self { folder, wishes, nodes };
+        let mut nodes = Self { folder, options, nodes };
         (0..count).for_each(|i| nodes.start_node(i));
         nodes.wait_until_ready();
         nodes
@@ -146,10 +146,10 @@ impl Nodes {
             command.args(["-bootstrap-expect", &peers.len().to_string(), "-join", &peers.join(",")]);
             command.args(["-join-interval", "100ms"]);
         }
-        if self.wishes.user.is_some() {
+        if self.options.user.is_some() {
             command.arg("-auth").arg(self.folder.join("users.json"));
         }
-        command.args(&self.wishes.words).arg(self.folder.join(format!("data-{i}")));
+        command.args(&self.options.words).arg(self.folder.join(format!("data-{i}")));
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut pid = String::new();
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut pid).unwrap();
@@ -158,7 +158,7 @@ impl Nodes {
 
     /// Adds words to the command line of nodes that are started from now on.
     pub fn change(&mut self, words: impl IntoIterator<Item = String>) {
-        self.wishes.words.extend(words);
+        self.options.words.extend(words);
     }
 
     /// Kills a node with SIGKILL.
@@ -249,7 +249,7 @@ impl Nodes {
             "{method} {target} HTTP/1.0\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n",
             body.len()
         );
-        if let Some((name, password)) = &self.wishes.user {
+        if let Some((name, password)) = &self.options.user {
             let _ =
                 write!(head, "Authorization: Basic {}\r\n", base64(format!("{name}:{password}").as_bytes()));
         }
