@@ -39,7 +39,7 @@ pub(crate) mod tests {
 
     pub use crate::testing::Folder;
     #[cfg(feature = "cluster")]
-    pub use rqlite::nodes::Nodes;
+    pub use support::rqlite_nodes::Nodes;
 
     /// Has SQLite refuse every write, as a file does that may only be read.
     pub fn refuse_writes(writer: &Writer, refuse: bool) {

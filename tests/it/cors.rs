@@ -1,6 +1,6 @@
 //! Scripts of other origins (Fetch standard, section 3.2).
 
-use crate::harness::{KEY, Server};
+use support::harness::{KEY, Server};
 
 const APP: &str = "https://app.example";
 

@@ -1,10 +1,9 @@
-//! What a running service does for its domains by itself: it checks their records and
-//! notes HTTPS requests.
+//! A running service checks the records of its domains by itself, and notes HTTPS requests.
 
 use crate::admin::metric;
 use crate::domains::{Hosted, PLATFORM, RIGHT, ask_by};
-use crate::harness::Server;
-use crate::wait::wait_until;
+use support::harness::Server;
+use support::wait::wait_until;
 
 #[test]
 fn first_https_request_through_a_trusted_proxy_shows_the_certificate() {
@@ -33,8 +32,7 @@ fn domain_that_loses_its_record_is_one_warning_and_a_number_in_the_metrics() {
     let logged = hosted.server.stop();
     let lines: Vec<&str> = logged.lines().filter(|line| line.contains("the domain ")).collect();
     assert_eq!(lines.len(), 1, "{logged}");
-    let said =
-        "WARN  petstore::site::project::background] the domain pets.example.com is dns_changed: wrong DNS record";
+    let said = "WARN  petstore::site::project::background] the domain pets.example.com is dns_changed: wrong DNS record";
     assert!(lines[0].contains(said), "{logged}");
 }
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::client::{Connection, Reply, get, post, with_body};
-use crate::harness::{Folder, KEY, Process, Server, add_key, expect_refusal, output, petstore, program};
-use crate::wait::wait_until;
+use support::client::{Connection, Reply, get, post, with_body};
+use support::harness::{Folder, KEY, Process, Server, add_key, expect_refusal, output, petstore, program};
+use support::wait::wait_until;
 
 /// Starts one whose folder for temporary files is that of the test.
 fn start(flags: &[&str]) -> Server {

@@ -19,8 +19,6 @@ mod hostile_tests;
 #[cfg(test)]
 mod inquiry_tests;
 #[cfg(test)]
-mod test_server;
-#[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use answer::{Answer, Record};

@@ -80,7 +80,7 @@ fn issuer(record: &Record) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
+    use crate::site::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
 
     fn issue(value: &'static str) -> Record {
         Record::Caa(0, "issue", value)

@@ -1,4 +1,4 @@
-//! What decodes text of clients and operators: queries, paths, JSON, and the rows of an import. Each is compared with a
+//! The decoders of text from clients and operators: queries, paths, JSON, and the rows of an import. Each is compared with a
 //! second reading of the same text.
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};

@@ -18,7 +18,7 @@ use crate::store::pets::tests::{all_names, new_pet};
 use crate::store::traits::{Committed, Inserted, Outcome, Snapshots, Writes};
 use crate::store::{Cause, StoreError, Whole};
 use client::Value;
-use nodes::Nodes;
+use support::rqlite_nodes::Nodes;
 
 /// A cluster of so many nodes without a database, and its address.
 fn cluster(count: usize) -> (Nodes, PathBuf) {

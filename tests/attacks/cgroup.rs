@@ -12,7 +12,7 @@ const HOMES: [(&str, &str); 2] =
 pub struct Group(PathBuf);
 
 impl Group {
-    /// Makes one whose processes may have so many MiB together; `None` if this user or this system makes none.
+    /// Makes one whose processes may have this many MiB together; `None` if this user or this system makes none.
     pub fn new(mib: u64) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let make = |(home, limit): &(&str, &str)| {
@@ -25,7 +25,7 @@ impl Group {
         HOMES.iter().find_map(make)
     }
 
-    /// What a shell runs to enter it.
+    /// The command with which a shell enters it.
     pub fn script(&self) -> String {
         format!("echo $$ > {}/cgroup.procs", self.0.display())
     }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::client::{Reply, post};
-use crate::harness::{KEY, Server};
-use crate::retries::create;
+use crate::idempotency::create;
+use support::client::{Reply, post};
+use support::harness::{KEY, Server};
 
 /// A create with further header fields.
 fn create_with(server: &Server, fields: &str, body: &str) -> Reply {

@@ -1,8 +1,8 @@
 //! `petstore pet …` on a running server.
 
 use crate::backup::succeed;
-use crate::harness::{Folder, Server, expect_refusal, run};
-use crate::wording;
+use crate::messages;
+use support::harness::{Folder, Server, expect_refusal, run};
 
 /// Runs the command, and returns what it printed.
 #[track_caller]
@@ -94,11 +94,11 @@ fn wrong_words_are_named() {
     let said = |words: &[&str], code: i32, said: &str| {
         expect_refusal(run(&[&["pet"], words].concat(), &folder.database()), code, said);
     };
-    said(&["delete", "1"], 1, crate::wording::DATABASE_MISSING);
+    said(&["delete", "1"], 1, crate::messages::DATABASE_MISSING);
     assert!(!folder.database().exists());
     run(&["key", "add", "ci", "--create"], &folder.database());
-    said(&["status", "1", "sold"], 1, wording::PET_UNKNOWN);
-    said(&["delete", "1"], 1, wording::PET_UNKNOWN);
+    said(&["status", "1", "sold"], 1, messages::PET_UNKNOWN);
+    said(&["delete", "1"], 1, messages::PET_UNKNOWN);
     said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");
     said(&["status", "one", "sold"], 2, "not 'one'");
     said(&["delete", "1", "9223372036854775808"], 2, "not '9223372036854775808'");

@@ -8,12 +8,12 @@ use rusqlite::Connection as Sqlite;
 
 use crate::admin::metric;
 use crate::backup::{filled, names, succeed};
-use crate::client::Connection;
-use crate::harness::{
+use crate::messages;
+use support::client::Connection;
+use support::harness::{
     Folder, KEY, Process, Server, add_key, as_nobody, expect_refusal, output, petstore, run,
 };
-use crate::wait::wait_until;
-use crate::wording;
+use support::wait::wait_until;
 
 const TOM: &str = r#"{"name":"Tom","categoryId":1}"#;
 
@@ -129,7 +129,7 @@ fn file_that_can_only_be_read_is_served_until_somebody_writes_it() {
     let ended = process.output();
     assert_eq!(ended.status.code(), Some(1));
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains(wording::MOVED), "{said}");
+    assert!(said.contains(messages::MOVED), "{said}");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn copy_that_is_replaced_ends_the_service_and_the_next_serves_the_new_one() {
     fs::rename(copy, folder.database()).unwrap();
     let (status, _, logged) = reader.ended();
     assert_eq!(status.code(), Some(1));
-    assert!(logged.contains(wording::MOVED), "{logged}");
+    assert!(logged.contains(messages::MOVED), "{logged}");
     assert_eq!(count(&reader_of(&folder.database())), 8);
 }
 
@@ -187,7 +187,7 @@ fn later_version_is_refused() {
 fn database_that_is_not_there_is_not_made() {
     let folder = Folder::new();
     let start = run(&["serve", "--read-only", "--listen", "127.0.0.1:0"], &folder.database());
-    expect_refusal(start, 1, wording::DATABASE_MISSING);
+    expect_refusal(start, 1, messages::DATABASE_MISSING);
     assert_eq!(names(folder.path()), [""; 0]);
     for other in [&["--ephemeral"][..], &["--first-key-file", "key"]] {
         expect_refusal(output(petstore(&["--read-only"]).args(other)), 2, "cannot be combined");
@@ -195,7 +195,7 @@ fn database_that_is_not_there_is_not_made() {
 }
 
 #[test]
-fn metrics_tell_that_it_only_reads() {
+fn metrics_show_that_it_only_reads() {
     let folder = filled(10);
     let reader = reader_with(&folder.database(), &["--admin", "0"]);
     let metric = |name: &str| metric(&reader, name).unwrap();

@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 
 use crate::admin::metric;
-use crate::client::{Connection as Client, post};
-use crate::harness::{KEY, Server};
-use crate::wording;
+use crate::messages;
+use support::client::{Connection as Client, post};
+use support::harness::{KEY, Server};
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 
@@ -19,17 +19,17 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
         client.send(post("/v1/pets", KEY, REX));
     }
     server.get("/healthz").expect(200);
-    server.get("/readyz").expect_error(503, "storage_unavailable", wording::LOCKED);
+    server.get("/readyz").expect_error(503, "storage_unavailable", messages::LOCKED);
     for client in &mut clients {
-        client.reply().expect_error(503, "storage_unavailable", wording::LOCKED);
+        client.reply().expect_error(503, "storage_unavailable", messages::LOCKED);
     }
     assert_eq!(metric(&server, "failed_writes_total"), Some(4));
     // The creates, and /readyz.
     assert_eq!(metric(&server, "refusals_total{code=\"storage_unavailable\"}"), Some(5));
-    // One more waits for the lock when the service is told to stop.
+    // One more waits for the lock when the service gets SIGTERM.
     clients[0].send(post("/v1/pets", KEY, REX));
     server.signal("TERM");
-    clients[0].reply().expect_error(503, "storage_unavailable", wording::LOCKED);
+    clients[0].reply().expect_error(503, "storage_unavailable", messages::LOCKED);
     drop(clients);
     let (status, _, log) = server.ended();
     assert!(status.success(), "{log}");

@@ -18,7 +18,7 @@ pub struct Member {
     pieces: usize,
     pub readable: bool,
     pub writable: bool,
-    /// Whether it is in the queue of connections that can make progress.
+    /// True if it is in the queue of connections that can make progress.
     pub queued: bool,
 }
 

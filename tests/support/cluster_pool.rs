@@ -5,11 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
 
-use nodes::Nodes;
-
-#[path = "../cluster/nodes.rs"]
-#[expect(dead_code, reason = "other tests kill and freeze nodes")]
-mod nodes;
+use crate::rqlite_nodes::Nodes;
 
 /// The clusters that nobody uses.
 static IDLE: Mutex<Vec<Nodes>> = Mutex::new(Vec::new());

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::backup::succeed;
-use crate::harness::{Folder, KEY, Server};
-use crate::retries::send;
+use crate::idempotency::send;
+use support::harness::{Folder, KEY, Server};
 
 /// Values of a member, from its schema.
 fn values(description: &Value, schema: &Value) -> Vec<Value> {

@@ -1,7 +1,7 @@
 //! Paths and methods: known ones, and the responses to unknown ones.
 
-use crate::client::Reply;
-use crate::harness::{Folder, KEY, Server, run};
+use support::client::Reply;
+use support::harness::{Folder, KEY, Server, run};
 
 fn ask(server: &Server, method: &str, target: &str, key: bool) -> Reply {
     let authorization = if key { format!("Authorization: Bearer {KEY}\r\n") } else { String::new() };

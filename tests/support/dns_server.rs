@@ -1,4 +1,4 @@
-//! A DNS server for the tests within the crate and, since it needs nothing of the crate, for those of the executable.
+//! DNS servers of a test: with fixed records, with a zone that changes, and ones that break the rules.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -21,7 +21,7 @@ pub enum Record {
     Caa(u8, &'static str, &'static str),
 }
 
-/// What a server knows: names, and their records.
+/// The names that a server knows, and their records.
 pub type Records = Vec<(&'static str, Record)>;
 
 impl Record {
@@ -228,4 +228,29 @@ pub fn write(stream: &mut TcpStream, message: &[u8]) {
     let length = u16::try_from(message.len()).unwrap();
     // The client may have gone.
     let _ = stream.write_all(&[&length.to_be_bytes(), message].concat());
+}
+
+/// A server with a zone that a test can change while it runs. It ends when it is dropped.
+pub struct ChangingZone {
+    server: Server,
+    zone: Arc<Mutex<Records>>,
+}
+
+impl ChangingZone {
+    /// Starts one without records.
+    pub fn start() -> Self {
+        let zone = Arc::new(Mutex::new(Records::new()));
+        let of_server = Arc::clone(&zone);
+        let server = Server::datagrams(move |query| vec![respond(query, &of_server.lock().unwrap())]);
+        Self { server, zone }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+
+    /// Replaces the records.
+    pub fn set(&self, records: &[(&'static str, Record)]) {
+        *self.zone.lock().unwrap() = records.to_vec();
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::client::Connection;
-use crate::harness::{FAILING_PETS, KEY, Server, add_key, change, run};
-use crate::wording;
+use crate::messages;
+use support::client::Connection;
+use support::harness::{FAILING_PETS, KEY, Server, add_key, change, run};
 
 #[test]
 fn access_log_has_one_line_a_request_and_no_secrets() {
@@ -38,7 +38,7 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     let version = format!("schema version {}, at most ", 1);
     assert!(lines[0].contains(&version), "{logged}");
     assert!(lines[1].contains("SIGTERM: finishing"), "{logged}");
-    assert!(lines[2].contains(wording::ENDED_BY_SIGTERM), "{logged}");
+    assert!(lines[2].contains(messages::ENDED_BY_SIGTERM), "{logged}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn log_of_json_has_an_object_a_line() {
 }
 
 #[test]
-fn log_of_json_tells_failures_and_what_was_created() {
+fn json_log_shows_failures_and_what_was_created() {
     let server = Server::start_with(|command| {
         command.env("RUST_LOG", "petstore::access=info").args(["--log-format", "json"])
     });

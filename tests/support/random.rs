@@ -4,16 +4,20 @@
 pub struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// The numbers of one place, such as a client of a round: they do not depend on those of other places.
-    pub fn new(seed: u64, place: [u64; 2]) -> Self {
+    pub fn of_place(seed: u64, place: [u64; 2]) -> Self {
         let mut random = Self(seed);
         for part in place {
-            random.0 = random.next() ^ part.wrapping_mul(0xd134_2543_de82_ef95);
+            random.0 = random.bits() ^ part.wrapping_mul(0xd134_2543_de82_ef95);
         }
         random
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +27,12 @@ impl Random {
 
     /// A number from 0 up to, but not including, `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.bits() % bound
+    }
+
+    /// A place in something of this length.
+    pub fn index(&mut self, length: usize) -> usize {
+        self.bits() as usize % length
     }
 
     pub fn one_in(&mut self, count: u64) -> bool {
@@ -31,7 +40,7 @@ impl Random {
     }
 
     pub fn among<T: Clone>(&mut self, choices: &[T]) -> T {
-        choices[self.next() as usize % choices.len()].clone()
+        choices[self.index(choices.len())].clone()
     }
 
     /// One of the values, each as often as its weight says.

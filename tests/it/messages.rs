@@ -1,4 +1,4 @@
-//! The words of failures, each once. A test names the failure; a new wording is changed here alone.
+//! The messages that several tests expect, each once.
 
 pub const ANOTHER_APPLICATION: &str = "another application";
 pub const DATABASE_FOREIGN: &str = "is not an SQLite database";

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::client::{Connection, Reply, request};
-use crate::pool::{self, Borrowed};
+use crate::cluster_pool::{self, Borrowed};
 use crate::wait::wait_until;
 
 /// The begin of the line that a service prints once it is ready.
@@ -30,6 +30,7 @@ pub struct Folder {
 }
 
 impl Folder {
+    #[expect(clippy::new_without_default, reason = "it creates a folder on the disk")]
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -53,14 +54,6 @@ impl Folder {
     pub fn shown(&self) -> String {
         self.database().to_str().unwrap().split('?').next().unwrap().to_owned()
     }
-
-    /// A configuration of the library for this database and a free port.
-    pub fn config(&self) -> petstore::Config {
-        let mut config = petstore::Config::default();
-        config.listen = ([127, 0, 0, 1], 0).into();
-        config.database = self.database();
-        config
-    }
 }
 
 impl Drop for Folder {
@@ -71,7 +64,8 @@ impl Drop for Folder {
 
 /// The executable under test: the one that cargo has built for the tests, or the one that `PETSTORE` names.
 pub fn program() -> OsString {
-    std::env::var_os("PETSTORE").unwrap_or_else(|| env!("CARGO_BIN_EXE_petstore").into())
+    let named = std::env::var_os("PETSTORE").or_else(|| std::env::var_os("CARGO_BIN_EXE_petstore"));
+    named.expect("cargo names the executable in CARGO_BIN_EXE_petstore")
 }
 
 /// The executable, without petstore's environment variables.
@@ -95,7 +89,7 @@ pub fn as_nobody(words: &[&str]) -> Command {
     command
 }
 
-/// Whether the tests run as root.
+/// True if the tests run as root.
 pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).stdout.starts_with(b"0\n")
 }
@@ -129,7 +123,7 @@ pub fn add_key(database: &Path, words: &[&str]) -> String {
 #[track_caller]
 pub fn change(database: &Path, statements: &str) {
     match database.to_str().and_then(|text| text.strip_prefix("rqlite://")) {
-        Some(hosts) => pool::execute(hosts.split(',').next().unwrap(), statements),
+        Some(hosts) => cluster_pool::execute(hosts.split(',').next().unwrap(), statements),
         None => rusqlite::Connection::open(database).unwrap().execute_batch(statements).unwrap(),
     }
 }
@@ -190,7 +184,7 @@ impl Process {
         Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
     }
 
-    /// Waits for its end, and returns what it said of what nobody has taken yet.
+    /// Waits for its end, and returns the output that nobody has taken yet.
     #[track_caller]
     pub fn output(mut self) -> Output {
         let printed = self.child.stdout.take().map(|pipe| keep(pipe, "out"));
@@ -234,7 +228,7 @@ impl Process {
         self.take_first_lines(1)
     }
 
-    /// The first so many lines that it prints to a pipe; nobody reads on.
+    /// The first `count` lines that it prints to a pipe; nobody reads on.
     #[track_caller]
     pub fn take_first_lines(&mut self, count: usize) -> String {
         let (out, mut left) = (self.child.stdout.take().unwrap(), count);
@@ -292,7 +286,7 @@ pub struct Server {
     /// Before the folder, as fields are dropped in this order.
     process: Process,
     pub folder: Folder,
-    /// What it printed after the first line, and what it logged, once it has ended.
+    /// Its output after the first line, and its log, once it has ended.
     printed: Option<JoinHandle<Vec<u8>>>,
     logged: Option<JoinHandle<Vec<u8>>>,
 }
@@ -405,7 +399,7 @@ impl Server {
         }
     }
 
-    /// What `ps` and `kill` call it.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.child.id()
     }
@@ -414,7 +408,7 @@ impl Server {
         self.process.signal(name);
     }
 
-    /// Whether it has ended.
+    /// True once it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.process.has_ended()
     }

@@ -81,7 +81,7 @@ pub fn check(method: &str, target: &str, reply: &Reply) {
     }
 }
 
-/// Whether a value fits a schema, without members that the schema does not describe.
+/// Checks that a value fits a schema, and has no members that the schema does not describe.
 fn fits(value: &Value, schema: &'static Value) -> Result<(), String> {
     let schema = resolve(schema);
     let kind = match value {

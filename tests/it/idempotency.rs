@@ -8,8 +8,8 @@ use std::thread;
 use serde_json::Value;
 
 use crate::backup::succeed;
-use crate::client::{Reply, with_body};
-use crate::harness::{Folder, KEY, Server, add_key, output, run};
+use support::client::{Reply, with_body};
+use support::harness::{Folder, KEY, Server, add_key, output, run};
 
 const REX: &str = r#"{"name":"Rex","categoryId":1,"status":"sold"}"#;
 
@@ -93,7 +93,7 @@ fn refused_create_may_use_its_key_again() {
     let first = send(&server, "1", REX);
     first.expect(201);
     assert_eq!(first.header("Idempotency-Replayed"), None);
-    // What would be refused anyway is refused first.
+    // A create that would be rejected anyway is rejected first.
     send(&server, "1", "{").expect_error(400, "invalid_json", "JSON");
 }
 
@@ -253,7 +253,7 @@ fn lines_of_the_page_wait_as_long_as_a_proxy_says() {
 fn all_pets_despite_failures(server: &Server) -> Vec<Value> {
     loop {
         let mut connection = server.connect();
-        connection.send(crate::client::get("/v1/pets?limit=100", KEY));
+        connection.send(support::client::get("/v1/pets?limit=100", KEY));
         if let Some(reply) = connection.reply_unless_ended().filter(|reply| reply.status == 200) {
             return reply.json().as_array().unwrap().clone();
         }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::client::{Connection, Reply, with_body};
-use crate::described;
-use crate::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change};
+use support::client::{Connection, Reply, with_body};
+use support::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change};
+use support::openapi;
 
 /// A request for the description with further header fields.
 fn ask(server: &Server, fields: &str) -> Reply {
@@ -16,7 +16,7 @@ fn ask(server: &Server, fields: &str) -> Reply {
 fn description_is_for_everybody_and_the_same_as_the_command_prints() {
     let server = Server::start();
     let reply = ask(&server, "");
-    assert_eq!(reply.expect(200).json(), *described::document());
+    assert_eq!(reply.expect(200).json(), *openapi::document());
     assert!(!reply.body.contains(&b'\n'), "only the command indents it");
     assert_eq!(reply.header("Content-Type"), Some("application/json"));
     assert_eq!(reply.header("Cache-Control"), Some("no-cache"));
@@ -39,10 +39,10 @@ fn description_is_sent_once_and_compressed_for_who_takes_it() {
 /// Every operation and status that is described, such as `getPet 404`.
 fn described_statuses() -> BTreeSet<String> {
     let mut statuses = BTreeSet::new();
-    for item in described::document()["paths"].as_object().unwrap().values() {
+    for item in openapi::document()["paths"].as_object().unwrap().values() {
         for operation in item.as_object().unwrap().values() {
             let id = operation["operationId"].as_str().unwrap();
-            let shared = described::statuses(described::resolve(&operation["responses"]["default"]));
+            let shared = openapi::statuses(openapi::resolve(&operation["responses"]["default"]));
             let own =
                 operation["responses"].as_object().unwrap().keys().filter(|status| *status != "default");
             let all = own.cloned().chain(shared.iter().map(u16::to_string));
@@ -65,12 +65,12 @@ struct Described {
 /// Every operation that is described.
 fn operations() -> Vec<Described> {
     let mut operations = Vec::new();
-    for (path, item) in described::document()["paths"].as_object().unwrap() {
+    for (path, item) in openapi::document()["paths"].as_object().unwrap() {
         let segments = path.split('/').map(|segment| if segment.starts_with('{') { "1" } else { segment });
         let path = format!("/v1{}", segments.collect::<Vec<_>>().join("/"));
         for (method, operation) in item.as_object().unwrap() {
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-            let example = described::resolve(schema)["examples"].get(0);
+            let example = openapi::resolve(schema)["examples"].get(0);
             operations.push(Described {
                 id: operation["operationId"].as_str().unwrap(),
                 method: method.to_uppercase(),
@@ -96,7 +96,7 @@ impl Provocation {
         let mut words = request.split(' ');
         let (method, target) = (words.next().unwrap(), words.next().unwrap());
         let reply = connection.reply_to(method);
-        described::check(method, target, &reply);
+        openapi::check(method, target, &reply);
         self.came.insert(format!("{id} {}", reply.status));
     }
 
@@ -175,7 +175,7 @@ fn every_status_that_is_described_is_answered() {
     }
 
     let folder = Folder::new();
-    let mut config = folder.config();
+    let mut config = crate::config(&folder);
     config.deadlines.head = Duration::from_millis(100);
     let impatient = petstore::Server::start(config).unwrap();
     for Described { id, method, path, .. } in operations() {

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
-use crate::harness::{as_nobody, expect_refusal, output};
-use crate::wording;
+use crate::messages;
+use support::harness::{as_nobody, expect_refusal, output};
 
 const COMMANDS: [&[&str]; 4] = [&["key", "list"], &["export"], &["check"], &["backup"]];
 
@@ -32,7 +32,7 @@ fn commands_that_read_need_no_lock_and_leave_nothing() {
         drop(other);
         assert_eq!(names(folder.path()), ["pets.db"], "{is_locked}");
     }
-    refuse(&["key", "list"], &folder.path().join("none.db"), wording::DATABASE_MISSING);
+    refuse(&["key", "list"], &folder.path().join("none.db"), messages::DATABASE_MISSING);
 }
 
 #[test]

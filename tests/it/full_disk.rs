@@ -1,12 +1,12 @@
-//! A small disk that fills up. To make one takes root; without, these tests show nothing.
+//! A small disk that fills up. Making one takes root; without root, these tests show nothing.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Folder, Server, expect_refusal, run};
-use crate::wait::wait_until;
+use support::harness::{Folder, Server, expect_refusal, run};
+use support::wait::wait_until;
 
 /// A file system in memory, with a folder for a database.
 struct Disk {
@@ -34,7 +34,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn readiness_tells_of_a_full_disk_before_anything_is_written() {
+fn readiness_reports_a_full_disk_before_anything_is_written() {
     let Some(Disk { folder: Some(folder) }) = Disk::new(6) else { return };
     let _mounted = Mounted(folder.path().to_owned());
     let ballast = folder.path().join("ballast");

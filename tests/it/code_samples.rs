@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::described::document;
-use crate::harness::{KEY, Server, output};
+use support::harness::{KEY, Server, output};
+use support::openapi::document;
 
 /// The code of a figure, as text.
 fn sample(page: &str, operation: &str, language: &str) -> String {

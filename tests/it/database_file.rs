@@ -1,4 +1,4 @@
-//! The database file: when it moves, who may use it, and which files stay next to it.
+//! The database file: moved or replaced, used by others, and the files next to it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::backup::{count, filled, names, succeed};
-use crate::client::Connection;
-use crate::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, petstore, run};
-use crate::wait::wait_until;
-use crate::wording;
+use crate::messages;
+use support::client::Connection;
+use support::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, petstore, run};
+use support::wait::wait_until;
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 
@@ -44,10 +44,10 @@ fn nothing_is_acknowledged_for_a_file_that_is_gone() {
         connection.post("/v1/pets", KEY, REX).expect(201);
         leave(&server.folder.database());
         let refused = connection.post("/v1/pets", KEY, REX);
-        refused.expect_error(503, "storage_unavailable", wording::MOVED);
+        refused.expect_error(503, "storage_unavailable", messages::MOVED);
         let (status, _, log) = server.ended();
         assert_eq!(status.code(), Some(1), "{i}: {log}");
-        let lines = log.lines().filter(|line| line.contains(wording::MOVED)).count();
+        let lines = log.lines().filter(|line| line.contains(messages::MOVED)).count();
         assert_eq!(lines, 2, "{i}: one line in the log, and the reason at the end: {log}");
     }
 }
@@ -60,7 +60,7 @@ fn reads_notice_a_file_that_is_gone() {
     // A look is valid for a moment.
     wait_until("a read to notice", || {
         let mut connection = Connection::open(server.address);
-        connection.send(crate::client::get("/v1/pets", KEY));
+        connection.send(support::client::get("/v1/pets", KEY));
         connection.reply_unless_ended().is_none_or(|reply| reply.status == 503)
     });
     assert_eq!(server.ended().0.code(), Some(1));
@@ -103,7 +103,7 @@ fn pets_of_a_file_that_is_gone_are_saved_next_to_its_name() {
 }
 
 #[test]
-fn file_that_was_moved_is_not_saved_again_and_one_without_a_folder_is_told_as_lost() {
+fn file_that_was_moved_is_not_saved_again_and_one_without_a_folder_is_reported_as_lost() {
     let mut server = Server::start();
     server.fill(["Rex"]);
     fs::rename(server.folder.database(), server.folder.path().join("moved.db")).unwrap();
@@ -135,7 +135,7 @@ fn file_that_was_copied_over_the_database_is_noticed_and_not_mixed_with_its_log(
         let files = || [database.clone(), beside(&database, "-wal")].map(|file| fs::read(file).unwrap());
         let before = files();
         for words in [&["--listen", "127.0.0.1:0"][..], &["check"], &["export"], &["key", "add", "ci"]] {
-            expect_refusal(run(words, &database), 1, wording::LOG_FOREIGN);
+            expect_refusal(run(words, &database), 1, messages::LOG_FOREIGN);
         }
         assert!(files() == before);
     }
@@ -217,7 +217,7 @@ fn folder_that_is_mounted_elsewhere_is_one_database() {
 }
 
 #[test]
-fn file_system_that_can_only_be_read_is_told_as_that() {
+fn file_system_that_can_only_be_read_is_reported_as_that() {
     let log = filled(1);
     fs::write(beside(&log.database(), "-wal"), fs::read(log.database()).unwrap()).unwrap();
     let folder = filled(1);
@@ -283,7 +283,7 @@ fn index_that_is_dropped_comes_with_the_sql_that_makes_it() {
         let refused = run(words, &folder.database());
         let line = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(1), "{line}");
-        assert!(!line.contains("restore") && line.contains(wording::INDEX_MISSING), "{line}");
+        assert!(!line.contains("restore") && line.contains(messages::INDEX_MISSING), "{line}");
     }
     let line = String::from_utf8(run(&["key", "add", "ci"], &folder.database()).stderr).unwrap();
     let (_, mend) = line.split_once("this SQL repairs it: ").unwrap();

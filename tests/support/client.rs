@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use socket2::SockRef;
 
-use crate::described;
+use crate::openapi;
 use crate::wait::PATIENCE;
 
 /// A reply that keeps the promises of all replies.
@@ -184,7 +184,7 @@ impl Connection {
         SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// Waits for a reply, and reads no more than so many bytes of it.
+    /// Waits for a reply, and reads at most this many bytes of it.
     pub fn taste(&mut self, most: usize) {
         let _ = self.stream.read(&mut vec![0; most]);
     }
@@ -207,7 +207,7 @@ impl Connection {
     pub fn get(&mut self, target: &str, key: &str) -> Reply {
         self.send(get(target, key));
         let reply = self.reply();
-        described::check("GET", target, &reply);
+        openapi::check("GET", target, &reply);
         reply
     }
 
@@ -230,7 +230,7 @@ impl Connection {
     pub fn post(&mut self, target: &str, key: &str, body: &str) -> Reply {
         self.send(post(target, key, body));
         let reply = self.reply();
-        described::check("POST", target, &reply);
+        openapi::check("POST", target, &reply);
         reply
     }
 }
@@ -290,7 +290,7 @@ const KNOWN_HEADERS: &[&str] = &[
     "X-Request-Id",
 ];
 
-/// What every reply promises.
+/// Checks the promises of every reply.
 #[track_caller]
 fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let mut seen = HashSet::new();
