@@ -60,9 +60,9 @@ pub use base::config::{
     VARIABLES,
 };
 pub use base::environment::{flaw, from_environment};
-#[doc(hidden)]
-pub use base::error::flush_folder;
 pub use base::error::{Error, ErrorKind};
+#[doc(hidden)]
+pub use base::files::flush_folder;
 pub use base::http::limits::{LIMITS, Limit};
 pub use base::metrics::note_dropped_log_lines;
 pub use model::{ApiKey, KeyScope, PetStatus};

@@ -15,7 +15,8 @@ use std::thread::JoinHandle;
 
 use crate::base::config::Address;
 use crate::base::config::Config;
-use crate::base::error::{Error, ErrorKind, start_thread};
+use crate::base::error::{Error, ErrorKind};
+use crate::base::threads::start_thread;
 use crate::net::gate::Listening;
 use crate::ops::keys::secret;
 use crate::ops::maintenance::last_backup;
@@ -81,6 +82,7 @@ impl Server {
     pub fn start_after(config: Config, prepare: impl FnOnce() -> Result<(), Error>) -> Result<Self, Error> {
         check_api_key(&config)?;
         let mut config = config.checked()?;
+        config.database = store::absolute(&config.database)?;
         let places = places(&config)?;
         // Before the database, so that a start that fails makes none.
         let listening = Listening::bind(&config.listen)?;

@@ -4,7 +4,8 @@ use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::base::error::{Error, ErrorKind, folder_of};
+use crate::base::error::{Error, ErrorKind};
+use crate::base::files::folder_of;
 
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-private-";

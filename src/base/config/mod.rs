@@ -15,7 +15,7 @@ mod urls;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::base::error::{Error, ErrorKind, check_supported, fail, is_cluster};
+use crate::base::error::{Error, ErrorKind, fail};
 
 pub use deadlines::{Deadline, Deadlines};
 pub use ephemeral::Ephemeral;
@@ -148,8 +148,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The configuration as a server uses it: with an absolute path of the database, and with deadlines that no instant
-    /// overflows with.
+    /// Checks the numbers and the name of the database, and bounds the deadlines so that no instant overflows.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for the first number or the database that cannot be used.
@@ -168,11 +167,6 @@ impl Config {
         if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
             let message = format!("the database must be a file, and '{name}' is not one");
             return fail(ErrorKind::Config("database"), message);
-        }
-        check_supported(&self.database)?;
-        if !is_cluster(&self.database) {
-            self.database = std::path::absolute(&self.database)
-                .map_err(|error| Error::io("cannot find the current folder", error))?;
         }
         self.deadlines = self.deadlines.bounded();
         Ok(self)
@@ -229,11 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn checked_configuration_has_an_absolute_path_and_bounded_deadlines() {
+    fn checked_configuration_has_bounded_deadlines() {
         let mut config = Config::default();
         config.deadlines.head = Duration::MAX;
         let checked = config.checked().unwrap();
-        assert_eq!(checked.database, std::env::current_dir().unwrap().join("petstore.db"));
         assert!(std::time::Instant::now().checked_add(checked.deadlines.head).is_some());
     }
 

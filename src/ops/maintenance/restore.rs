@@ -21,8 +21,9 @@ use super::Stop;
 use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::backup::copied;
 use super::check::usable;
-use crate::base::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
-use crate::store::{self, Claim, Snapshot, carry, lacks_log, log_of, retire};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::folder_of;
+use crate::store::{self, Claim, Snapshot, carry, check_supported, is_cluster, lacks_log, log_of, retire};
 
 /// The bytes after which a copy asks whether to stop.
 const STEP: u64 = 1 << 20;

@@ -8,7 +8,8 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::open_file::{journal_of, log_of};
 use super::{BUSY_TIMEOUT, StoreError};
-use crate::base::error::{Error, ErrorKind as Kind, whose};
+use crate::base::error::{Error, ErrorKind as Kind};
+use crate::base::files::whose;
 
 /// How to open a database that is not to be changed. If it has a log, the connection must not write: the last
 /// connection to close would move the log into the database, which only the service may do. If it has none, SQLite
