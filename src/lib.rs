@@ -2,9 +2,7 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), petstore::Error> {
-//! let mut config = petstore::Config::default();
-//! config.database = "pets.db".into();
-//! config.api_key = Some("secret".to_owned());
+//! let config = petstore::Config::new().database("pets.db").api_key("secret");
 //! let server = petstore::Server::start(config)?;
 //! println!("listening on {}", server.address());
 //! server.wait()
@@ -56,8 +54,8 @@ mod testing;
 
 pub use base::clock::{past, rfc3339, unix_time};
 pub use base::config::{
-    Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
-    VARIABLES,
+    Address, Config, Deadline, Deadlines, Ephemeral, Expected, Hosting, Listen, Network, SETTINGS, SetField,
+    Setting, VARIABLES, Variable,
 };
 pub use base::environment::{flaw, from_environment};
 pub use base::error::{Error, ErrorKind};

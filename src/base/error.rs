@@ -13,9 +13,7 @@ use rustix::io::Errno;
 /// ```
 /// use petstore::{Config, ErrorKind, Server};
 ///
-/// let mut config = Config::default();
-/// config.database = "no/such/folder/pets.db".into();
-/// match Server::start(config) {
+/// match Server::start(Config::new().database("no/such/folder/pets.db")) {
 ///     Err(error) if error.kind() == ErrorKind::DatabaseMissing => println!("create the folder first"),
 ///     Err(error) => println!("{error}"),
 ///     Ok(server) => drop(server),

@@ -270,7 +270,7 @@ mod tests {
         let serve = find(&[]).unwrap().0;
         for flag in serve.flags.iter().filter(|flag| flag.value.is_none()) {
             let name = flag.variable();
-            assert!(petstore::VARIABLES.iter().any(|[known, ..]| *known == name), "{name}");
+            assert!(petstore::VARIABLES.iter().any(|variable| variable.name == name), "{name}");
             let is_on = |value| parsed(&[], &[(&name, value)]).map(|(_, call)| call.is_on(flag.name));
             assert_eq!([is_on("true"), is_on("false"), is_on("")], [Ok(true), Ok(false), Ok(false)]);
             let expected = format!("{name} must be true or false, not 'yes'");

@@ -32,9 +32,9 @@ pub fn text(words: &[String]) -> String {
         text += &row("", &format!("{}{list}{}", setting.help, default(setting.default)));
     }
     if commands.iter().any(|command| command.takes == Takes::All) {
-        for [name, help, value] in VARIABLES {
-            text += &row("", name);
-            text += &row("", &format!("{help}{}", default(value)));
+        for variable in VARIABLES {
+            text += &row("", variable.name);
+            text += &row("", &format!("{}{}", variable.help, default(variable.default)));
         }
     }
     let is_used = |note: &&&str| note.split(' ').next().is_some_and(|word| text.contains(word));

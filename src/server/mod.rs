@@ -38,9 +38,7 @@ pub use verify_backup::drill;
 /// # fn main() -> Result<(), petstore::Error> {
 /// # let folder = std::env::temp_dir().join(format!("petstore-doc-server-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
-/// let mut config = petstore::Config::default();
-/// config.listen = ([127, 0, 0, 1], 0).into();
-/// config.database = folder.join("pets.db");
+/// let config = petstore::Config::new().listen(([127, 0, 0, 1], 0)).database(folder.join("pets.db"));
 /// let server = petstore::Server::start(config)?;
 /// assert!(server.is_running());
 ///

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// ```
 /// use std::time::Duration;
 ///
-/// let mut config = petstore::Config::default();
+/// let mut config = petstore::Config::new();
 /// config.deadlines.idle = Duration::from_secs(5);
 /// config.deadlines.drain = Duration::ZERO;
 /// ```

@@ -14,9 +14,8 @@ const UNIX: &str = "unix:";
 /// ```
 /// use petstore::{Config, Listen};
 ///
-/// let mut config = Config::default();
-/// config.listen = ([127, 0, 0, 1], 0).into();
-/// config.listen = Listen::Unix("/run/petstore/http.sock".into());
+/// let any_port = Config::new().listen(([127, 0, 0, 1], 0));
+/// let socket = Config::new().listen(Listen::Unix("/run/petstore/http.sock".into()));
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -10,8 +10,7 @@ const DIGITS: usize = 64;
 /// Makes up an API key: 256 random bits, in characters that need no quoting anywhere. No database has it yet.
 ///
 /// ```
-/// let mut config = petstore::Config::default();
-/// config.api_key = Some(petstore::new_api_key()?);
+/// let config = petstore::Config::new().api_key(petstore::new_api_key()?);
 /// # Ok::<(), petstore::Error>(())
 /// ```
 ///
