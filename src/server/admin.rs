@@ -3,7 +3,7 @@
 use std::thread::JoinHandle;
 
 use super::descriptors::ADMIN_CONNECTIONS;
-use super::lanes::{Lanes, gate_config};
+use super::workers::{Lanes, gate_config};
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
 use crate::app::pipeline::Shared;
 use crate::base::error::Error;

@@ -2,12 +2,12 @@
 
 mod admin;
 mod descriptors;
-mod lanes;
 mod private_folder;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs", warn(dead_code, unused_imports))]
 mod project;
 mod running;
 mod verify_backup;
+mod workers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

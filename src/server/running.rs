@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::PrivateFolder;
 use super::admin::Admin;
-use super::lanes::{Lanes, gate_config};
 use super::project::{self, Upkeep};
+use super::workers::{Lanes, gate_config};
 use crate::admin::Reset;
 use crate::app::pipeline::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
 use crate::base::config::Config;
