@@ -33,7 +33,7 @@ fn own(config: &Config) -> usize {
 ///
 /// # Errors
 /// [`ErrorKind::Resources`] if there are too few descriptors to start.
-pub fn places(config: &Config) -> Result<usize, Error> {
+pub fn available_connections(config: &Config) -> Result<usize, Error> {
     let most = config.max_connections;
     let Some(limit) = config.open_files else { return Ok(most) };
     let own = own(config);
@@ -67,16 +67,16 @@ mod tests {
 
     #[test]
     fn unknown_limit_leaves_the_setting_as_it_is() {
-        assert_eq!(places(&config(None, true)).unwrap(), 1000);
+        assert_eq!(available_connections(&config(None, true)).unwrap(), 1000);
     }
 
     #[test]
     fn known_limit_is_not_exceeded() {
         for has_admin in [false, true] {
-            assert_eq!(places(&config(Some(usize::MAX), has_admin)).unwrap(), 1000);
+            assert_eq!(available_connections(&config(Some(usize::MAX), has_admin)).unwrap(), 1000);
             let own = own(&config(None, has_admin));
             for limit in own + FEWEST..2000 {
-                let clients = places(&config(Some(limit), has_admin)).unwrap();
+                let clients = available_connections(&config(Some(limit), has_admin)).unwrap();
                 assert!(own + clients <= limit, "{limit}");
                 assert!(clients >= FEWEST, "{limit}");
             }
@@ -87,7 +87,7 @@ mod tests {
     fn too_few_files_are_refused() {
         for has_admin in [false, true] {
             for limit in 0..own(&config(None, has_admin)) + FEWEST {
-                let refused = places(&config(Some(limit), has_admin)).unwrap_err();
+                let refused = available_connections(&config(Some(limit), has_admin)).unwrap_err();
                 assert_eq!(refused.kind(), ErrorKind::Resources, "{limit}");
             }
         }
@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn error_names_how_many_files_are_enough() {
-        let error = places(&config(Some(10), false)).unwrap_err().to_string();
+        let error = available_connections(&config(Some(10), false)).unwrap_err().to_string();
         let needed = own(&config(None, false)) + FEWEST;
         assert_eq!(
             error,
             format!("the process can open too few files: 10, but it needs at least {needed} (ulimit -n)")
         );
-        assert!(places(&config(Some(needed), false)).is_ok());
+        assert!(available_connections(&config(Some(needed), false)).is_ok());
     }
 }

@@ -1,57 +1,35 @@
-//! Opens the lanes of a gate: a socket and a worker for each.
+//! Starts the workers of a gate, each with a socket for its lane.
 
 use std::path::Path;
 
 use super::private_folder::temporarily;
-use crate::app::pipeline::{self, Faults};
-use crate::base::config::Config;
+use crate::app::pipeline::Faults;
 use crate::base::error::{Error, ErrorKind};
-use crate::base::metrics::Metrics;
-use crate::net::gate::{GateConfig, Intake, OpenLane, Stopper, TrustedProxies};
+use crate::net::gate::{OpenLane, Stopper};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{Door, Service, Worker};
 
-/// What the configuration says of every gate. Nothing is counted.
-pub fn gate_config(
-    config: &Config,
-    max_connections: usize,
-    lanes: Vec<OpenLane>,
-    passed_on: Vec<&'static str>,
-) -> GateConfig {
-    let trusted = TrustedProxies(config.trusted_proxies.clone());
-    GateConfig {
-        max_connections,
-        client_memory: config.client_memory,
-        deadlines: config.deadlines.clone(),
-        lanes,
-        intake: Intake { passed_on, trusted, ..Intake::default() },
-        size: pipeline::size,
-        delay: None,
-        metrics: Metrics::default(),
-    }
-}
-
-/// The lanes of a gate that are opened so far.
-pub struct Lanes<'a> {
+/// The workers that run so far, and the gate's ends of their lanes.
+pub struct Workers<'a> {
     database: &'a Path,
     stopper: &'a Stopper,
-    /// What makes requests fail on purpose.
+    /// The faults to inject.
     faults: Option<Faults>,
-    pub workers: Vec<Worker>,
-    pub open: Vec<OpenLane>,
+    pub running: Vec<Worker>,
+    pub lanes: Vec<OpenLane>,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> Workers<'a> {
     /// `stopper` ends the gate if a worker dies.
     pub fn new(database: &'a Path, stopper: &'a Stopper, faults: Option<Faults>) -> Self {
-        Self { database, stopper, faults, workers: Vec::new(), open: Vec::new() }
+        Self { database, stopper, faults, running: Vec::new(), lanes: Vec::new() }
     }
 
-    /// Starts the worker of one more lane, which has at most `window` requests at once.
+    /// Starts one more worker, whose lane has at most `window` requests at once.
     ///
     /// # Errors
     /// If there are too few threads or descriptors.
-    pub fn open(
+    pub fn start(
         &mut self,
         kind: LaneKind,
         window: usize,
@@ -64,14 +42,14 @@ impl<'a> Lanes<'a> {
             })
         };
         let (door, stream) = temporarily(self.database, make)?;
-        let (stopper, reason) =
-            (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
+        let reason = Error::new(ErrorKind::Internal, format!("the {name} has died"));
+        let stopper = self.stopper.clone();
         let died = move || stopper.fail(reason);
-        self.workers.push(match &self.faults {
+        self.running.push(match &self.faults {
             Some(faults) => Worker::start(door, name, faults.around(service), died)?,
             None => Worker::start(door, name, service, died)?,
         });
-        self.open.push(OpenLane { stream, kind, window });
+        self.lanes.push(OpenLane { stream, kind, window });
         Ok(())
     }
 }
