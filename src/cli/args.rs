@@ -6,28 +6,28 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::Config;
 
-use super::command::{Call, Command, Flag, Takes};
+use super::command::{Command, Flag, Invocation, Takes};
 use super::{all, help};
 
 /// What the words ask for.
-pub enum Wish {
+pub enum Action {
     /// Help about the commands that begin with these words.
     Help(Vec<String>),
     Version,
-    Run(&'static Command, Box<Call>),
+    Run(&'static Command, Box<Invocation>),
 }
 
 /// Reads the words of the command line; `variable` reads the environment.
 ///
 /// # Errors
 /// One line that names the wrong word and says what is expected.
-pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Wish, String> {
+pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Action, String> {
     let (mut words, mut given, mut wants_help) = (Vec::new(), Vec::new(), false);
     let say = |error: lexopt::Error| error.to_string();
     while let Some(arg) = parser.next().map_err(say)? {
         match arg {
             Arg::Short('h') | Arg::Long("help") => wants_help = true,
-            Arg::Short('V') | Arg::Long("version") => return Ok(Wish::Version),
+            Arg::Short('V') | Arg::Long("version") => return Ok(Action::Version),
             Arg::Long(name) => {
                 // A name may belong to the command named so far, to a setting, or to another command.
                 let named = find(&words).ok().map(|(command, _)| command);
@@ -45,7 +45,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
         }
     }
     if wants_help && all().any(|command| help::is_about(command, &words)) {
-        return Ok(Wish::Help(words));
+        return Ok(Action::Help(words));
     }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
@@ -54,10 +54,15 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     {
         return Err(format!("'{}' does not take --{flag}", command.name));
     }
-    let mut call =
-        Call { command: command.name, config: Config::default(), own: Vec::new(), operands, flags: given };
+    let mut call = Invocation {
+        command: command.name,
+        config: Config::default(),
+        settings: Vec::new(),
+        operands,
+        flags: given,
+    };
     set(command, &mut call, variable)?;
-    Ok(Wish::Run(command, Box::new(call)))
+    Ok(Action::Run(command, Box::new(call)))
 }
 
 /// The flags that a command takes, its own and those of settings, and whether they have a value.
@@ -101,7 +106,7 @@ fn check(name: &str, value: &str) -> Result<(), String> {
 /// Sets what the command takes: from flags first, then from the environment.
 fn set(
     command: &Command,
-    call: &mut Call,
+    call: &mut Invocation,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(), String> {
     let from_environment = |name: String| {
@@ -125,14 +130,14 @@ fn set(
             set(&mut call.config, &text)
                 .map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
         }
-        call.own.push((setting.flag, text));
+        call.settings.push((setting.flag, text));
     }
     // The same flag of another command, such as --read-only of `key add`, has none.
     let has_variable = |flag: &&Flag| flag.value.is_none() && command.takes == Takes::All;
     for switch in command.flags.iter().filter(has_variable) {
         let Some((name, text)) = from_environment(switch.variable())? else { continue };
         match &*text {
-            "true" => call.own.push((switch.name, text)),
+            "true" => call.settings.push((switch.name, text)),
             "false" => {}
             _ => return Err(format!("{name} must be true or false, not '{text}'")),
         }
@@ -145,11 +150,14 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn parsed(words: &[&str], environment: &[(&str, &str)]) -> Result<(&'static str, Box<Call>), String> {
+    fn parsed(
+        words: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<(&'static str, Box<Invocation>), String> {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
         parse(Parser::from_args(words), variable).map(|wish| match wish {
-            Wish::Run(command, call) => (command.name, call),
-            Wish::Help(_) | Wish::Version => panic!("{words:?} asks for no command"),
+            Action::Run(command, call) => (command.name, call),
+            Action::Help(_) | Action::Version => panic!("{words:?} asks for no command"),
         })
     }
 

@@ -19,7 +19,7 @@ pub struct Command {
     pub takes: Takes,
     /// What it does, in one line.
     pub about: &'static str,
-    pub run: fn(&Call) -> Done,
+    pub run: fn(&Invocation) -> CommandResult,
 }
 
 impl Command {
@@ -28,7 +28,7 @@ impl Command {
         name: &'static str,
         operands: &'static str,
         about: &'static str,
-        run: fn(&Call) -> Done,
+        run: fn(&Invocation) -> CommandResult,
     ) -> Self {
         Self { name, operands, flags: &[], takes: Takes::Only(&["database"]), about, run }
     }
@@ -91,25 +91,25 @@ impl Flag {
 pub const CREATE: Flag = Flag::new("create", "create the database if it does not exist");
 
 /// How a command ended.
-pub type Done = Result<(), Failure>;
+pub type CommandResult = Result<(), CommandError>;
 
 /// Why a command did not do its work.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandError {
     /// The command line is wrong: exit code 2.
     Usage(String),
     /// The work failed: exit code 1.
     Failed(Error),
 }
 
-impl Failure {
+impl CommandError {
     /// The failure for a value that is not what is expected.
     pub fn wrong(name: &str, expected: impl fmt::Display, value: &str) -> Self {
         Self::Usage(format!("{name} must be {expected}, not '{value}'"))
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
@@ -117,19 +117,19 @@ impl From<Error> for Failure {
 
 /// One call of a command. Every word in it has been checked against the command's row.
 #[derive(Debug)]
-pub struct Call {
+pub struct Invocation {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
     /// The text of each setting that was given, also of those that the library has no field for; and each flag without a
     /// value whose variable is `true`.
-    pub own: Vec<(&'static str, String)>,
+    pub settings: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
     /// The flags that were given, those of settings included.
     pub flags: Vec<(&'static str, String)>,
 }
 
-impl Call {
+impl Invocation {
     /// The operand at a place; empty if it is optional and was not given.
     pub fn operand(&self, place: usize) -> &str {
         self.operands.get(place).map_or("", String::as_str)
@@ -147,7 +147,7 @@ impl Call {
 
     /// Whether a flag without a value is given, or its variable is `true`.
     pub fn is_on(&self, name: &str) -> bool {
-        self.has(name) || self.own.iter().any(|(flag, _)| *flag == name)
+        self.has(name) || self.settings.iter().any(|(flag, _)| *flag == name)
     }
 
     /// The path of the database, which must exist unless `--create` is given.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use petstore::{Error, ErrorKind};
 
-use super::command::{Call, Command, Done, Takes};
+use super::command::{Command, CommandResult, Invocation, Takes};
 use super::output::{print, start_thread};
 
 pub const COMMANDS: &[Command] = &[Command {
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_BYTES: u64 = 16 * 1024;
 const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-fn run(call: &Call) -> Done {
+fn run(call: &Invocation) -> CommandResult {
     let address = call.config.listen.text().unwrap_or_default();
     let (sender, response) = mpsc::channel();
     let asked = address.clone();

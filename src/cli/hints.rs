@@ -5,17 +5,17 @@
 
 use petstore::{Error, ErrorKind, SETTINGS};
 
-use super::command::Call;
+use super::command::Invocation;
 
 /// The message of an error, with the advice for its kind, on one line.
-pub fn line(error: &Error, call: &Call) -> String {
+pub fn line(error: &Error, call: &Invocation) -> String {
     match of(error, call) {
         Some(advice) => format!("{error}; {advice}"),
         None => error.to_string(),
     }
 }
 
-fn of(error: &Error, call: &Call) -> Option<String> {
+fn of(error: &Error, call: &Invocation) -> Option<String> {
     // A command that names a file of its own, such as `check FILE`, may fail because of that file.
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
     let text = match error.kind() {
@@ -126,11 +126,11 @@ mod tests {
         ErrorKind::DiskFull,
     ];
 
-    fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Call {
-        Call {
+    fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Invocation {
+        Invocation {
             command,
             config: Config::default(),
-            own: Vec::new(),
+            settings: Vec::new(),
             operands: operands.iter().map(|word| (*word).to_owned()).collect(),
             flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
         }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn backup_that_is_not_sound_is_looked_into() {
-        let advice = |kind, call: &Call| of(&Error::new(kind, ""), call).unwrap();
+        let advice = |kind, call: &Invocation| of(&Error::new(kind, ""), call).unwrap();
         let backup = call("backup", &[], &[("to", "folder")]);
         assert_eq!(advice(ErrorKind::DatabaseDamaged, &backup), "petstore check shows what is wrong");
     }

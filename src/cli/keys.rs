@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use petstore::{ApiKey, Error, Expiry, KeyRing, KeyScope, fingerprint, rfc3339, unix_time};
 use serde_json::json;
 
-use super::command::{CREATE, Call, Command, Done, Failure, Flag};
+use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation};
 use super::output::{self, existing, past, print, say, tell};
 
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
@@ -31,14 +31,14 @@ pub const COMMANDS: &[Command] = &[
     Command::new("key revoke", "NAME [FINGERPRINT]", "revoke the keys of this name, or one of them", revoke),
 ];
 
-fn add(call: &Call) -> Done {
+fn add(call: &Invocation) -> CommandResult {
     let expires_at = match call.flag("expires").map(expiry).transpose()? {
         Some(Expiry::At(at)) => Some(at),
         Some(Expiry::Never | Expiry::Kept) | None => None,
     };
     let scope = match (call.has("read-only"), call.has("admin")) {
         (true, true) => {
-            return Err(Failure::Usage("--read-only and --admin cannot be combined".to_owned()));
+            return Err(CommandError::Usage("--read-only and --admin cannot be combined".to_owned()));
         }
         (true, false) => KeyScope::ReadOnly,
         (false, true) => KeyScope::Admin,
@@ -54,7 +54,7 @@ fn add(call: &Call) -> Done {
     Ok(())
 }
 
-fn list(call: &Call) -> Done {
+fn list(call: &Invocation) -> CommandResult {
     let keys = petstore::api_keys(&call.config.database)?;
     print(&if call.has("json") { json(&keys) } else { table(&keys) })?;
     if keys.iter().any(|key| key.created_at.max(key.last_used_at.unwrap_or(0)) > unix_time()) {
@@ -63,7 +63,7 @@ fn list(call: &Call) -> Done {
     Ok(())
 }
 
-fn rotate(call: &Call) -> Done {
+fn rotate(call: &Invocation) -> CommandResult {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
     let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
     // If the new key cannot be printed, the old one stays valid.
@@ -82,7 +82,7 @@ pub fn keep(key: &mut String, made: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn revoke(call: &Call) -> Done {
+fn revoke(call: &Invocation) -> CommandResult {
     let fingerprint = call.operands.get(1).map(String::as_str);
     let count = open(call)?.revoke(call.operand(0), fingerprint)?;
     tell(&format!("revoked {count}\n"));
@@ -90,12 +90,12 @@ fn revoke(call: &Call) -> Done {
 }
 
 /// Opens the keys of an existing database.
-fn open(call: &Call) -> Result<KeyRing, Error> {
+fn open(call: &Invocation) -> Result<KeyRing, Error> {
     KeyRing::open(existing(&call.config.database)?)
 }
 
 /// Reads a day, a time, or `never`.
-fn expiry(text: &str) -> Result<Expiry, Failure> {
+fn expiry(text: &str) -> Result<Expiry, CommandError> {
     if text == "never" {
         return Ok(Expiry::Never);
     }
@@ -104,12 +104,12 @@ fn expiry(text: &str) -> Result<Expiry, Failure> {
     let seconds = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs());
     let expected = "a date such as 2027-01-31 or 2027-01-31T18:00:00Z, or never";
     let at = seconds.and_then(|seconds| i64::try_from(seconds).ok()).map(Expiry::At);
-    at.ok_or_else(|| Failure::wrong("--expires", expected, text))
+    at.ok_or_else(|| CommandError::wrong("--expires", expected, text))
 }
 
-fn duration(text: &str) -> Result<Duration, Failure> {
+fn duration(text: &str) -> Result<Duration, CommandError> {
     humantime::parse_duration(text)
-        .map_err(|_| Failure::wrong("--overlap", "a duration such as 30min, 12h or 7d", text))
+        .map_err(|_| CommandError::wrong("--overlap", "a duration such as 30min, 12h or 7d", text))
 }
 
 fn table(keys: &[ApiKey]) -> String {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn wrong_times_are_named() {
         let said = |failure| match failure {
-            Failure::Usage(line) => line,
+            CommandError::Usage(line) => line,
             other => panic!("{other:?}"),
         };
         for text in ["tomorrow", "2030-02-31", "2030-02-03T00:00:00+02:00", ""] {

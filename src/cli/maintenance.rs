@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use petstore::{Error, ErrorKind, RestoredKeys};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::command::{Call, Command, Done, Failure, Flag};
+use super::command::{Command, CommandError, CommandResult, Flag, Invocation};
 use super::output::{absolute, count, existing, print, tell};
 use super::signals;
 
@@ -32,9 +32,9 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-fn backup(call: &Call) -> Done {
+fn backup(call: &Invocation) -> CommandResult {
     let keep = call.flag("keep").map(|text| {
-        text.parse().map_err(|_| Failure::wrong("--keep", "a number of backups, at least 1", text))
+        text.parse().map_err(|_| CommandError::wrong("--keep", "a number of backups, at least 1", text))
     });
     let keep: Option<NonZeroUsize> = keep.transpose()?;
     let database = &call.config.database;
@@ -43,7 +43,7 @@ fn backup(call: &Call) -> Done {
         (None, None) => return usage("backup needs a FILE, or --to FOLDER"),
         (Some(_), Some(_)) => return usage("backup takes a FILE or --to FOLDER, not both"),
         (Some(file), None) => petstore::backup(database, file.as_ref(), &stop()?)?,
-        (None, Some("")) => return Err(Failure::wrong("--to", "a folder", "")),
+        (None, Some("")) => return Err(CommandError::wrong("--to", "a folder", "")),
         (None, Some(folder)) => petstore::backup_to(database, folder.as_ref(), keep, &stop()?)?,
     };
     let (file, pets) = (made.file.display(), count(made.pets, "pet"));
@@ -60,11 +60,11 @@ fn backup(call: &Call) -> Done {
     Ok(())
 }
 
-fn usage(line: &str) -> Done {
-    Err(Failure::Usage(line.to_owned()))
+fn usage(line: &str) -> CommandResult {
+    Err(CommandError::Usage(line.to_owned()))
 }
 
-fn check(call: &Call) -> Done {
+fn check(call: &Invocation) -> CommandResult {
     let file = match call.operands.first() {
         Some(file) => file.as_ref(),
         None if call.has("restored") => return usage("check --restored needs a FILE"),
@@ -90,12 +90,12 @@ fn check(call: &Call) -> Done {
     }
 }
 
-fn restore(call: &Call) -> Done {
+fn restore(call: &Invocation) -> CommandResult {
     let (file, database) = (call.operand(0), call.config.database.as_path());
     let keys = match call.flag("keys") {
         None | Some("current") => RestoredKeys::Current,
         Some("from-backup") => RestoredKeys::FromBackup,
-        Some(other) => return Err(Failure::wrong("--keys", "current or from-backup", other)),
+        Some(other) => return Err(CommandError::wrong("--keys", "current or from-backup", other)),
     };
     let restored = petstore::restore(file.as_ref(), database, keys, &stop()?)?;
     let mut text =
@@ -120,7 +120,7 @@ fn restore(call: &Call) -> Done {
     Ok(())
 }
 
-fn drill(file: &Path) -> Done {
+fn drill(file: &Path) -> CommandResult {
     let pets = count(petstore::drill(file, &stop()?)?, "pet");
     Ok(print(&format!("{} can be restored: a service runs on it, with {pets}\n", file.display()))?)
 }

@@ -1,7 +1,7 @@
 //! `petstore man`, `petstore completions` and `petstore openapi`: the manual page and the scripts for shells, generated
 //! from the tables of commands and settings, and the interface description.
 
-use super::command::{Call, Command, Done, Failure, Takes};
+use super::command::{Command, CommandError, CommandResult, Invocation, Takes};
 use super::output::print;
 use super::{all, help};
 
@@ -22,13 +22,13 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-fn complete(call: &Call) -> Done {
+fn complete(call: &Invocation) -> CommandResult {
     let script = match call.operand(0) {
         "bash" => bash(),
         // zsh reads completions for bash (zshcompsys(1), bashcompinit).
         "zsh" => format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash()),
         "fish" => fish(),
-        other => return Err(Failure::wrong("SHELL", "bash, zsh or fish", other)),
+        other => return Err(CommandError::wrong("SHELL", "bash, zsh or fish", other)),
     };
     Ok(print(&script)?)
 }

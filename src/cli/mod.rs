@@ -26,8 +26,8 @@ mod unknown_variables;
 
 use std::process::ExitCode;
 
-use args::Wish;
-use command::{Call, Command, Failure};
+use args::Action;
+use command::{Command, CommandError, Invocation};
 use output::{print, say};
 use petstore::ErrorKind;
 use signal_hook::consts::SIGXFSZ;
@@ -56,16 +56,16 @@ fn all() -> impl Iterator<Item = &'static Command> {
 pub fn run() -> ExitCode {
     let wish = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
     let done = match wish {
-        Ok(Wish::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
-        Ok(Wish::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
-        Ok(Wish::Run(command, call)) => {
+        Ok(Action::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
+        Ok(Action::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
+        Ok(Action::Run(command, call)) => {
             if call.command != "serve" {
                 logging::warn_plainly();
                 unknown_variables::warn_unknown();
             }
             // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
             let caught = signals::end_as_first().and_then(|()| signals::note(&[SIGXFSZ]));
-            let done = caught.map_err(Failure::from).and_then(|_| (command.run)(&call));
+            let done = caught.map_err(CommandError::from).and_then(|_| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
         Err(line) => Err(usage(&line)),
@@ -82,15 +82,15 @@ pub fn run() -> ExitCode {
 const VERSION: &str = concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// The exit code of a failure, and the line that describes it.
-fn describe(failure: Failure, call: &Call) -> (u8, String) {
+fn describe(failure: CommandError, call: &Invocation) -> (u8, String) {
     match failure {
-        Failure::Usage(line) => usage(&line),
-        Failure::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
+        CommandError::Usage(line) => usage(&line),
+        CommandError::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
             let is_file = std::env::var_os("PETSTORE_API_KEY").is_none_or(|key| key.is_empty());
             let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };
             usage(&error.context(name).to_string())
         }
-        Failure::Failed(error) => (1, hints::line(&error, call)),
+        CommandError::Failed(error) => (1, hints::line(&error, call)),
     }
 }
 

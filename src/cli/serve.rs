@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::command::{Call, Command, Done, Failure, Flag, Takes};
+use super::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use super::output::{existing, print};
 use super::{first_key, logging, signals, supervisor, unknown_variables};
 
@@ -44,24 +44,24 @@ const MAX_SAMPLE: u32 = 1_000_000;
 const MAX_DELAY: u64 = 60_000;
 
 /// Serves until a signal asks for the end.
-fn run(call: &Call) -> Done {
+fn run(call: &Invocation) -> CommandResult {
     let mut config = call.config.clone();
     if let Some((one, other)) = APART.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
-        return Err(Failure::Usage(format!("--{one} and --{other} cannot be combined")));
+        return Err(CommandError::Usage(format!("--{one} and --{other} cannot be combined")));
     }
     config.read_only = call.is_on("read-only");
     config.ephemeral = ephemeral(call)?;
     // Only a service that writes to a database of its own makes a first key.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
-    let own = |flag| call.own.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
+    let own = |flag| call.settings.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
     let first_key_file = own("first-key-file").filter(|file| needs_key && !file.is_empty()).map(Path::new);
     let is_json = own("log-format") == Some("json");
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(is_json)?;
     unknown_variables::warn_unknown();
-    config.api_key =
-        petstore::from_environment("PETSTORE_API_KEY").map_err(|error| Failure::Usage(error.to_string()))?;
+    config.api_key = petstore::from_environment("PETSTORE_API_KEY")
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
     let began = Instant::now();
     // Programs that rotate log files send SIGHUP or SIGUSR1.
     signals::note(&[SIGHUP, SIGUSR1, SIGUSR2])?;
@@ -115,25 +115,26 @@ fn raise_open_files() -> Result<usize, Error> {
 }
 
 /// What `--ephemeral` and the flags that belong to it ask for.
-fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
+fn ephemeral(call: &Invocation) -> Result<Option<Ephemeral>, CommandError> {
     if !call.is_on("ephemeral") {
         let alone = ["sample", "fail", "delay"].into_iter().find(|flag| call.has(flag));
-        return alone.map_or(Ok(None), |flag| Err(Failure::Usage(format!("--{flag} needs --ephemeral"))));
+        return alone
+            .map_or(Ok(None), |flag| Err(CommandError::Usage(format!("--{flag} needs --ephemeral"))));
     }
     let mut ephemeral = Ephemeral::default();
     if let Some(text) = call.flag("sample") {
         let count = text.parse().ok().filter(|count| *count <= MAX_SAMPLE);
         let expected = format!("a number from 0 to {MAX_SAMPLE}");
-        ephemeral.sample = count.ok_or_else(|| Failure::wrong("--sample", expected, text))?;
+        ephemeral.sample = count.ok_or_else(|| CommandError::wrong("--sample", expected, text))?;
     }
     if let Some(text) = call.flag("fail") {
         let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
         ephemeral.fail =
-            rate.ok_or_else(|| Failure::wrong("--fail", "a number from 0 to 1, such as 0.1", text))?;
+            rate.ok_or_else(|| CommandError::wrong("--fail", "a number from 0 to 1, such as 0.1", text))?;
     }
     if let Some(text) = call.flag("delay") {
         let expected = format!("milliseconds up to {MAX_DELAY}, such as 300 or 50-300");
-        ephemeral.delay = Some(delay(text).ok_or_else(|| Failure::wrong("--delay", expected, text))?);
+        ephemeral.delay = Some(delay(text).ok_or_else(|| CommandError::wrong("--delay", expected, text))?);
     }
     Ok(Some(ephemeral))
 }

@@ -11,7 +11,7 @@ use super::output::start_thread;
 
 /// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`), if any.
 ///
-/// Call this before opening any file: the number of a descriptor that was not passed could become that file.
+/// Invocation this before opening any file: the number of a descriptor that was not passed could become that file.
 /// The environment variables stay as they are, because the service starts no other program.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::io::{Write, stderr, stdin};
 use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::command::{CREATE, Call, Command, Done, Failure, Flag};
+use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation};
 use super::output::{is_obeyed, out};
 use super::signals;
 
@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-fn export(call: &Call) -> Done {
+fn export(call: &Invocation) -> CommandResult {
     let format = format(call)?;
     match petstore::export(&call.config.database, format, &mut *out(format == Format::Csv)) {
         // A reader such as `head` has read enough.
@@ -41,7 +41,7 @@ fn export(call: &Call) -> Done {
     }
 }
 
-fn import(call: &Call) -> Done {
+fn import(call: &Invocation) -> CommandResult {
     let mut options = ImportOptions::default();
     options.format = format(call)?;
     options.again = call.has("again");
@@ -50,10 +50,12 @@ fn import(call: &Call) -> Done {
     options.skip_invalid = call.has("skip-invalid");
     options.resume = call.has("resume");
     if options.resume && (options.again || call.has("from-line")) {
-        return Err(Failure::Usage("--resume cannot be combined with --from-line or --again".to_owned()));
+        return Err(CommandError::Usage(
+            "--resume cannot be combined with --from-line or --again".to_owned(),
+        ));
     }
     if let Some(line) = call.flag("from-line") {
-        let wrong = || Failure::wrong("--from-line", "a line number, 1 or more", line);
+        let wrong = || CommandError::wrong("--from-line", "a line number, 1 or more", line);
         options.from_line = Some(line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?);
     }
     let source = match call.operand(0) {
@@ -91,11 +93,11 @@ fn import(call: &Call) -> Done {
     Ok(())
 }
 
-fn format(call: &Call) -> Result<Format, Failure> {
+fn format(call: &Invocation) -> Result<Format, CommandError> {
     // An export has no file.
     let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") { "csv" } else { "ndjson" };
     let word = call.flag("format").unwrap_or(named);
-    word.parse().map_err(|expected: String| Failure::wrong("--format", expected, word))
+    word.parse().map_err(|expected: String| CommandError::wrong("--format", expected, word))
 }
 
 /// Prints to standard error. If nobody reads it, the import goes on: the exit code tells of the pets alone, so that a
