@@ -1,5 +1,4 @@
-//! Turns the words of the command line and the environment into a call of a command, or says what is wrong with
-//! them.
+//! Parses the command line and the environment.
 
 use std::ffi::OsString;
 
@@ -9,7 +8,7 @@ use petstore::Config;
 use super::command::{Command, Flag, Invocation, Takes};
 use super::{all, help};
 
-/// What the words ask for.
+/// The action that a command line asks for.
 pub enum Action {
     /// Help about the commands that begin with these words.
     Help(Vec<String>),
@@ -20,11 +19,13 @@ pub enum Action {
 /// Reads the words of the command line; `variable` reads the environment.
 ///
 /// # Errors
-/// One line that names the wrong word and says what is expected.
+/// One line that names the wrong word and the expected one.
 pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Action, String> {
-    let (mut words, mut given, mut wants_help) = (Vec::new(), Vec::new(), false);
-    let say = |error: lexopt::Error| error.to_string();
-    while let Some(arg) = parser.next().map_err(say)? {
+    let mut words = Vec::new();
+    let mut given = Vec::new();
+    let mut wants_help = false;
+    let describe = |error: lexopt::Error| error.to_string();
+    while let Some(arg) = parser.next().map_err(describe)? {
         match arg {
             Arg::Short('h') | Arg::Long("help") => wants_help = true,
             Arg::Short('V') | Arg::Long("version") => return Ok(Action::Version),
@@ -35,13 +36,13 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
                 let (flag, has_value) = known.ok_or_else(|| format!("unknown flag --{name}"))?;
                 let value =
                     if has_value { parser.value().and_then(ValueExt::string) } else { Ok(String::new()) };
-                let value = value.map_err(say)?;
+                let value = value.map_err(describe)?;
                 check(&format!("--{flag}"), &value)?;
                 given.push((flag, value));
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
             Arg::Value(word) if words.is_empty() && word == "help" => wants_help = true,
-            Arg::Value(word) => words.push(word.string().map_err(say)?),
+            Arg::Value(word) => words.push(word.string().map_err(describe)?),
         }
     }
     if wants_help && all().any(|command| help::is_about(command, &words)) {
@@ -65,10 +66,10 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     Ok(Action::Run(command, Box::new(call)))
 }
 
-/// The flags that a command takes, its own and those of settings, and whether they have a value.
+/// The flags of a command, including those of settings. True for those with a value.
 fn flags_of(command: &Command) -> impl Iterator<Item = (&'static str, bool)> {
-    let own = command.flags.iter().map(|flag| (flag.name, flag.value.is_some()));
-    own.chain(command.settings().map(|setting| (setting.flag, true)))
+    let flags = command.flags.iter().map(|flag| (flag.name, flag.value.is_some()));
+    flags.chain(command.settings().map(|setting| (setting.flag, true)))
 }
 
 /// The command that the words begin with, and the words after it.
@@ -98,12 +99,12 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
     }
 }
 
-/// Refuses what no value of a flag or a variable has but by mistake.
+/// Rejects a value that a shell or an editor has left by mistake.
 fn check(name: &str, value: &str) -> Result<(), String> {
     petstore::flaw(value).map_or(Ok(()), |flaw| Err(format!("{name} {flaw}: {value:?}")))
 }
 
-/// Sets what the command takes: from flags first, then from the environment.
+/// Applies the settings of the command: from flags first, then from the environment.
 fn set(
     command: &Command,
     call: &mut Invocation,
@@ -155,7 +156,7 @@ mod tests {
         environment: &[(&str, &str)],
     ) -> Result<(&'static str, Box<Invocation>), String> {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
-        parse(Parser::from_args(words), variable).map(|wish| match wish {
+        parse(Parser::from_args(words), variable).map(|action| match action {
             Action::Run(command, call) => (command.name, call),
             Action::Help(_) | Action::Version => panic!("{words:?} asks for no command"),
         })
@@ -254,7 +255,8 @@ mod tests {
     #[test]
     fn what_a_shell_or_an_editor_leaves_is_refused_in_every_setting() {
         for setting in petstore::SETTINGS.iter() {
-            let (flag, variable) = (format!("--{}", setting.flag), setting.variable());
+            let flag = format!("--{}", setting.flag);
+            let variable = setting.variable();
             for left in
                 ["a\r", "a\n", "\u{feff}a", "a ", "\ta", "a\u{a0}", "\"a\"", "'a b'", "\"", "a\u{7f}b"]
             {

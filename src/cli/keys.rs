@@ -6,7 +6,7 @@ use petstore::{ApiKey, Error, Expiry, KeyRing, KeyScope, fingerprint, rfc3339, u
 use serde_json::json;
 
 use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation};
-use super::output::{self, existing, past, print, say, tell};
+use super::output::{self, existing, past, print, print_error, report};
 
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
@@ -45,7 +45,9 @@ fn add(call: &Invocation) -> CommandResult {
         (false, false) => KeyScope::Full,
     };
     let database = call.writable()?;
-    let (mut ring, name, mut key) = (KeyRing::open(database)?, call.operand(0), String::new());
+    let mut ring = KeyRing::open(database)?;
+    let name = call.operand(0);
+    let mut key = String::new();
     ring.add(name, expires_at, scope, |made| keep(&mut key, made))?;
     if let Err(error) = print(&format!("{key}\n")) {
         ring.revoke(name, None)?;
@@ -58,7 +60,7 @@ fn list(call: &Invocation) -> CommandResult {
     let keys = petstore::api_keys(&call.config.database)?;
     print(&if call.has("json") { json(&keys) } else { table(&keys) })?;
     if keys.iter().any(|key| key.created_at.max(key.last_used_at.unwrap_or(0)) > unix_time()) {
-        say("a time later than now is not shown: the clock was wrong, so check when keys expire");
+        print_error("a time later than now is not shown: the clock was wrong, so check when keys expire");
     }
     Ok(())
 }
@@ -71,12 +73,12 @@ fn rotate(call: &Invocation) -> CommandResult {
         open(call)?.rotate(call.operand(0), overlap, expiry, |key| print(&format!("{key}\n")))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
         let at = rfc3339(at);
-        say(&format!("the new key expires at {at}, like the old one; --expires sets another time"));
+        print_error(&format!("the new key expires at {at}, like the old one; --expires sets another time"));
     }
     Ok(())
 }
 
-/// Keeps a key that is being made until it is stored. Only then it is printed.
+/// Keeps a new key, so that it is printed only once it is stored.
 pub fn keep(key: &mut String, made: &str) -> Result<(), Error> {
     made.clone_into(key);
     Ok(())
@@ -85,7 +87,7 @@ pub fn keep(key: &mut String, made: &str) -> Result<(), Error> {
 fn revoke(call: &Invocation) -> CommandResult {
     let fingerprint = call.operands.get(1).map(String::as_str);
     let count = open(call)?.revoke(call.operand(0), fingerprint)?;
-    tell(&format!("revoked {count}\n"));
+    report(&format!("revoked {count}\n"));
     Ok(())
 }
 
@@ -117,10 +119,14 @@ fn table(keys: &[ApiKey]) -> String {
     for key in keys {
         let end = if key.is_expired(unix_time()) { " (expired)" } else { "" };
         let or_never = |text: Option<String>| text.unwrap_or_else(|| "never".to_owned());
-        let (expires, last_used) =
-            (or_never(key.expires_at.map(rfc3339)) + end, or_never(key.last_used_at.map(past)));
-        let (name, scope) = (key.name.clone(), key.scope.as_str().to_owned());
-        rows.push([name, scope, past(key.created_at), expires, last_used, fingerprint(&key.digest)]);
+        rows.push([
+            key.name.clone(),
+            key.scope.as_str().to_owned(),
+            past(key.created_at),
+            or_never(key.expires_at.map(rfc3339)) + end,
+            or_never(key.last_used_at.map(past)),
+            fingerprint(&key.digest),
+        ]);
     }
     output::table(&rows)
 }

@@ -8,7 +8,7 @@ use petstore::{Error, ErrorKind, RestoredKeys};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Command, CommandError, CommandResult, Flag, Invocation};
-use super::output::{absolute, count, existing, print, tell};
+use super::output::{absolute, count, existing, print, report};
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
@@ -46,7 +46,8 @@ fn backup(call: &Invocation) -> CommandResult {
         (None, Some("")) => return Err(CommandError::wrong("--to", "a folder", "")),
         (None, Some(folder)) => petstore::backup_to(database, folder.as_ref(), keep, &stop()?)?,
     };
-    let (file, pets) = (made.file.display(), count(made.pets, "pet"));
+    let file = made.file.display();
+    let pets = count(made.pets, "pet");
     let how = match made.faults.len() {
         0 => "complete and sound",
         _ => "complete, but not sound (petstore check says why)",
@@ -56,7 +57,7 @@ fn backup(call: &Invocation) -> CommandResult {
     for file in &made.spared {
         text += &format!("kept {}: it is the newest backup of another database\n", file.display());
     }
-    tell(&text);
+    report(&text);
     Ok(())
 }
 
@@ -74,8 +75,8 @@ fn check(call: &Invocation) -> CommandResult {
     let found = petstore::check(file)?;
     let mut text: String = found.faults.iter().map(|fault| format!("{fault}\n")).collect();
     if found.kind.is_none() {
-        let (pets, version) = (count(found.pets, "pet"), found.version);
-        text += &format!("{name} is sound: {pets}, version {version}\n");
+        let pets = count(found.pets, "pet");
+        text += &format!("{name} is sound: {pets}, version {}\n", found.version);
     }
     found.foreign.iter().for_each(|foreign| text += &format!("it also has {foreign}\n"));
     print(&text)?;
@@ -91,7 +92,8 @@ fn check(call: &Invocation) -> CommandResult {
 }
 
 fn restore(call: &Invocation) -> CommandResult {
-    let (file, database) = (call.operand(0), call.config.database.as_path());
+    let file = call.operand(0);
+    let database = call.config.database.as_path();
     let keys = match call.flag("keys") {
         None | Some("current") => RestoredKeys::Current,
         Some("from-backup") => RestoredKeys::FromBackup,
@@ -116,7 +118,7 @@ fn restore(call: &Invocation) -> CommandResult {
         Some(kept) => format!("the old database is kept as {}\n", kept.display()),
         None => format!("there was no database at {} before\n", absolute(database).display()),
     };
-    tell(&text);
+    report(&text);
     Ok(())
 }
 
@@ -125,7 +127,7 @@ fn drill(file: &Path) -> CommandResult {
     Ok(print(&format!("{} can be restored: a service runs on it, with {pets}\n", file.display()))?)
 }
 
-/// Whether a signal has asked the task under way to stop.
+/// Returns a function that returns true once a signal has asked the task to stop.
 fn stop() -> Result<impl Fn() -> bool, Error> {
     let noted = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
     Ok(move || noted.load(Ordering::SeqCst))

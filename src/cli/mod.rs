@@ -1,7 +1,11 @@
 //! The command line: the table of commands, and the way from the words to an exit code.
 //!
 //! `args` reads the words and the environment, the file of a command does its work by calling the library, and
-//! `hints` adds what to do when that fails.
+//! `hints` adds advice when that fails.
+//!
+//! Not clap: with `clap_mangen` and `clap_complete` it is 15 packages, and a flag, its environment variable, its help text
+//! and its row in the guide would have two sources, as the guide reads the library's table of settings. `args`, `command`,
+//! `help` and `manual` read that table, on top of lexopt, which has no dependencies.
 
 mod args;
 mod command;
@@ -16,7 +20,7 @@ mod maintenance;
 mod manual;
 mod output;
 mod pets;
-#[cfg_attr(not(feature = "site"), path = "no_project.rs")]
+#[cfg(feature = "site")]
 mod project;
 mod serve;
 mod signals;
@@ -28,7 +32,7 @@ use std::process::ExitCode;
 
 use args::Action;
 use command::{Command, CommandError, Invocation};
-use output::{print, say};
+use output::{print, print_error};
 use petstore::ErrorKind;
 use signal_hook::consts::SIGXFSZ;
 
@@ -40,7 +44,9 @@ const COMMANDS: &[&[Command]] = &[
     maintenance::COMMANDS,
     pets::COMMANDS,
     transfer::COMMANDS,
+    #[cfg(feature = "site")]
     project::SITE,
+    #[cfg(feature = "site")]
     project::DOMAINS,
     manual::COMMANDS,
 ];
@@ -54,8 +60,8 @@ fn all() -> impl Iterator<Item = &'static Command> {
 ///
 /// The exit code is 0 after success, 1 after a failure, and 2 for a wrong command line.
 pub fn run() -> ExitCode {
-    let wish = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
-    let done = match wish {
+    let action = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
+    let done = match action {
         Ok(Action::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
         Ok(Action::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
         Ok(Action::Run(command, call)) => {
@@ -73,7 +79,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, line)) => {
-            say(&line);
+            print_error(&line);
             ExitCode::from(code)
         }
     }

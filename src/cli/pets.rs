@@ -1,7 +1,7 @@
 //! `petstore pet …`: what the HTTP interface leaves to the operator.
 
 use super::command::{Command, CommandError, CommandResult, Invocation};
-use super::output::{print, tell};
+use super::output::{print, report};
 
 pub const COMMANDS: &[Command] = &[
     Command::new("pet status", "ID STATUS", "make a pet available, pending or sold; print it", set_status),
@@ -18,7 +18,7 @@ fn set_status(call: &Invocation) -> CommandResult {
 fn delete(call: &Invocation) -> CommandResult {
     let ids = call.operands.iter().map(|word| id(word)).collect::<Result<Vec<_>, _>>()?;
     let count = petstore::delete_pets(&call.config.database, &ids)?;
-    tell(&format!("deleted {count}\n"));
+    report(&format!("deleted {count}\n"));
     Ok(())
 }
 
