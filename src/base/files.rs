@@ -44,7 +44,8 @@ pub fn whose(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match path.ancestors().find_map(|at| Some((at, at.metadata().ok()?))) {
         Some((at, data)) => {
-            let (at, mode) = (at.display(), data.mode() & 0o7777);
+            let at = at.display();
+            let mode = data.mode() & 0o7777;
             format!("this is user {user}, and {at} belongs to {}:{}, mode {mode:04o}", data.uid(), data.gid())
         }
         None => format!("this is user {user}"),

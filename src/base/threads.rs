@@ -31,7 +31,8 @@ pub fn start_thread<T: Send + 'static>(
 /// [`ErrorKind::Resources`] if the system allows fewer.
 pub fn check_threads(count: usize) -> Result<(), Error> {
     let running = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
-    let (before, lock) = (running(), RwLock::new(()));
+    let before = running();
+    let lock = RwLock::new(());
     let started = thread::scope(|scope| {
         let _held = lock.write();
         let start = |_| thread::Builder::new().spawn_scoped(scope, || drop(lock.read())).map(drop);

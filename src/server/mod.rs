@@ -1,4 +1,4 @@
-//! Puts the rooms together: opens the store, starts the lanes and the gate, and ends them in order.
+//! Puts the rooms together: opens the store, starts the workers and the gate, and ends them in order.
 
 mod admin;
 mod descriptors;
@@ -28,8 +28,8 @@ pub use verify_backup::drill;
 
 /// A running service.
 ///
-/// Dropping it ends the service as [`Stopper::stop`] does and **blocks until it has ended**: until the requests under
-/// way are answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the
+/// Dropping it ends the service like [`Stopper::stop`] and **blocks until it has ended**: until the requests in progress
+/// are answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the
 /// disk has everything. Call [`Server::wait`] to learn how it ended.
 ///
 /// ```
@@ -58,7 +58,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the addresses, opens the database, and serves clients in threads of its own until it is stopped.
+    /// Binds the addresses, opens the database, and serves clients in its own threads until it is stopped.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if a field cannot be used, [`ErrorKind::AddressInUse`] or
@@ -142,7 +142,7 @@ impl Server {
         self.stopper.clone()
     }
 
-    /// Waits until the service has ended: the requests under way are answered, and everything is on the disk.
+    /// Waits until the service has ended: the requests in progress are answered, and everything is on disk.
     ///
     /// # Errors
     /// The reason if the service ended without [`Stopper::stop`], such as

@@ -1,6 +1,5 @@
-//! How to run the service: every setting of the library, with its unit and its default.
-//!
-//! `settings` is the table that the command line and the documentation read.
+//! How to run the service: every setting of the library, with its unit and its default. The command line and the
+//! documentation read the table in `settings.rs`.
 
 mod deadlines;
 mod ephemeral;
