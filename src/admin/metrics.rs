@@ -9,7 +9,7 @@ use super::{AdminContext, Call, Handler, Operation};
 use crate::app::endpoint::Failure;
 use crate::base::clock::unix_time;
 use crate::base::http::{Response, Target};
-use crate::base::metrics::Text;
+use crate::base::metrics::Exposition;
 use crate::model::DomainState;
 use crate::ops::keys::last_expiries;
 use crate::ops::maintenance::last_backup;
@@ -28,7 +28,7 @@ pub static OPERATIONS: &[Operation] = &[Operation::new(PATH, "getMetrics", Handl
 const SHOWN_AFTER_EXPIRY: i64 = 7 * 24 * 3600;
 
 fn get(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
-    let mut text = Text::default();
+    let mut text = Exposition::default();
     print(context, &mut text);
     context.metrics.print(&mut text);
     Ok(Response::new(200, text.into_bytes()).header("Content-Type", TEXT_FORMAT))
@@ -42,7 +42,7 @@ pub fn is_served_at(host: &str, target: &Target) -> bool {
 }
 
 /// Prints what is looked at now.
-fn print(context: &AdminContext, text: &mut Text) {
+fn print(context: &AdminContext, text: &mut Exposition) {
     let version = [(env!("CARGO_PKG_VERSION"), 1)];
     text.family(
         "build_info",
@@ -90,7 +90,7 @@ fn print(context: &AdminContext, text: &mut Text) {
 }
 
 /// Prints the bytes of the database, of its write-ahead log, and of their disk.
-fn print_files(database: &Path, text: &mut Text) {
+fn print_files(database: &Path, text: &mut Exposition) {
     let length = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let files = [("database", length(database)), ("wal", length(&log_of(database)))];
     text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.", "file", files);

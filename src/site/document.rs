@@ -50,7 +50,7 @@ const ACCEPT_ENCODING: HeaderField = HeaderField {
 /// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.
 ///
 /// ```
-/// let mut config = petstore::Config::default();
+/// let mut config = petstore::Config::new();
 /// config.base_url = Some("https://pets.example/v1".to_owned());
 /// assert!(petstore::openapi(&config).contains("https://pets.example/v1"));
 /// ```

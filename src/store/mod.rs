@@ -6,10 +6,11 @@
 //! - The statements: `pets.rs`, `retries.rs`, `keys.rs`, `project/` and `transfer.rs`.
 //! - `traits.rs` says what an engine does, and what an open database is. `sqlite/` is the engine in one file, and `rqlite/` the one of several
 //!   machines, with the feature `cluster`.
-//! - `open.rs` opens a database with its engine. `error.rs` says why the store failed.
+//! - `location.rs` says whether a database is a file or a cluster, and `open.rs` opens it with its engine. `error.rs` says why the store failed.
 
 mod error;
 mod keys;
+mod location;
 mod open;
 mod pets;
 mod project;
@@ -22,6 +23,7 @@ mod traits;
 mod transfer;
 
 pub use error::{Cause, Damage, StoreError};
+pub use location::{absolute, check_supported, is_cluster};
 pub use open::{compare_nodes, exists, meters, open_for_service, open_only_to_read};
 pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};

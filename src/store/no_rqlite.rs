@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::location::unsupported;
 use super::traits::{HostMeter, OpenStore};
-use crate::base::error::{Error, unsupported};
+use crate::base::error::Error;
 
 /// Whether several services can share a database.
 pub const IS_SHARED: bool = false;

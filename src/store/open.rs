@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::location::is_cluster;
 use super::sqlite::{FileReader, FileWriter};
 use super::traits::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
 use super::{rqlite, sqlite};
-use crate::base::error::{Error, ErrorKind, fail, is_cluster};
+use crate::base::error::{Error, ErrorKind, fail};
 
 impl Reader {
     /// Opens a connection that cannot write.

@@ -61,9 +61,7 @@ fn every_command_refuses_a_cluster_in_one_line_that_says_how_to_build_it() {
 
 #[test]
 fn embedding_program_gets_an_error_for_a_cluster() {
-    let mut config = Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = "rqlite://one,two,three/".into();
+    let config = Config::new().listen(([127, 0, 0, 1], 0)).database("rqlite://one,two,three/");
     let database = config.database.as_path();
     let go_on = &|| false;
     let source = Source::File("/dev/null".into());

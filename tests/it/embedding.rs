@@ -121,10 +121,7 @@ fn start_and_stop(folder: &Path) {
 }
 
 fn start(database: PathBuf) -> Server {
-    let mut config = Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = database;
-    config.api_key = Some(KEY.to_owned());
+    let mut config = Config::new().listen(([127, 0, 0, 1], 0)).database(database).api_key(KEY);
     // Two lanes for each server, whatever the number of processors.
     config.workers = 1;
     Server::start(config).unwrap()

@@ -17,10 +17,7 @@ use support::harness::{Folder, change};
 
 /// A configuration for this database and a free port.
 fn config(database: PathBuf) -> Config {
-    let mut config = Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = database;
-    config
+    Config::new().listen(([127, 0, 0, 1], 0)).database(database)
 }
 
 /// The kind of the failure to start.

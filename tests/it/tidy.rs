@@ -78,7 +78,7 @@ fn readme_names_settings_as_they_are_and_the_site_all() {
     let page = read("src/site/pages/settings.md");
     assert!(page.contains("{{settings}}") && page.contains("{{variables}}"));
     for row in rows.iter().filter(|row| row[0].is_empty()) {
-        let is_known = VARIABLES.iter().any(|[name, _, default]| *name == row[1] && *default == row[3]);
+        let is_known = VARIABLES.iter().any(|known| known.name == row[1] && known.default == row[3]);
         assert!(is_known, "{row:?}");
     }
 }

@@ -4,7 +4,7 @@ use crate::app::endpoint::Failure;
 use crate::base::http::{ApiError, Code, Request};
 use crate::model::{ApiKey, Caller, Digest, KeyScope};
 use crate::ops::keys::secret::{digest, is_like_a_key};
-use crate::ops::keys::{KeyUses, fingerprint};
+use crate::ops::keys::{LastUses, fingerprint};
 use crate::store::Database;
 
 /// The header field with the key.
@@ -21,7 +21,7 @@ pub struct Authenticator {
     known: Vec<Known>,
     version: i64,
     /// The uses of keys that this authenticator and its clones have noted.
-    pub uses: KeyUses,
+    pub uses: LastUses,
 }
 
 /// A remembered key, and who it belongs to.

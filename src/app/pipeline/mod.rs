@@ -278,7 +278,7 @@ impl Shared {
 
     /// What the metrics show for this name and these labels.
     fn counted(&self, sample: &str) -> Option<String> {
-        let mut text = crate::base::metrics::Text::default();
+        let mut text = crate::base::metrics::Exposition::default();
         self.metrics.print(&mut text);
         let text = String::from_utf8(text.into_bytes()).unwrap();
         let mut values = text.lines().filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));

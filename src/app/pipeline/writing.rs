@@ -9,14 +9,14 @@ use crate::app::pipeline::{Done, Entry, Pipeline, Shared, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
-use crate::ops::keys::KeyCare;
+use crate::ops::keys::KeyTasks;
 use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
     context: WriteContext,
     pipeline: Pipeline,
-    key_care: KeyCare,
+    key_tasks: KeyTasks,
     /// When the writer has been idle long enough to move the write-ahead log into the database.
     rests_at: Option<Instant>,
 }
@@ -63,9 +63,10 @@ struct MustUndo;
 impl WriteService {
     /// The service of the only writer.
     pub fn new(store: Box<Writer>, shared: Shared) -> Self {
-        let key_care = KeyCare::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
+        let key_tasks =
+            KeyTasks::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
-        Self { context, pipeline, key_care, rests_at: None }
+        Self { context, pipeline, key_tasks, rests_at: None }
     }
 
     /// Handles a request up to the commit.
@@ -191,7 +192,7 @@ impl WriteService {
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
-        let care = self.key_care.do_due(&mut *self.context.store, now, unix_time());
+        let care = self.key_tasks.do_due(&mut *self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
         [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
     }
@@ -223,7 +224,7 @@ impl Service for WriteService {
         let store = &mut *self.context.store;
         store.be_patient(LAST_PATIENCE);
         for (what, done) in [
-            ("cannot store when API keys were last used", self.key_care.write(store, unix_time())),
+            ("cannot store when API keys were last used", self.key_tasks.write(store, unix_time())),
             ("the write-ahead log stays next to the database", store.checkpoint()),
         ] {
             if let Err(error) = done

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::clock::{rfc3339, unix_time};
-use crate::base::error::{Error, ErrorKind, fail, flush_folder, folder_of};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::{flush_folder, folder_of};
 
 /// A file that only its owner may read, locked while it is written. It is removed on drop, or, if the process is
 /// killed, by the next process with the same target.

@@ -8,8 +8,8 @@ use super::atomic_file::{Dated, Partial, dated, exists};
 use super::check::{Usable, usable};
 use super::last_backup::{Note, last_backup};
 use super::rotation::Series;
-use crate::base::error::{Error, ErrorKind, fail, is_cluster};
-use crate::store::{Snapshot, Whole};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::store::{Snapshot, Whole, is_cluster};
 
 /// The result of a [`backup`].
 #[derive(Debug)]

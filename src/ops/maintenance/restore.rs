@@ -21,8 +21,11 @@ use super::Stop;
 use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::backup::copied;
 use super::check::usable;
-use crate::base::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
-use crate::store::{self, Claim, Snapshot, Whole, carry_over, lacks_log, lock_old, log_of};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::folder_of;
+use crate::store::{
+    self, Claim, Snapshot, Whole, carry_over, check_supported, is_cluster, lacks_log, lock_old, log_of,
+};
 
 /// The bytes after which a copy asks whether to stop.
 const STEP: u64 = 1 << 20;

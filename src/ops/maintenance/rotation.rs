@@ -5,7 +5,8 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::base::error::{Error, folder_of};
+use crate::base::error::Error;
+use crate::base::files::folder_of;
 
 /// The form of a date in a name.
 const FORM: &[u8] = b"0000-00-00T00-00-00Z";

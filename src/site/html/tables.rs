@@ -131,9 +131,10 @@ fn settings() -> Filling {
 }
 
 fn variables() -> Filling {
-    let rows = VARIABLES.iter().map(|[name, help, default]| {
-        let id = name.to_lowercase().replace('_', "-");
-        (format!("#{id}"), [format!("`{name}`"), (*help).to_owned(), (*default).to_owned()])
+    let rows = VARIABLES.iter().map(|variable| {
+        let id = variable.name.to_lowercase().replace('_', "-");
+        let name = format!("`{}`", variable.name);
+        (format!("#{id}"), [name, variable.help.to_owned(), variable.default.to_owned()])
     });
     table(["Variable", "Meaning", "Default"], rows)
 }

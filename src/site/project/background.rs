@@ -15,7 +15,8 @@ use super::error::Refusal;
 use super::overview::{DomainView, Overview};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
-use crate::base::error::{Error, start_thread};
+use crate::base::error::Error;
+use crate::base::threads::start_thread;
 use crate::model::{Domain, DomainState};
 use crate::store::Database;
 

@@ -42,8 +42,7 @@ pub use record::DnsRecord;
 /// ```no_run
 /// use petstore::{Config, Plan, Project};
 ///
-/// let mut config = Config::default();
-/// config.database = "pets.db".into();
+/// let mut config = Config::new().database("pets.db");
 /// config.hosting.platform_host = Some("sites.example.net".to_owned());
 /// let mut project = Project::open(&config)?;
 /// project.set_plan(Plan::Pro)?;

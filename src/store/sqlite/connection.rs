@@ -8,7 +8,8 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::open_file::{journal_of, log_of};
 use super::{BUSY_TIMEOUT, StoreError};
-use crate::base::error::{Error, ErrorKind as Kind, whose};
+use crate::base::error::{Error, ErrorKind as Kind};
+use crate::base::files::whose;
 
 /// The access to a database that is only read. If it has a write-ahead log, the connection must not write: the last
 /// connection to close would run a checkpoint, which only the service may do. If it has none, SQLite makes one, and only

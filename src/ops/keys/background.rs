@@ -1,11 +1,11 @@
-//! What a running service does for its keys between requests: it writes when they were last used, and warns of
-//! those that expire soon.
+//! A running service's work on its keys between requests: it writes when they were last used, and warns of those that
+//! expire soon.
 
 use std::time::{Duration, Instant};
 
 use crate::base::clock::rfc3339;
 use crate::model::ApiKey;
-use crate::ops::keys::KeyUses;
+use crate::ops::keys::LastUses;
 use crate::store::{Damage, StoreError, Writer};
 
 /// How often the uses are written.
@@ -17,20 +17,20 @@ const DAY: i64 = 24 * 3600;
 const SOON: i64 = 14 * DAY;
 
 /// The work on keys that the writer does while no request waits.
-pub struct KeyCare {
-    uses: KeyUses,
+pub struct KeyTasks {
+    uses: LastUses,
     damage: Damage,
     next_write: Instant,
     next_warning: Instant,
 }
 
-impl KeyCare {
+impl KeyTasks {
     /// The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
-    pub fn new(uses: KeyUses, damage: Damage, now: Instant) -> Self {
+    pub fn new(uses: LastUses, damage: Damage, now: Instant) -> Self {
         Self { uses, damage, next_write: now + WRITE_EVERY, next_warning: now }
     }
 
-    /// Does what is due. Returns the time until the next work is due.
+    /// Does the work that is due. Returns the time until the next is.
     pub fn do_due(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
         if now >= self.next_warning {
             self.next_warning = now + WARN_EVERY;
@@ -68,7 +68,7 @@ impl KeyCare {
     }
 }
 
-/// When keys expire that have no successor: the one of each name that is valid for longest.
+/// The expiry of each key without a successor: the key of a name that is valid for longest.
 pub fn last_expiries(keys: &[ApiKey]) -> impl Iterator<Item = (&ApiKey, i64)> {
     let lives_longest = |key: &ApiKey| {
         let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
@@ -132,17 +132,17 @@ mod tests {
         store.insert_key(&key(1, "ci", None)).unwrap();
         store.commit().unwrap();
         let began = Instant::now();
-        let mut care = KeyCare::new(KeyUses::default(), Damage::default(), began);
-        care.uses.note([1; 32], NOW);
+        let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
+        tasks.uses.note([1; 32], NOW);
         let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
-        assert_eq!(care.do_due(&mut *store, began, NOW), WRITE_EVERY);
+        assert_eq!(tasks.do_due(&mut *store, began, NOW), WRITE_EVERY);
         assert_eq!(used(&*store), None);
         refuse_writes(&*store, true);
-        care.do_due(&mut *store, began + WRITE_EVERY, NOW);
+        tasks.do_due(&mut *store, began + WRITE_EVERY, NOW);
         refuse_writes(&*store, false);
-        care.do_due(&mut *store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
+        tasks.do_due(&mut *store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
         assert_eq!(used(&*store), None, "not due again");
-        care.do_due(&mut *store, began + 2 * WRITE_EVERY, NOW);
+        tasks.do_due(&mut *store, began + 2 * WRITE_EVERY, NOW);
         assert_eq!(used(&*store), Some(NOW));
     }
 

@@ -1,16 +1,16 @@
-//! When keys were last used: the workers note it in memory until it is written.
+//! The last use of each key, in memory until it is written.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::model::Digest;
 
-/// The last use of each key since the uses were last taken, shared by all workers of a service. Only existing
-/// keys are noted, so there are at most as many entries as keys.
+/// The last use of each key since the uses were last taken. All workers of a service share it. Only existing keys are
+/// noted, so it has at most as many entries as there are keys.
 #[derive(Clone, Default)]
-pub struct KeyUses(Arc<Mutex<HashMap<Digest, i64>>>);
+pub struct LastUses(Arc<Mutex<HashMap<Digest, i64>>>);
 
-impl KeyUses {
+impl LastUses {
     /// Notes the use of a key at this Unix time.
     pub fn note(&self, digest: Digest, now: i64) {
         let mut uses = self.lock();
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn last_use_is_taken_once() {
-        let uses = KeyUses::default();
+        let uses = LastUses::default();
         for (key, at) in [(1, 5), (2, 6), (1, 7), (1, 4)] {
             uses.note([key; 32], at);
         }
