@@ -220,11 +220,16 @@ fn every_file_of_tests_is_run() {
 }
 
 #[test]
-fn modules_that_a_quick_test_skips_are_there() {
+fn modules_that_scripts_name_are_there() {
     let script = read("scripts/test").replace("\\\n", "");
     let slow = script.split("\nslow=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     for module in slow.split_whitespace() {
         assert!(root().join(format!("tests/it/{module}.rs")).exists(), "scripts/test skips {module}");
+    }
+    let script = read("scripts/test.d/cluster");
+    for module in script.split_whitespace().filter_map(|word| word.strip_suffix("::")) {
+        let is_it = |file: &PathBuf| file.with_extension("").iter().any(|part| part == module);
+        assert!(sources("src").iter().any(is_it), "scripts/test.d/cluster tests {module}");
     }
 }
 
