@@ -23,7 +23,7 @@ use crate::store::{self, Damage, OpenStore, WriteAccess};
 /// The most requests in the lane for writing at once: they share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
 
-/// What a service has opened before its threads start.
+/// The parts of a service that are opened before its threads start.
 pub struct Opened {
     pub config: Arc<Config>,
     pub max_connections: usize,
