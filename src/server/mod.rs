@@ -2,6 +2,7 @@
 
 mod admin;
 mod descriptors;
+mod opened;
 mod private_folder;
 mod project;
 mod running;
@@ -9,19 +10,14 @@ mod verify_backup;
 mod workers;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::base::config::{Address, Config};
 use crate::base::error::{Error, ErrorKind};
 use crate::base::threads::start_thread;
-use crate::net::gate::Listening;
-use crate::ops::keys::secret;
-use crate::ops::maintenance::last_backup;
-use crate::store::{self, OpenStore};
-use descriptors::available_connections;
+use opened::Opened;
 use private_folder::PrivateFolder;
-use running::{Opened, Running};
+use running::Running;
 
 pub use crate::net::gate::{HealthCheck, Stopper};
 pub use verify_backup::drill;
@@ -76,37 +72,13 @@ impl Server {
     /// # Errors
     /// Those of [`Server::start`], and that of `prepare`.
     pub fn start_after(config: Config, prepare: impl FnOnce() -> Result<(), Error>) -> Result<Self, Error> {
-        check_api_key(&config)?;
-        let mut config = config.checked()?;
-        config.database = store::absolute(&config.database)?;
-        let max_connections = available_connections(&config)?;
-        // Before the database, so that a start that fails makes none.
-        let listening = Listening::bind(&config.listen)?;
-        let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
-        let admin_address = admin.as_ref().and_then(|listening| listening.address.tcp());
-        let mut folder = None;
-        let store = match &config.ephemeral {
-            Some(ephemeral) => {
-                let own = folder.insert(PrivateFolder::new(&config.database)?);
-                config.database = own.file("pets.db");
-                store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
-            }
-            None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
-            None => open_for_service(&config)?,
-        };
-        let address = listening.address.clone();
-        let summary = summary(&config, &address, max_connections, &store);
+        let opened = Opened::open(config)?;
+        let address = opened.listening.address.clone();
+        let admin_address = opened.admin.as_ref().and_then(|listening| listening.address.tcp());
+        let summary = opened.summary();
         prepare()?;
         let stopper = Stopper::default();
-        let running = Running::start(Opened {
-            config: Arc::new(config),
-            max_connections,
-            listening,
-            admin,
-            store,
-            folder,
-            stopper: stopper.clone(),
-        })?;
+        let running = Running::start(opened, &stopper)?;
         let gate = start_thread("gate", move || running.serve())?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
@@ -163,39 +135,4 @@ impl Drop for Server {
             let _ = gate.join();
         }
     }
-}
-
-/// Opens or creates the database. Warns if there is a backup of one that was there before.
-fn open_for_service(config: &Config) -> Result<OpenStore, Error> {
-    let database = &config.database;
-    let lost = if store::exists(database) { None } else { last_backup(database) };
-    let opened = store::open_for_service(database, config.workers)?;
-    if let Some(note) = lost {
-        log::warn!(
-            "there was no database {}, although its last backup has {} pets, so a new one was created; --require-database refuses this",
-            database.display(),
-            note.pets
-        );
-    }
-    Ok(opened)
-}
-
-fn check_api_key(config: &Config) -> Result<(), Error> {
-    if config.api_key.as_ref().is_none_or(|key| secret::is_sendable(key)) {
-        return Ok(());
-    }
-    let line = "the API key cannot be sent as a bearer token; use letters, digits and - . _ ~ + /";
-    Err(Error::new(ErrorKind::Config("api_key"), line))
-}
-
-/// One line for the log that describes the service.
-fn summary(config: &Config, address: &Address, max_connections: usize, store: &OpenStore) -> String {
-    format!(
-        "petstore {} listens on {address}: {}, schema version {}, at most {max_connections} connections with {} MiB, workers that read: {}",
-        env!("CARGO_PKG_VERSION"),
-        store.about,
-        store::SCHEMA_VERSION,
-        config.client_memory >> 20,
-        store.readers.len(),
-    )
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::admin::Admin;
+use super::opened::Opened;
 use super::private_folder::PrivateFolder;
 use super::project;
 use super::workers::Workers;
@@ -12,9 +13,7 @@ use crate::base::config::Config;
 use crate::base::error::Error;
 use crate::base::metrics::Metrics;
 use crate::base::threads::check_threads;
-use crate::net::gate::{
-    Delay, Gate, GateConfig, Intake, Listening, OpenLane, Origins, Stopper, TrustedProxies,
-};
+use crate::net::gate::{Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
@@ -22,18 +21,6 @@ use crate::store::{self, Damage, OpenStore, WriteAccess};
 
 /// The most requests in the lane for writing at once: they share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
-
-/// What a service has opened before its threads start.
-pub struct Opened {
-    pub config: Arc<Config>,
-    pub max_connections: usize,
-    pub listening: Listening,
-    pub admin: Option<Listening>,
-    pub store: OpenStore,
-    /// The folder of an ephemeral database.
-    pub folder: Option<PrivateFolder>,
-    pub stopper: Stopper,
-}
 
 /// All that runs for a service. The fields drop in their order: senders of requests before those that serve them, and
 /// the claim on the database after the last connection to it.
@@ -50,8 +37,8 @@ impl Running {
     ///
     /// # Errors
     /// If there are too few threads or descriptors, or the project cannot be opened.
-    pub fn start(opened: Opened) -> Result<Self, Error> {
-        let Opened { config, max_connections, listening, admin, mut store, folder, stopper } = opened;
+    pub fn start(opened: Opened, stopper: &Stopper) -> Result<Self, Error> {
+        let Opened { config, max_connections, listening, admin, mut store, folder } = opened;
         // tiny_http panics if it cannot start a thread. The threads that serve no lane are no more than those of one.
         let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
         check_threads((lanes + 1) * THREADS)?;
@@ -61,21 +48,22 @@ impl Running {
             config: Arc::clone(&config),
             assets: site::lazy_assets(&config, &listening.address),
             authenticator: Authenticator::new(config.api_key.as_deref()),
-            lost: stop_when_lost(&stopper),
+            lost: stop_when_lost(stopper),
             damage: Damage::default(),
             metrics: metrics(&config),
             hosts,
         };
         let draws = Draws::default();
         let claim = store.claim.take();
-        let Workers { running, lanes, .. } = start_workers(store, &shared, &stopper, &draws)?;
+        let Workers { running, lanes, .. } = start_workers(store, &shared, stopper, &draws)?;
         let admin = admin.zip(settings).map(|(listening, settings)| {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
             Admin::start(&shared, listening, &settings, reset(&config, &draws), died)
         });
         let admin = admin.transpose()?;
-        let gate = Gate::new(listening, gate_config(&shared, max_connections, lanes, draws), stopper)?;
+        let gate_config = gate_config(&shared, max_connections, lanes, draws);
+        let gate = Gate::new(listening, gate_config, stopper.clone())?;
         Ok(Self { gate, _workers: running, _admin: admin, _folder: folder, _claim: claim })
     }
 
