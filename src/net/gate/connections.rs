@@ -8,9 +8,9 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 
 use crate::base::http::{ApiError, Code};
-use crate::net::gate::addresses::Peer;
 use crate::net::gate::client::{Client, State};
 use crate::net::gate::lanes::ClientId;
+use crate::net::gate::peer::Peer;
 use crate::net::gate::{FIRST_LANE, Gate};
 
 /// The clients to accept before the others get a turn.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use mio::Events;
 
-use super::addresses::Peer;
 use super::client::{Client, Shared, State};
 use super::connections::READ_BYTES;
 use super::lanes::OpenLane;
+use super::peer::Peer;
 use super::strict_tests::{Read, Request, read};
 use super::wire::head::Intake;
 use super::wire::reader::{Reader, Step};

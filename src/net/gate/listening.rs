@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::base::config::{Address, Listen};
 use crate::base::error::{Error, ErrorKind};
-use crate::net::gate::addresses::Peer;
+use crate::net::gate::peer::Peer;
 use crate::net::gate::socket_file::{BACKLOG, SocketFile};
 
 /// A listening socket and its origin.

@@ -9,12 +9,14 @@ mod client;
 mod connections;
 mod dispatcher;
 mod eviction;
+mod fair_queue;
 #[cfg(all(any(test, fuzzing), feature = "site"))]
 pub mod fuzz_tests;
 mod health_check;
 mod lanes;
 mod listening;
 mod memory;
+mod peer;
 mod shutdown;
 mod socket_file;
 mod stopper;
@@ -40,8 +42,8 @@ use crate::net::lane::LaneKind;
 use addresses::Addresses;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
-use dispatcher::Waiting;
 use eviction::Picked;
+use fair_queue::FairQueue;
 use lanes::{ClientId, Lane};
 use memory::Memory;
 use wire::cors::ASKED;
@@ -96,7 +98,7 @@ pub struct Gate {
     serial: u64,
     lanes: Vec<Lane>,
     /// The requests that wait for a lane, by [`LaneKind`].
-    waiting: [Waiting; 2],
+    waiting: [FairQueue; 2],
     size: fn(&[u8]) -> Size,
     delay: Option<Delay>,
     /// The clients whose response is held back, by when it is due.
@@ -149,7 +151,7 @@ impl Gate {
             own: 0,
             serial: 0,
             lanes,
-            waiting: [Waiting::default(), Waiting::default()],
+            waiting: [FairQueue::default(), FairQueue::default()],
             size: config.size,
             delay: config.delay,
             held_back: BinaryHeap::new(),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use mio::Interest;
 use mio::net::UnixStream;
 
-use super::addresses::Peer;
 use super::client::State;
 use super::lanes::tests::{MEMORY, config, open};
+use super::peer::Peer;
 use super::shutdown::LAST_WORDS;
 use super::*;
 use crate::base::config::Listen;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::base::config::Deadlines;
 use crate::base::http::{ApiError, Code};
 use crate::base::metrics::Metrics;
-use crate::net::gate::addresses::Peer;
+use crate::net::gate::peer::Peer;
 use crate::net::gate::wire::cors::Allowed;
 use crate::net::gate::wire::head::{Head, Intake};
 use crate::net::gate::wire::reader::{Reader, Step};
