@@ -16,14 +16,9 @@ const SMALLER_AHEAD: usize = 8;
 /// The next turns of an address that takes turns with the others, by [`Size`].
 pub type Turns = [u64; 3];
 
-/// The waiting requests of one kind of lane.
+/// The waiting requests of one kind of lane, by [`Size`].
 #[derive(Default)]
-pub struct FairQueue {
-    /// By [`Size`].
-    queues: [SizeQueue; 3],
-    /// How many smaller requests have gone ahead of the next one of each size.
-    ahead: [usize; 3],
-}
+pub struct FairQueue([SizeQueue; 3]);
 
 /// Requests of one size.
 #[derive(Default)]
@@ -32,55 +27,56 @@ struct SizeQueue {
     requests: BinaryHeap<Reverse<(u64, ClientId)>>,
     /// The turn of the last request that was removed. Requests that come now have later turns, so nobody waits for ever.
     turn: u64,
+    /// How many smaller requests have gone ahead of the next one.
+    ahead: usize,
 }
 
 impl FairQueue {
     /// Adds a request. The caller limits how many wait. `turns`: those of the client's address.
     pub fn push(&mut self, turns: &mut Turns, size: Size, client: ClientId) {
-        let (queue, next) = (&mut self.queues[size as usize], &mut turns[size as usize]);
+        let queue = &mut self.0[size as usize];
+        let next = &mut turns[size as usize];
         let turn = (*next).max(queue.turn + 1);
         *next = turn + 1;
         queue.requests.push(Reverse((turn, client)));
     }
 
     /// The next request, without removing it.
-    pub fn peek(&self) -> Option<(ClientId, Size)> {
-        let mut next = None;
-        for size in [Size::Large, Size::Medium, Size::Small] {
-            if let Some(Reverse((_, client))) = self.queues[size as usize].requests.peek() {
-                next = Some((*client, size));
-                if self.ahead[size as usize] >= SMALLER_AHEAD {
-                    break;
-                }
-            }
-        }
-        next
+    pub fn peek(&self) -> Option<ClientId> {
+        let Reverse((_, client)) = self.0[self.next_size()?].requests.peek()?;
+        Some(*client)
+    }
+
+    /// The size of the next request: the smallest that waits, unless enough have gone ahead of a larger one.
+    fn next_size(&self) -> Option<usize> {
+        let mut waiting = (0..self.0.len()).filter(|size| !self.0[*size].requests.is_empty());
+        let smallest = waiting.next()?;
+        Some(waiting.rfind(|size| self.0[*size].ahead >= SMALLER_AHEAD).unwrap_or(smallest))
     }
 
     /// Removes the next request.
     pub fn pop(&mut self) -> Option<ClientId> {
-        let (_, size) = self.peek()?;
-        self.ahead[size as usize] = 0;
-        for larger in size as usize + 1..self.queues.len() {
-            let is_waiting = !self.queues[larger].requests.is_empty();
-            self.ahead[larger] = if is_waiting { self.ahead[larger] + 1 } else { 0 };
+        let size = self.next_size()?;
+        for larger in &mut self.0[size + 1..] {
+            larger.ahead = if larger.requests.is_empty() { 0 } else { larger.ahead + 1 };
         }
-        let queue = &mut self.queues[size as usize];
+        let queue = &mut self.0[size];
         let Reverse((turn, client)) = queue.requests.pop()?;
         queue.turn = turn;
+        queue.ahead = 0;
         Some(client)
     }
 
     /// Removes the requests of clients that have gone. It visits all of them.
-    pub fn retain(&mut self, is_here: impl Fn(ClientId) -> bool) {
-        for queue in &mut self.queues {
+    pub fn retain(&mut self, mut is_here: impl FnMut(ClientId) -> bool) {
+        for queue in &mut self.0 {
             queue.requests.retain(|Reverse((_, client))| is_here(*client));
         }
     }
 
     /// The number of waiting requests.
     pub fn len(&self) -> usize {
-        self.queues.iter().map(|queue| queue.requests.len()).sum()
+        self.0.iter().map(|queue| queue.requests.len()).sum()
     }
 }
 
@@ -127,7 +123,7 @@ mod tests {
         "abcdefghijklmnopqr".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
         assert_eq!(order(&mut waiting), "abcdefghLijklmnopMqr");
         waiting.push(&mut turns, Size::Large, client('L'));
-        assert_eq!(waiting.peek(), Some((client('L'), Size::Large)), "none waits for a small one");
+        assert_eq!(waiting.peek(), Some(client('L')), "none waits for a small one");
     }
 
     #[test]

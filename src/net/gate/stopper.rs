@@ -32,8 +32,8 @@ struct Word {
     failing: AtomicBool,
     /// Requests that were unfinished at the last check since the end began.
     cut_off: AtomicUsize,
-    /// The service's own connections, not accepted yet.
-    own: Mutex<Vec<UnixStream>>,
+    /// The connections of health checks, not accepted yet.
+    health_checks: Mutex<Vec<UnixStream>>,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
 }
@@ -70,14 +70,14 @@ impl Stopper {
         self.stop();
     }
 
-    /// Makes the gate serve the other end of our own connection, which must be nonblocking.
-    pub(super) fn let_in(&self, stream: UnixStream) {
-        self.0.own.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+    /// Passes the gate a connection of a health check, which must be nonblocking.
+    pub(super) fn add_health_check(&self, stream: UnixStream) {
+        self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
         self.wake();
     }
 
-    pub(super) fn take_own(&self) -> Vec<UnixStream> {
-        std::mem::take(&mut *self.0.own.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn take_health_checks(&self) -> Vec<UnixStream> {
+        std::mem::take(&mut *self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether it was told to end.
