@@ -19,6 +19,8 @@ use crate::net::lane::LaneKind;
 /// The bytes to read from a client before the others get a turn.
 pub const READ_BYTES: usize = 16 * 1024;
 
+const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
 /// A client and its socket.
 pub struct Connection {
     /// A Unix socket too, as it is read, written and shut down with the same system calls.
@@ -39,8 +41,6 @@ pub struct Connection {
     writable: bool,
     /// Whether the client has shut down its side, so that even a short read is followed by the end.
     read_closed: bool,
-    /// Whether it waits in [`Connections::unread`].
-    is_unread: bool,
 }
 
 /// The next step of a connection whose bytes have been moved as far as possible.
@@ -115,6 +115,7 @@ impl Connection {
 }
 
 /// All connections.
+#[derive(Default)]
 pub struct Connections {
     /// By slot.
     pub open: Slab<Connection>,
@@ -124,32 +125,16 @@ pub struct Connections {
     pub held: usize,
     pub max_held: usize,
     /// The slots of the connections to drive. They may have other clients by then, or none.
-    ready: VecDeque<usize>,
-    /// The slots of the connections to drive when the others have had a turn.
-    pub unread: VecDeque<usize>,
+    pub ready: VecDeque<usize>,
     /// The number of the last connection.
     serial: u64,
+    /// The buffer for reading from clients.
     scratch: Vec<u8>,
 }
 
 impl Connections {
     pub fn new(max: usize, max_held: usize) -> Self {
-        Self {
-            open: Slab::new(),
-            max,
-            addresses: Addresses::default(),
-            held: 0,
-            max_held,
-            ready: VecDeque::new(),
-            unread: VecDeque::new(),
-            serial: 0,
-            scratch: vec![0; READ_BYTES],
-        }
-    }
-
-    /// Whether more is held than allowed.
-    pub fn hold_too_much(&self) -> bool {
-        self.held > self.max_held
+        Self { max, max_held, scratch: vec![0; READ_BYTES], ..Self::default() }
     }
 
     /// Whether there are as many as allowed.
@@ -183,7 +168,7 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let entry = self.open.vacant_entry();
         let slot = entry.key();
-        registry.register(&mut stream, Token(slot), Interest::READABLE | Interest::WRITABLE)?;
+        registry.register(&mut stream, Token(slot), INTERESTS)?;
         self.serial += 1;
         entry.insert(Connection {
             stream,
@@ -196,9 +181,8 @@ impl Connections {
             readable: true,
             writable: true,
             read_closed: false,
-            is_unread: false,
         });
-        self.make_ready(slot);
+        self.ready.push_back(slot);
         Ok(())
     }
 
@@ -214,17 +198,7 @@ impl Connections {
         if event.is_error() || event.is_write_closed() {
             connection.client.close(shared);
         }
-        self.make_ready(slot);
-    }
-
-    /// Has a connection driven before the round goes on.
-    pub fn make_ready(&mut self, slot: usize) {
         self.ready.push_back(slot);
-    }
-
-    /// The slot of the next connection to drive.
-    pub fn next_ready(&mut self) -> Option<usize> {
-        self.ready.pop_front()
     }
 
     /// Moves one client's bytes as far as possible without blocking, and returns what it wants then.
@@ -241,20 +215,10 @@ impl Connections {
         wants
     }
 
-    /// Makes a client wait until the others have had a turn.
-    pub fn postpone(&mut self, slot: usize) {
-        if let Some(connection) = self.open.get_mut(slot)
-            && !std::mem::replace(&mut connection.is_unread, true)
-        {
-            self.unread.push_back(slot);
-        }
-    }
-
-    /// Makes the first of the clients ready that wait for another turn.
-    pub fn read_on(&mut self) {
-        let Some(slot) = self.unread.pop_front() else { return };
-        if let Some(connection) = self.open.get_mut(slot) {
-            connection.is_unread = false;
+    /// Has the system report a client again that has more to read, so that the others get a turn first.
+    pub fn watch_again(&mut self, slot: usize, registry: &Registry) {
+        let connection = &mut self.open[slot];
+        if registry.reregister(&mut connection.stream, Token(slot), INTERESTS).is_err() {
             self.ready.push_back(slot);
         }
     }

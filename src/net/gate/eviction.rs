@@ -69,7 +69,7 @@ impl Place {
             State::Body if client.is_uploading(now) && client.has_sent_on => Rank::Uploads,
             State::Body if client.is_uploading(now) => Rank::BeginsUpload,
             State::Idle | State::Head | State::Body | State::Lingering => Rank::Quiet,
-            State::Ready(_) | State::Waiting | State::Responding => Rank::Busy,
+            State::Ready(_) | State::Waiting | State::HeldBack | State::Responding => Rank::Busy,
             State::Inside(_) | State::Closed => return None,
         };
         let of_address = connections.addresses.known[connection.address_index].connections;

@@ -297,8 +297,6 @@ impl SmallGate {
     fn step(&mut self) {
         let gate = &mut self.gate;
         gate.wait(&mut self.events, Some(Duration::ZERO));
-        gate.release();
-        gate.read_on();
         gate.dispatch();
         gate.tick();
         gate.flush();

@@ -8,7 +8,6 @@
 mod addresses;
 mod client;
 mod connections;
-mod delays;
 mod dispatcher;
 mod eviction;
 mod fair_queue;
@@ -43,7 +42,6 @@ use crate::base::quiet_log::QuietLog;
 use crate::net::lane::LaneKind;
 use client::{Shared, State};
 use connections::{Connections, Wants};
-use delays::Delays;
 use dispatcher::Dispatcher;
 use eviction::Candidates;
 use lanes::Lane;
@@ -53,7 +51,6 @@ use shutdown::Shutdown;
 use wire::cors::ASKED;
 use wire::response_head::GeneralFields;
 
-pub use delays::Delay;
 pub use health_check::HealthCheck;
 pub use lanes::OpenLane;
 pub use listening::Listening;
@@ -66,8 +63,6 @@ pub use wire::head::Intake;
 const EVENTS: usize = 256;
 /// How often to check deadlines while there are clients.
 const TICK: Duration = Duration::from_millis(100);
-/// The turns of clients that have sent more than one read takes before the others get a turn.
-const MAX_READ_ON: usize = 4;
 /// The clients to accept before the others get a turn.
 const MAX_ACCEPTS: usize = 128;
 
@@ -92,6 +87,9 @@ pub struct GateConfig {
     pub metrics: Metrics,
 }
 
+/// Draws how long the next response is held back.
+pub type Delay = Box<dyn FnMut(&[u8]) -> Duration + Send>;
+
 /// The gate's one thread.
 pub struct Gate {
     poll: Poll,
@@ -99,7 +97,7 @@ pub struct Gate {
     connections: Connections,
     candidates: Candidates,
     dispatcher: Dispatcher,
-    delays: Delays,
+    delay: Option<Delay>,
     shared: Shared,
     memory: Memory,
     shutdown: Shutdown,
@@ -131,7 +129,7 @@ impl Gate {
             connections: Connections::new(config.max_connections, config.client_memory),
             candidates: Candidates::default(),
             dispatcher: Dispatcher::new(lanes, config.size),
-            delays: Delays::new(config.delay),
+            delay: config.delay,
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
@@ -141,7 +139,7 @@ impl Gate {
                 metrics: config.metrics,
             },
             memory: Memory::default(),
-            shutdown: Shutdown::new(stopper),
+            shutdown: Shutdown { stopper, ..Shutdown::default() },
             troubles: QuietLog::new(module_path!()),
             next_tick: now,
             was_empty: true,
@@ -165,8 +163,6 @@ impl Gate {
     /// Waits until there is something to do, and does it.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
-        self.release();
-        self.read_on();
         self.accept(MAX_ACCEPTS);
         self.accept_health_checks();
         self.dispatch();
@@ -209,9 +205,9 @@ impl Gate {
 
     /// Moves the bytes of the connections that are ready, and frees memory if they hold too much.
     fn advance(&mut self) {
-        while let Some(slot) = self.connections.next_ready() {
+        while let Some(slot) = self.connections.ready.pop_front() {
             self.drive(slot);
-            if self.connections.hold_too_much() {
+            if self.connections.held > self.connections.max_held {
                 self.free_memory();
             }
         }
@@ -221,9 +217,12 @@ impl Gate {
     fn drive(&mut self, slot: usize) {
         match self.connections.drive(slot, &mut self.shared) {
             Wants::Event => {}
-            Wants::Turn => self.connections.postpone(slot),
+            Wants::Turn => self.connections.watch_again(slot, self.poll.registry()),
             Wants::Lane(kind) => {
-                self.delays.draw(&mut self.connections.open[slot].client);
+                if let Some(delay) = &mut self.delay {
+                    let client = &mut self.connections.open[slot].client;
+                    client.delay = delay(client.request.line());
+                }
                 self.dispatcher.queue(slot, kind, &mut self.connections, &self.shared);
             }
             Wants::Removal => self.connections.remove(slot),
@@ -239,14 +238,6 @@ impl Gate {
         {
             self.connections.open[slot].client.give_way(&mut self.shared);
             self.drive(slot);
-        }
-    }
-
-    /// Gives some of the clients that have sent much another turn.
-    fn read_on(&mut self) {
-        for _ in 0..MAX_READ_ON {
-            self.connections.read_on();
-            self.advance();
         }
     }
 
@@ -322,7 +313,7 @@ impl Gate {
     /// together with its end.
     fn serve_lane(&mut self, index: usize, is_ending: bool) {
         loop {
-            let Self { connections, delays, shared, .. } = self;
+            let Self { connections, next_tick, shared, .. } = self;
             let has_more = self.dispatcher.receive(index, is_ending, |id, response| {
                 let connection = connections.get_mut(id);
                 // The client may have gone, or have another response by now.
@@ -336,10 +327,13 @@ impl Gate {
                     Course::BreakOff => client.close(shared),
                     Course::Send => {
                         client.answer(&response.answer, shared);
-                        delays.hold_back(id, client, shared.now);
+                        if !client.delay.is_zero() {
+                            client.enter(State::HeldBack, shared);
+                            *next_tick = (*next_tick).min(shared.now + client.delay);
+                        }
                     }
                 }
-                connections.make_ready(id.slot);
+                connections.ready.push_back(id.slot);
             });
             self.advance();
             match has_more {
@@ -348,20 +342,6 @@ impl Gate {
                 Err(error) => return self.fail(&error),
             }
         }
-    }
-
-    /// Sends the responses whose time has come; at the end of the service, all.
-    fn release(&mut self) {
-        let is_due = |due| due <= self.shared.now || self.shared.draining;
-        while self.delays.next().is_some_and(is_due)
-            && let Some(id) = self.delays.pop()
-        {
-            if let Some(connection) = self.connections.get_mut(id) {
-                connection.client.release(&self.shared);
-                self.connections.make_ready(id.slot);
-            }
-        }
-        self.advance();
     }
 
     /// Sends the requests of this round down the lanes.
@@ -373,20 +353,19 @@ impl Gate {
 
     /// Ends the service, because a lane has broken off. Its requests are answered as those of a worker that has died.
     fn fail(&self, error: &io::Error) {
-        self.shutdown.fail(Error::new(ErrorKind::Internal, format!("a lane broke off: {error}")));
+        if !self.shutdown.has_failed {
+            let reason = Error::new(ErrorKind::Internal, format!("a lane broke off: {error}"));
+            self.shutdown.stopper.fail(reason);
+        }
     }
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
-        if !self.connections.unread.is_empty() {
-            return Some(Duration::ZERO);
-        }
         let now = Instant::now();
         let is_idle = self.was_empty && self.connections.open.is_empty() && self.memory.left == 0;
-        let tick = (!is_idle).then_some(self.next_tick);
-        let next = [tick, self.delays.next()].into_iter().flatten().min();
+        let tick = (!is_idle).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listening.as_ref().and_then(|listening| listening.next_try(now));
-        next.map(|next| next.saturating_duration_since(now)).into_iter().chain(accept).min()
+        tick.into_iter().chain(accept).min()
     }
 
     /// Checks the deadlines when it is time to.
@@ -397,12 +376,12 @@ impl Gate {
         }
         self.next_tick = now + TICK;
         self.was_empty = self.connections.open.is_empty();
-        let is_late = |deadline| deadline <= now;
-        self.connections.expire(|client| client.deadline.is_some_and(is_late), &mut self.shared);
-        self.advance();
+        self.connections.expire(|client| client.deadline.is_some_and(|by| by <= now), &mut self.shared);
         if self.shared.draining {
+            self.connections.expire(|client| client.state() == State::HeldBack, &mut self.shared);
             self.note_cut_off();
         }
+        self.advance();
         self.candidates.clear();
         self.memory.look(self.connections.held, now);
         let waiting = |kind: LaneKind| self.dispatcher.waiting[kind as usize].len();

@@ -15,25 +15,13 @@ pub const LAST_WORDS: Duration = Duration::from_secs(1);
 const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 
 /// The end of the service, as far as it has come.
+#[derive(Default)]
 pub struct Shutdown {
     pub stopper: Stopper,
     /// Whether the clients have been told that the service cannot go on.
     pub has_failed: bool,
     /// When the service ends at the latest, even with requests unfinished.
     pub end_by: Option<Instant>,
-}
-
-impl Shutdown {
-    pub fn new(stopper: Stopper) -> Self {
-        Self { stopper, has_failed: false, end_by: None }
-    }
-
-    /// Begins to end the service with this failure.
-    pub fn fail(&self, reason: Error) {
-        if !self.has_failed {
-            self.stopper.fail(reason);
-        }
-    }
 }
 
 impl Gate {
