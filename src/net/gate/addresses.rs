@@ -8,7 +8,7 @@ use slab::Slab;
 use crate::net::gate::fair_queue::Turns;
 
 /// An address with at least one connection.
-pub struct Address {
+pub struct AddressUse {
     /// The representative of all that count as one.
     group: IpAddr,
     pub connections: usize,
@@ -23,7 +23,7 @@ pub struct Address {
 #[derive(Default)]
 pub struct Addresses {
     /// By the index from [`Addresses::join`].
-    pub known: Slab<Address>,
+    pub known: Slab<AddressUse>,
     indexes: HashMap<IpAddr, usize>,
 }
 
@@ -32,7 +32,7 @@ impl Addresses {
     pub fn join(&mut self, address: IpAddr) -> usize {
         let group = group(address);
         let known = &mut self.known;
-        let new = || known.insert(Address { group, connections: 0, turns: Default::default() });
+        let new = || known.insert(AddressUse { group, connections: 0, turns: Default::default() });
         let index = *self.indexes.entry(group).or_insert_with(new);
         known[index].connections += 1;
         index

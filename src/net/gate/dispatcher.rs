@@ -8,11 +8,8 @@ use crate::base::http::Size;
 use crate::net::gate::client::{Shared, State};
 use crate::net::gate::connections::Connections;
 use crate::net::gate::fair_queue::{FairQueue, Turns};
-use crate::net::gate::lanes::{ClientId, KEEP_BYTES, Lane};
-use crate::net::lane::{LaneKind, LaneResponse};
-
-/// The bytes to read from a lane at once.
-const LANE_READ_BYTES: usize = 256 * 1024;
+use crate::net::gate::lanes::{ClientId, Lane};
+use crate::net::lane::LaneKind;
 
 /// All lanes, and the requests that wait for them.
 pub struct Dispatcher {
@@ -20,13 +17,12 @@ pub struct Dispatcher {
     /// By [`LaneKind`].
     pub waiting: [FairQueue; 2],
     size: fn(&[u8]) -> Size,
-    scratch: Vec<u8>,
 }
 
 impl Dispatcher {
     /// `size`: that of the response to a read, by its method and target with a space between.
     pub fn new(lanes: Vec<Lane>, size: fn(&[u8]) -> Size) -> Self {
-        Self { lanes, waiting: Default::default(), size, scratch: vec![0; LANE_READ_BYTES] }
+        Self { lanes, waiting: Default::default(), size }
     }
 
     /// Makes a client's request wait for its lanes.
@@ -82,49 +78,4 @@ impl Dispatcher {
     pub fn flush(&mut self, registry: &Registry) -> io::Result<()> {
         self.lanes.iter_mut().try_for_each(|lane| lane.flush(registry))
     }
-
-    /// Reads once from a lane, and passes each complete response to `deliver`. Returns whether there may be more to
-    /// read. `is_ending` means that the lane's last bytes came together with its end.
-    ///
-    /// # Errors
-    /// If the lane has broken off.
-    pub fn receive(
-        &mut self,
-        index: usize,
-        is_ending: bool,
-        mut deliver: impl FnMut(ClientId, &LaneResponse),
-    ) -> io::Result<bool> {
-        let lane = &mut self.lanes[index];
-        let (count, has_more) = lane.receive(&mut self.scratch, is_ending)?;
-        let received = &self.scratch[..count];
-        let mut input = std::mem::take(&mut lane.input);
-        if input.is_empty() {
-            // The usual case, complete responses in one piece, needs no copy.
-            let consumed = responses(lane, received, &mut deliver)?;
-            input.extend_from_slice(&received[consumed..]);
-        } else {
-            input.extend_from_slice(received);
-            let consumed = responses(lane, &input, &mut deliver)?;
-            input.drain(..consumed);
-        }
-        input.shrink_to(KEEP_BYTES);
-        lane.input = input;
-        Ok(has_more)
-    }
-}
-
-/// Passes on the complete responses in `input`; returns how many bytes they were.
-fn responses(
-    lane: &mut Lane,
-    input: &[u8],
-    deliver: &mut impl FnMut(ClientId, &LaneResponse),
-) -> io::Result<usize> {
-    let mut consumed = 0;
-    while consumed < input.len()
-        && let Some((client, response)) = lane.next_response(&input[consumed..])?
-    {
-        consumed += response.length;
-        deliver(client, &response);
-    }
-    Ok(consumed)
 }

@@ -84,7 +84,7 @@ impl FairQueue {
 mod tests {
     use super::*;
 
-    /// A request that is told by one character.
+    /// A request that is named by one character.
     fn client(name: char) -> ClientId {
         ClientId { slot: name as usize, serial: 0 }
     }

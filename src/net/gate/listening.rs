@@ -37,7 +37,7 @@ pub struct Listening {
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether a socket listens. Not every system tells.
+/// Whether a socket listens. Not every system reports this.
 #[cfg(target_os = "linux")]
 fn listens(socket: &Socket) -> bool {
     socket.is_listener().unwrap_or(true)

@@ -255,7 +255,7 @@ impl Gate {
             match listening.accept(self.shared.now) {
                 Ok(Some((stream, peer))) => self.admit(stream, peer),
                 Ok(None) => return,
-                Err(_) => self.evict_one(),
+                Err(_) => _ = self.evict_one(),
             }
         }
     }
@@ -270,10 +270,7 @@ impl Gate {
             let message = "This address has too many connections; try again in a moment.";
             return self.connections.reject(stream, peer, message, &mut self.shared);
         }
-        if self.connections.is_full() {
-            self.evict_one();
-        }
-        if self.connections.is_full() {
+        if self.connections.is_full() && !self.evict_one() {
             let message = "The service has too many connections; try again in a moment.";
             return self.connections.reject(stream, peer, message, &mut self.shared);
         }
@@ -296,13 +293,12 @@ impl Gate {
         }
     }
 
-    /// Evicts a client for a newcomer.
-    fn evict_one(&mut self) {
+    /// Evicts a client for a newcomer; returns `false` if there is none to evict.
+    fn evict_one(&mut self) -> bool {
         // A request that has just arrived does not wait if a lane accepts it.
         self.dispatch();
-        if let Some(slot) = self.candidates.next(&self.connections, self.shared.now) {
-            self.connections.evict(slot, &mut self.shared);
-        }
+        let slot = self.candidates.next(&self.connections, self.shared.now);
+        slot.map(|slot| self.connections.evict(slot, &mut self.shared)).is_some()
     }
 
     fn dispatch(&mut self) {
@@ -314,7 +310,7 @@ impl Gate {
     fn serve_lane(&mut self, index: usize, is_ending: bool) {
         loop {
             let Self { connections, next_tick, shared, .. } = self;
-            let has_more = self.dispatcher.receive(index, is_ending, |id, response| {
+            let has_more = self.dispatcher.lanes[index].receive(is_ending, |id, response| {
                 let connection = connections.get_mut(id);
                 // The client may have gone, or have another response by now.
                 let Some(connection) = connection.filter(|c| matches!(c.client.state(), State::Inside(_)))

@@ -1,4 +1,4 @@
-//! How the service ends: what has begun is finished, or the clients are told why it cannot be.
+//! The end of the service: what has begun is finished, or the clients get the reason why it cannot be.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 #[derive(Default)]
 pub struct Shutdown {
     pub stopper: Stopper,
-    /// Whether the clients have been told that the service cannot go on.
+    /// Whether the service cannot go on, and its clients have been answered.
     pub has_failed: bool,
     /// When the service ends at the latest, even with requests unfinished.
     pub end_by: Option<Instant>,

@@ -63,7 +63,8 @@ impl Stopper {
         self.0.cut_off.store(count, Ordering::SeqCst);
     }
 
-    /// Makes the service tell its clients that it cannot go on, and end with this failure. The first failure counts.
+    /// Ends the service with this failure, and without the requests under way, whose clients get a 503. The first failure
+    /// counts.
     pub(crate) fn fail(&self, reason: Error) {
         let _ = self.0.reason.set(reason);
         self.0.failing.store(true, Ordering::SeqCst);
@@ -80,7 +81,7 @@ impl Stopper {
         std::mem::take(&mut *self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether it was told to end.
+    /// Whether the service ends.
     pub(super) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::SeqCst)
     }
