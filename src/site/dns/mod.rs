@@ -23,7 +23,7 @@ mod test_server;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use answer::{Answer, Record};
+pub(crate) use answer::{AnswerRecord, DnsAnswer};
 pub(crate) use error::DnsError;
 pub(crate) use inquiry::Dns;
 pub(crate) use servers::NameServers;

@@ -2,19 +2,18 @@
 
 use serde::Serialize;
 
-use super::check::{Finding, check_dns};
+use super::check::check_dns;
 use super::error::{Refusal, RefusalCode};
+use super::finding::Finding;
 use super::overview::DomainView;
 use super::{Project, name};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
-use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
+use crate::model::{CHECK_EVERY, Domain, DomainEvent, DomainState, Plan, Redirect};
 use crate::store::{Database, Writer};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
-/// How many seconds pass between two checks of a domain.
-pub(super) const CHECK_EVERY: i64 = 600;
 
 /// What went with a domain that was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

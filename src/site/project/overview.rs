@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 
-use super::check::CAA_UNKNOWN;
-use super::domains::CHECK_EVERY;
+use super::finding::CAA_UNKNOWN;
 use super::name;
 use super::record::DnsRecord;
 use super::verify::{CONFLICTING_RECORD, WRONG_TARGET};
 use crate::base::config::Hosting;
-use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
+use crate::model::{CHECK_EVERY, Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{Database, StoreError};
 
 /// The project at one moment.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::check::{Finding, list};
-use super::record::{is_apex, registered};
+use super::finding::{Finding, list};
+use super::suffix::{is_apex, registered};
 use crate::model::DomainEvent;
-use crate::site::dns::{Answer, Dns, DnsError, NameServers, Record, RecordType, with_parents};
+use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents};
 
 /// The types that may not exist alongside the CNAME record of a subdomain, of those that are common.
 const OTHERS: [RecordType; 4] = [RecordType::A, RecordType::AAAA, RecordType::MX, RecordType::TXT];
@@ -29,7 +29,7 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let found = dns.authorities(name).and_then(|mut authorities| {
         let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
         let zone = authorities.ask(name, RecordType::SOA);
-        let has_soa = |zone: &Answer| zone.own().any(|record| record.kind() == RecordType::SOA);
+        let has_soa = |zone: &DnsAnswer| zone.own().any(|record| record.kind() == RecordType::SOA);
         // A registered name is a part of its parent's zone if it is an alias without a SOA record.
         if zone.as_ref().is_ok_and(has_soa) || is_apex(name) && (targets.is_empty() || zone.is_err()) {
             apex(name, &host, &targets, &mut authorities, dns)
@@ -158,8 +158,8 @@ fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServer
     Ok(wrong(WRONG_TARGET, elsewhere))
 }
 
-fn aliases(answer: &Answer) -> Vec<String> {
-    answer.own().filter_map(Record::alias).collect()
+fn aliases(answer: &DnsAnswer) -> Vec<String> {
+    answer.own().filter_map(AnswerRecord::alias).collect()
 }
 
 fn addresses(name: &str, servers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
