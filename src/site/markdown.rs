@@ -3,16 +3,15 @@
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use super::colours::coloured;
-
-/// The id, the element and the title of a heading, and the text up to the next one.
-type Section = [String; 4];
+use super::section::Section;
 
 /// The HTML of a page, and its sections in their order.
-pub fn render(markdown: &str) -> (String, Vec<Section>) {
-    let mut page = Page::default();
+pub fn render(markdown: &str) -> (String, Vec<Section<String>>) {
+    let mut page = Renderer::default();
     Parser::new_ext(markdown, Options::ENABLE_TABLES).for_each(|event| page.add(event));
-    for [_, _, _, text] in &mut page.sections {
-        *text = text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(" ·").to_owned();
+    for section in &mut page.sections {
+        section.text =
+            section.text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(" ·").to_owned();
     }
     let mut html = String::new();
     html::push_html(&mut html, page.events.into_iter());
@@ -22,9 +21,9 @@ pub fn render(markdown: &str) -> (String, Vec<Section>) {
 
 /// A page up to some event.
 #[derive(Default)]
-struct Page<'e> {
+struct Renderer<'e> {
     events: Vec<Event<'e>>,
-    sections: Vec<Section>,
+    sections: Vec<Section<String>>,
     /// Where the heading under way starts among the events.
     start: usize,
     /// Whether text belongs to the title of the last section.
@@ -39,12 +38,17 @@ struct Page<'e> {
     cells: Option<usize>,
 }
 
-impl<'e> Page<'e> {
+impl<'e> Renderer<'e> {
     fn add(&mut self, event: Event<'e>) {
         match (&event, self.cells) {
             (Event::Start(Tag::Heading { level, .. }), _) => {
                 self.is_title = true;
-                self.sections.push([String::new(), level.to_string(), String::new(), String::new()]);
+                self.sections.push(Section {
+                    id: String::new(),
+                    element: level.to_string(),
+                    title: String::new(),
+                    text: String::new(),
+                });
                 self.start = self.events.len();
             }
             (Event::End(TagEnd::Heading(_)), _) => {
@@ -97,7 +101,7 @@ impl<'e> Page<'e> {
 
     /// Gives the heading that ends an id, and makes it a link to itself.
     fn link_heading(&mut self) {
-        let Some([id, _, title, _]) = self.sections.last_mut() else { return };
+        let Some(Section { id, title, .. }) = self.sections.last_mut() else { return };
         *id = slug(title);
         let link = format!("<a class=\"anchor\" href=\"#{id}\">");
         if let Event::Start(Tag::Heading { id: place, .. }) = &mut self.events[self.start] {
@@ -126,8 +130,8 @@ impl<'e> Page<'e> {
 
     /// Keeps text for the search.
     fn note(&mut self, text: &str) {
-        if let Some([_, _, title, body]) = self.sections.last_mut().filter(|_| !self.is_code) {
-            if self.is_title { title } else { body }.push_str(text);
+        if let Some(section) = self.sections.last_mut().filter(|_| !self.is_code) {
+            if self.is_title { &mut section.title } else { &mut section.text }.push_str(text);
         }
     }
 }

@@ -9,8 +9,7 @@ use crate::base::http::response::reason;
 use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::colours::coloured;
 use crate::site::html::components::{example, resolve, schema};
-use crate::site::html::markup::{escape, heading, inline, pretty, text};
-use crate::site::html::reference::method;
+use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
 use crate::site::html::samples;
 use crate::site::html::trial::form;
 

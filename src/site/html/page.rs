@@ -16,7 +16,7 @@ const REFERENCE: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\"
 ";
 
 /// The content of a page.
-pub struct Page<'a> {
+pub struct HtmlPage<'a> {
     /// Its path.
     pub path: &'a str,
     /// Its title; none for the first page, which has the title of the service.
@@ -28,7 +28,7 @@ pub struct Page<'a> {
     pub asks: &'a [String],
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     /// Puts the page into its frame. `files` is the folder of what it loads.
     pub fn into_asset(self, config: &Config, files: &str) -> Asset {
         let is_listed = PAGES.iter().any(|entry| entry.path == self.path);

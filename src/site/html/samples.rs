@@ -11,7 +11,7 @@ use crate::site::html::markup::{pretty, text};
 use crate::site::html::trial::example_id;
 
 /// What a sample needs of an operation.
-struct Request {
+struct ExampleRequest {
     method: &'static str,
     /// With an example of its path parameter.
     url: String,
@@ -29,7 +29,8 @@ fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
         url = url.replace(&format!("{{{}}}", text(&parameter["name"])), &example_id(operation));
     }
     let has_key = described.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
-    let request = Request { method: operation.method(), url, body: operation.body.map(example), has_key };
+    let request =
+        ExampleRequest { method: operation.method(), url, body: operation.body.map(example), has_key };
     [("curl", curl(&request)), ("JavaScript", javascript(&request)), ("Python", python(&request))]
 }
 
@@ -47,7 +48,7 @@ pub fn block(operation: &Operation, base: &str) -> String {
     format!("<div class=\"samples\">\n{figures}<at-once task=\"choose\"></at-once></div>\n")
 }
 
-fn curl(Request { url, body, has_key, .. }: &Request) -> String {
+fn curl(ExampleRequest { url, body, has_key, .. }: &ExampleRequest) -> String {
     let mut code = format!("curl '{url}' \\\n    -H \"Authorization: Bearer $KEY\"");
     if *has_key {
         code += " \\\n    -H \"Idempotency-Key: $(openssl rand -hex 16)\"";
@@ -59,7 +60,7 @@ fn curl(Request { url, body, has_key, .. }: &Request) -> String {
     code
 }
 
-fn javascript(Request { method, url, body, has_key }: &Request) -> String {
+fn javascript(ExampleRequest { method, url, body, has_key }: &ExampleRequest) -> String {
     let (mut head, mut fields, mut tail) = (String::new(), String::new(), String::new());
     if *method != "GET" {
         head += &format!("  method: '{method}',\n");
@@ -81,7 +82,7 @@ fn javascript(Request { method, url, body, has_key }: &Request) -> String {
     )
 }
 
-fn python(Request { method, url, body, has_key }: &Request) -> String {
+fn python(ExampleRequest { method, url, body, has_key }: &ExampleRequest) -> String {
     let (import, field) = match has_key {
         true => ("import uuid\n", "\n        \"Idempotency-Key\": str(uuid.uuid4()),"),
         false => ("", ""),

@@ -4,10 +4,8 @@ use crate::base::config::Config;
 use crate::base::http::{Asset, Assets};
 use crate::site::html::files;
 use crate::site::html::markup::{escape, inline};
+use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::page::policy;
-
-/// The path of the page.
-pub const PATH: &str = "/settings/domains";
 
 /// The page and what it loads. `site` is the address of the site, for links.
 pub fn assets(config: &Config, site: &str) -> Assets {
@@ -21,7 +19,7 @@ pub fn assets(config: &Config, site: &str) -> Assets {
     let page = Asset::new("text/html; charset=utf-8", page.into_bytes())
         .header("Content-Security-Policy", policy(&[]))
         .header("Referrer-Policy", "no-referrer");
-    assets.insert(PATH.into(), page);
+    assets.insert(SETTINGS_PAGE.into(), page);
     assets
 }
 
