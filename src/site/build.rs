@@ -1,9 +1,6 @@
 //! Renders the pages of the project site from Markdown, if the feature `site` is on.
 
 #[cfg(feature = "site")]
-#[path = "html/colours.rs"]
-mod colours;
-#[cfg(feature = "site")]
 mod markdown;
 #[cfg(feature = "site")]
 #[path = "html/section.rs"]

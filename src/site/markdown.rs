@@ -2,7 +2,6 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::colours::coloured;
 use super::section::Section;
 
 /// The HTML of a page, and its sections in their order.
@@ -32,8 +31,6 @@ struct Renderer<'e> {
     is_code: bool,
     /// The headings of the columns of the table under way.
     heads: Vec<String>,
-    /// The code of the block under way.
-    code: Option<String>,
     /// How many cells the row under way has so far; `None` outside the body of a table.
     cells: Option<usize>,
 }
@@ -57,7 +54,6 @@ impl<'e> Renderer<'e> {
             }
             // Wide blocks can be scrolled with the keyboard. The lines of a response wrap.
             (Event::Start(Tag::CodeBlock(kind)), _) => {
-                self.code = Some(String::new());
                 let is_http = matches!(kind, CodeBlockKind::Fenced(language) if &**language == "http");
                 self.is_code = !is_http;
                 let class = if is_http { " class=\"wrap\"" } else { "" };
@@ -65,8 +61,7 @@ impl<'e> Renderer<'e> {
             }
             (Event::End(TagEnd::CodeBlock), _) => {
                 self.is_code = false;
-                let code = coloured(&self.code.take().unwrap_or_default());
-                return self.html(format!("{code}</code></pre>\n"));
+                return self.html("</code></pre>\n");
             }
             (Event::Start(Tag::Table(_)), _) => self.html("<div class=\"table\">"),
             (Event::End(TagEnd::Table), _) => {
@@ -114,9 +109,6 @@ impl<'e> Renderer<'e> {
     /// Adds text. In a table, words with a hyphen stay in one line.
     fn text(&mut self, text: &str) {
         self.note(text);
-        if let Some(code) = &mut self.code {
-            return code.push_str(text);
-        }
         if self.cells.is_none() {
             self.heads.last_mut().into_iter().for_each(|head| head.push_str(text));
         }

@@ -1,5 +1,9 @@
-// Code on the pages: a button that copies each block that one runs, and one language for all samples, which the browser remembers.
+// Code on the pages: its colours, a button that copies each block to run, and one language for all samples, which the browser
+// remembers.
+import { coloured } from './colours.js';
 import { copyButton, element } from './elements.js';
+
+for (const code of document.querySelectorAll('pre code')) code.replaceChildren(...coloured(code.textContent));
 
 const status = element('p', { class: 'unseen', role: 'status' });
 document.body.append(status);

@@ -3,8 +3,12 @@
 use serde_json::Value;
 
 use crate::app::api::Operation;
-pub use crate::site::html::colours::escape;
 use crate::site::html::section::Section;
+
+/// Plain text as HTML.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
 
 /// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
 pub fn inline(text: &str) -> String {

@@ -1,6 +1,5 @@
 //! The reference, the pages and the settings page. Their tables are generated from the code.
 
-mod colours;
 mod components;
 mod files;
 mod markup;

@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use crate::app::api::Operation;
 use crate::site::document::BASE;
-use crate::site::html::colours::coloured;
 use crate::site::html::components::example;
-use crate::site::html::markup::{pretty, text};
+use crate::site::html::markup::{escape, pretty, text};
 use crate::site::html::trial::example_id;
 
 /// What a sample needs of an operation.
@@ -41,7 +40,7 @@ pub fn block(operation: &Operation, base: &str) -> String {
             "<figure data-operation=\"{}\" data-language=\"{language}\"><figcaption>{language}</figcaption>\n\
              <pre tabindex=\"0\"><code>{}</code></pre></figure>\n",
             operation.id,
-            coloured(&code)
+            escape(&code)
         )
     };
     let figures: String = samples(operation, base).into_iter().map(figure).collect();
