@@ -81,15 +81,16 @@ function read(form, isSample = false) {
   const query = new URLSearchParams();
   const headers = {};
   let body;
+  let type;
   for (const { name, value, dataset } of form.querySelectorAll('[data-in]')) {
-    if (dataset.in === 'body') body = value;
+    if (dataset.in === 'body') [body, type] = [value, dataset.type];
     else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value || (isSample ? dataset.example : '')));
     else if (value !== '' && dataset.in === 'query') query.append(name, value);
     else if (dataset.in === 'header' && (value !== '' || (isSample && name === 'Idempotency-Key'))) headers[name] = value;
   }
-  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (body !== undefined) headers['Content-Type'] = type;
   const url = new URL(base() + path + (query.size ? `?${query}` : ''), location.href).href;
-  return { url, method: form.dataset.method, headers, body, token: token() };
+  return { url, method: form.dataset.method, headers, body, token: token(), isEmpty: 'empty' in form.dataset };
 }
 
 async function send({ url, method, headers, body, token }) {

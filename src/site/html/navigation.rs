@@ -1,6 +1,6 @@
 //! Every page, and how the pages lead to each other.
 
-use crate::app::api::ROUTER;
+use crate::site::document;
 use crate::site::html::markup::{Filling, escape, in_reference, method};
 use crate::site::html::section::Section;
 
@@ -90,11 +90,10 @@ pub fn entries(here: &str) -> String {
 
 /// The operations, each with its method.
 fn operations() -> String {
-    let described = ROUTER.operations().filter(|row| row.tag.is_some());
     let entry = |row| {
         format!("<li><a href=\"{}\">{} {}</a></li>\n", in_reference(row), method(row), escape(row.title))
     };
-    format!("\n<ul>\n{}</ul>\n", described.map(entry).collect::<String>())
+    format!("\n<ul>\n{}</ul>\n", document::operations().map(entry).collect::<String>())
 }
 
 /// The groups with a sentence on each page but the one at a path.

@@ -221,7 +221,7 @@ mod tests {
                 let (path, id) = link.split_once('#').unwrap_or((link, ""));
                 let path = if path.is_empty() { entry.path } else { path };
                 let is_known = match path {
-                    "/" => id.is_empty() || crate::app::api::ROUTER.operations().any(|row| row.id == id),
+                    "/" => id.is_empty() || ids(&page("/")).contains(&id),
                     "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
                     "https://litestream.io" | "https://rqlite.io" => true,
                     _ if path.starts_with("/assets/") => !page(path).is_empty(),

@@ -1,10 +1,10 @@
 //! The reference: every operation as HTML, from the tables that the interface description comes from, and a small
 //! script that sends requests.
 
-use crate::app::api::{Operation, REFERENCE_AMONG_FILES, ROUTER};
+use crate::app::api::{Operation, REFERENCE_AMONG_FILES};
 use crate::base::config::Config;
 use crate::base::http::Assets;
-use crate::site::document::named_servers;
+use crate::site::document::{self, named_servers};
 use crate::site::html::markup::{anchored, escape};
 use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
@@ -51,7 +51,7 @@ fn choice(config: &Config) -> String {
 
 /// Every operation that is described, under its tag.
 fn operations(base: &str) -> String {
-    let described: Vec<&Operation> = ROUTER.operations().filter(|row| row.tag.is_some()).collect();
+    let described: Vec<&Operation> = document::operations().collect();
     let groups = described.chunk_by(|one, next| one.tag == next.tag).filter_map(|group| {
         let tag = group.first()?.tag?;
         let operations: String = group.iter().map(|row| operation::html(row, base)).collect();

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::app::api::{Operation, ROUTER};
+use crate::app::api::Operation;
 use crate::base::http::Code;
 use crate::base::http::response::reason;
-use crate::site::document::own_codes;
+use crate::site::document::{operations, own_codes};
 use crate::site::html::components::schema;
 use crate::site::html::markup::{in_reference, plain, text};
 use crate::site::html::navigation::PageEntry;
@@ -20,8 +20,7 @@ const SHOWN: usize = 100;
 pub fn index(pages: &[Filled]) -> String {
     let found =
         pages.iter().flat_map(|(page, _, sections)| sections.iter().map(|found| section(page, found)));
-    let described = ROUTER.operations().filter(|row| row.tag.is_some());
-    Value::from_iter(found.chain(described.flat_map(operation))).to_string()
+    Value::from_iter(found.chain(operations().flat_map(operation))).to_string()
 }
 
 /// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",

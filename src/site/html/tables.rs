@@ -1,12 +1,11 @@
 //! The tables of the pages, generated from the tables of the code.
 
-use crate::app::api::ROUTER;
 use crate::base::clock::day;
 use crate::base::config::{Config, SETTINGS, VARIABLES};
 use crate::base::http::Code;
 use crate::base::http::limits::LIMITS;
 use crate::base::http::response::reason;
-use crate::site::document::VERSION;
+use crate::site::document::{VERSION, operations};
 use crate::site::html::markup::{Filling, escape, in_reference, inline, plain, title};
 use crate::site::html::navigation::{PageText, index};
 use crate::site::html::section::Section;
@@ -48,14 +47,14 @@ pub fn fill(page: &PageText<'_>, config: &Config, base: &str) -> (String, Vec<Se
 }
 
 fn labels() -> Filling {
-    let rows = ROUTER.operations().filter(|operation| operation.is_experimental);
+    let rows = operations().filter(|operation| operation.is_experimental);
     let rows =
         rows.map(|operation| (in_reference(operation), [title(operation), "`experimental`".to_owned()]));
     table(["Operation", "Label"], rows)
 }
 
 fn deprecations() -> Filling {
-    let rows = ROUTER.operations().filter_map(|operation| {
+    let rows = operations().filter_map(|operation| {
         let deprecation = operation.deprecation?;
         let instead = format!("`GET {}` with the `status` filter", deprecation.successor);
         Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
