@@ -25,9 +25,9 @@ struct Renderer<'e> {
     sections: Vec<Section<String>>,
     /// Where the heading under way starts among the events.
     start: usize,
-    /// Whether text belongs to the title of the last section.
+    /// Set within a heading: text belongs to the title of the last section.
     is_title: bool,
-    /// Whether text belongs to a block of code, which the search leaves out. That of a response is found.
+    /// Set within a block of code, which the search leaves out, unless it shows a response.
     is_code: bool,
     /// The headings of the columns of the table under way.
     heads: Vec<String>,
@@ -40,12 +40,7 @@ impl<'e> Renderer<'e> {
         match (&event, self.cells) {
             (Event::Start(Tag::Heading { level, .. }), _) => {
                 self.is_title = true;
-                self.sections.push(Section {
-                    id: String::new(),
-                    element: level.to_string(),
-                    title: String::new(),
-                    text: String::new(),
-                });
+                self.sections.push(Section { element: level.to_string(), ..Section::default() });
                 self.start = self.events.len();
             }
             (Event::End(TagEnd::Heading(_)), _) => {

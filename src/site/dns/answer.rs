@@ -1,4 +1,4 @@
-//! What is kept of a response: plain values, checked and bounded.
+//! The records of a response: plain values, checked and bounded.
 
 use std::net::IpAddr;
 

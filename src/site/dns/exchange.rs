@@ -102,7 +102,7 @@ fn left(until: Instant) -> io::Result<Duration> {
     left.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// Whether a retry can help. The deadline ends the retries.
+/// Returns true if a retry can help. The deadline ends the retries.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

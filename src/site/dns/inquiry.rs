@@ -1,4 +1,4 @@
-//! Whom to ask: the resolvers, or the authoritative servers of the zone that a name is in.
+//! The servers to ask: the resolvers, or the authoritative servers of the zone that contains a name.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const MAX_SERVERS: usize = 8;
 pub(crate) struct Dns {
     /// The given resolver, or those of the system.
     pub(super) resolvers: Vec<SocketAddr>,
-    /// Whether the resolver is given. It is asked everything, and need not be an authority.
+    /// The resolver is given: it is asked everything, and need not be an authority.
     pub(super) is_given: bool,
     /// The port of the authoritative servers.
     pub(super) port: u16,

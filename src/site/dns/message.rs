@@ -5,7 +5,7 @@ use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, RCODE};
 use super::answer::{AnswerRecord, DnsAnswer, text};
 use super::{DnsError, RecordType};
 
-/// The most records in an answer. Real names never have so many of one type, and they cost memory and time.
+/// The most records in an answer. Real names never have more of one type, and each costs memory and time.
 const MAX_RECORDS: u16 = 512;
 /// The length of a message's head.
 const HEAD: usize = 12;
@@ -79,7 +79,7 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Whether it has this id and exactly this question (RFC 5452, section 9.1).
+    /// Returns true if it has this id and exactly this question (RFC 5452, section 9.1).
     fn is_answered_by(&self, packet: &Packet) -> bool {
         let [question] = &packet.questions[..] else { return false };
         packet.id() == self.id

@@ -16,7 +16,7 @@ const ROUNDS: u32 = 2;
 pub(crate) struct NameServers {
     /// In the order in which to ask them.
     pub(super) addresses: Vec<SocketAddr>,
-    /// Whether they may query others. If not, only authoritative responses count.
+    /// They may query others. If not, only authoritative responses count.
     pub(super) resolve: bool,
     /// How long to wait for a server in the first round; twice as long in the second.
     pub(super) patience: Duration,

@@ -34,7 +34,7 @@ for (const samples of document.querySelectorAll('.samples')) {
   for (const language of languages) {
     const button = element('button', { type: 'button' }, language);
     button.addEventListener('click', () => {
-      // What is clicked stays where it is, however tall the samples above it have become.
+      // The button stays in its place, whatever the height of the samples above it.
       const top = button.getBoundingClientRect().top;
       choose(language);
       scrollBy({ top: button.getBoundingClientRect().top - top, behavior: 'instant' });
@@ -46,6 +46,6 @@ for (const samples of document.querySelectorAll('.samples')) {
   samples.prepend(group);
   samples.classList.add('chosen');
 }
-// What `frame.js` has shown before the first paint.
+// The sample that `frame.js` has shown before the first paint.
 const shown = figures.find((figure) => !figure.hidden);
 if (shown) choose(shown.dataset.language);

@@ -19,7 +19,7 @@ pub struct PageEntry {
     pub name: &'static str,
     /// The heading above it. Pages of a group come after each other.
     pub group: &'static str,
-    /// What a reader finds there, in one sentence.
+    /// Its content, in one sentence.
     pub about: &'static str,
     /// Its text, of which the code fills the gaps; none for the reference, which the code makes.
     pub text: &'static [PageText<'static>],

@@ -79,7 +79,7 @@ fn body(operation: &Operation) -> String {
     list(operation.id, "Request body", fields.into_iter())
 }
 
-/// What a caller gets if all goes well: the fields of the body, then the header fields.
+/// The response to a success: the fields of its body, if it has one, then its header fields.
 fn response(id: &str, success: &Success) -> String {
     let note = |name: &str, is_required: bool| match is_sent(name) {
         true if is_required => "",
@@ -106,7 +106,7 @@ fn response(id: &str, success: &Success) -> String {
     )
 }
 
-/// Whether the body of some request has a field of this name.
+/// Returns true if the body of some request has a field of this name.
 fn is_sent(name: &str) -> bool {
     operations().filter_map(|row| row.body).any(|body| schema(body)["properties"].get(name).is_some())
 }

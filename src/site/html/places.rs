@@ -1,5 +1,5 @@
-//! What browsers and search engines ask for without being told: the page for what is not there, the icon, and what to
-//! crawl.
+//! Documents that browsers and search engines request unasked: the page for missing addresses, the icon, and the rules and
+//! the map for crawlers.
 
 use crate::app::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
 use crate::base::config::Config;

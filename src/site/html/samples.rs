@@ -9,7 +9,7 @@ use crate::site::html::components::example;
 use crate::site::html::markup::{escape, pretty, text};
 use crate::site::html::trial::{example_id, has_result};
 
-/// What a sample needs of an operation.
+/// The request of a sample.
 struct ExampleRequest {
     method: &'static str,
     /// With an example of its path parameter.

@@ -29,7 +29,7 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
     let text = plain(text);
     let cut = text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)?.rfind(' '));
     let (shown, rest) = text.split_at(cut.unwrap_or(text.len()));
-    // The search tells no capitals, and a word of two letters is seldom what somebody looks for.
+    // The search ignores case, and hardly anybody looks for a word of two letters.
     let (known, rest) = (shown.to_lowercase(), rest.to_lowercase());
     let mut rest: Vec<&str> = rest.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     rest.sort_unstable();

@@ -1,5 +1,5 @@
-//! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659). Their parameters are
-//! for the authority alone (section 4.2).
+//! The check of CAA records: they must allow a certificate authority to issue a certificate for a domain (RFC 8659). Their
+//! parameters are for the authority alone (section 4.2).
 
 use super::finding::{CAA_UNKNOWN, Finding, list};
 use crate::model::DomainEvent;
@@ -37,7 +37,7 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
     Finding::RIGHT
 }
 
-/// What the CAA records at the end of the aliases mean for the certificate; `None` if there are none.
+/// Judges the CAA records at the end of the aliases; `None` if there are none.
 fn judge(answer: &DnsAnswer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
     let owner = answer.canonical()?;
     let records: Vec<&AnswerRecord> =

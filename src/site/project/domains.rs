@@ -15,7 +15,7 @@ use crate::store::{Database, Writer};
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
 
-/// What went with a domain that was removed.
+/// A domain that was removed, and all that was removed with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub struct Removed {
     pub name: String,
     /// The redirects from it and to it, which were removed too.
     pub redirects: Vec<Redirect>,
-    /// Whether it was the primary domain.
+    /// True if it was the primary domain.
     pub was_primary: bool,
 }
 
@@ -68,7 +68,7 @@ impl Project {
         self.keep(&name, &finding).map(|(domain, _)| domain)
     }
 
-    /// Keeps what a check found about a domain. Returns also whether its state or the reason for it is a new one.
+    /// Keeps the finding of a check. Also returns true if the state of the domain or the reason for it has changed.
     ///
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
@@ -90,7 +90,7 @@ impl Project {
         })
     }
 
-    /// Keeps that a trusted proxy has passed on an HTTPS request for this name.
+    /// Keeps that a trusted proxy has forwarded an HTTPS request for this name.
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.

@@ -26,7 +26,7 @@ pub struct DnsRecord {
     pub value: String,
     /// How many seconds resolvers may cache the record; 3600.
     pub ttl: u32,
-    /// What to know before creating it; null if nothing.
+    /// Advice before creating it; null if there is none.
     pub remark: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the DNS record of a domain exists and is right.
+//! The check of the DNS record of a domain: it must exist and lead to the platform.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ const NOT_FOUND_YET: &str = "not_found_yet";
 
 const SLOW: &str = "DNS changes can take up to 48 hours.";
 
-/// What is found, if DNS answers.
+/// The finding, if DNS answers.
 type Found = Result<Finding, DnsError>;
 
 /// Looks up the record of a domain. The name has A-labels in lower case.
@@ -86,7 +86,7 @@ fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameS
     Ok(Finding::RIGHT)
 }
 
-/// What is wrong if the provider completed the value of a CNAME record with the zone of the name.
+/// Advice if the provider appended the zone of the name to the value of a CNAME record.
 fn appended(name: &str, host: &str, targets: &[String]) -> String {
     let mut zones = with_parents(name).filter(|zone| registered(zone).is_some());
     let zone = zones.find(|zone| targets.contains(&format!("{host}.{zone}")));
@@ -110,7 +110,7 @@ fn named(records: &BTreeSet<String>) -> (String, &'static str) {
     (format!("{article} {kind} record{value}"), "it")
 }
 
-/// What else may be wrong if a name has addresses, but not those of the platform host.
+/// Advice if a name has addresses, but not those of the platform host.
 fn hidden(host: &str) -> String {
     format!(
         " If your DNS settings already point the record to {host}, a proxy such as Cloudflare's hides it: turn the proxy \
