@@ -14,17 +14,16 @@ use crate::base::clock::unix_time;
 use crate::base::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::base::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
+use crate::site::html::SETTINGS_PAGE;
 use crate::site::project::{Refusal, RefusalCode, Upkeep};
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
 const MAX_NAME: usize = 253;
-/// The path of the page.
-const PAGE: &str = "/settings/domains";
 /// The prefix of the interface's paths.
 const API: &str = "/settings/api/";
 
 pub static OPERATIONS: &[Operation] = &[
-    asset(PAGE, "getSettings"),
+    asset(SETTINGS_PAGE, "getSettings"),
     asset("/assets/{digest}/{file}", "getSettingsAsset"),
     Operation {
         parameters: &[&DOMAIN],
@@ -99,7 +98,7 @@ pub fn guard(
     key_name: &mut Option<String>,
 ) -> Result<(), Failure> {
     if target.path == "/" && request.header_values("Accept").any(|value| value.contains("text/html")) {
-        return Err(Failure::Instead(Response::new(302, b"").header("Location", PAGE)));
+        return Err(Failure::Instead(Response::new(302, b"").header("Location", SETTINGS_PAGE)));
     }
     if !target.path.starts_with(API) {
         return Ok(());

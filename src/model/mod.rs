@@ -12,7 +12,8 @@ pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
 pub use pet::{MAX_BROUGHT_ID, MEMBERS, NewPet, Pet, PetQuery, PetStatus, Value, pet_schemas};
 pub use project::{
-    Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
+    CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect,
+    SiteFile,
 };
 pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;

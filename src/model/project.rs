@@ -50,6 +50,8 @@ pub enum DomainEvent {
 
 /// How many seconds a certificate may take before the domain counts as delayed: 30 minutes.
 pub const CERTIFICATE_WAIT: i64 = 30 * 60;
+/// How many seconds pass between two checks of a domain: 10 minutes.
+pub const CHECK_EVERY: i64 = 10 * 60;
 
 #[cfg(test)]
 impl DomainEvent {

@@ -60,12 +60,16 @@ pub fn print(config: &Config) -> String {
     text + "\n"
 }
 
+/// The operations that are described. The others are for operators.
+pub fn operations() -> impl Iterator<Item = &'static Operation> {
+    ROUTER.operations().filter(|row| row.tag.is_some())
+}
+
 /// The whole document.
 pub fn document(config: &Config) -> Value {
     let mut paths = Map::new();
-    for operation in ROUTER.operations() {
-        // Paths outside are for operators.
-        let Some(path) = operation.path.strip_prefix(BASE) else { continue };
+    for operation in operations() {
+        let path = operation.path.strip_prefix(BASE).unwrap_or(operation.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
         item[operation.method().to_lowercase()] = describe(operation);
     }
@@ -114,7 +118,7 @@ pub fn document(config: &Config) -> Value {
 
 /// Each tag once, in the order of the tables. Rows of one tag stand together.
 fn describe_tags() -> Value {
-    let mut tags: Vec<&Tag> = ROUTER.operations().filter_map(|operation| operation.tag).collect();
+    let mut tags: Vec<&Tag> = operations().filter_map(|operation| operation.tag).collect();
     tags.dedup_by_key(|tag| tag.name);
     let describe =
         |tag: &&Tag| json!({ "name": tag.name, "x-displayName": tag.title, "description": tag.about });
@@ -142,7 +146,8 @@ fn describe(operation: &Operation) -> Value {
         described["parameters"] = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     }
     if let Some(schema) = operation.body {
-        let content = json!({ "application/json": { "schema": reference(schema) } });
+        let of_type = |media_type: &&str| ((*media_type).to_owned(), json!({ "schema": reference(schema) }));
+        let content: Map<_, _> = operation.media_types.iter().map(of_type).collect();
         described["requestBody"] = json!({ "required": true, "content": content });
     }
     if operation.is_experimental {
@@ -186,11 +191,13 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
     let success = operation.success.iter().map(|success| {
-        let described = json!({
+        let mut described = json!({
             "description": success.about,
             "headers": headers(&[success.headers, announced]),
-            "content": { "application/json": { "schema": reference(success.schema) } },
         });
+        if let Some(schema) = success.schema {
+            described["content"] = json!({ "application/json": { "schema": reference(schema) } });
+        }
         (success.status.to_string(), described)
     });
     let has_tag = |success: &&Success| success.headers.iter().any(|field| field.name == ETAG.name);

@@ -338,13 +338,17 @@ fn rooms_name_only_what_stands_to_their_right() {
 
 #[test]
 fn rooms_make_no_circle() {
-    let mut left = arrows();
-    // A room that names none is in no circle. Remove the arrows to such rooms until none are left, or a
-    // circle is.
+    assert_no_circle(arrows());
+}
+
+fn assert_no_circle(mut left: BTreeSet<(String, String)>) {
+    // Nothing is in a circle that names nothing or that nothing names. Remove the arrows at such ends until none are
+    // left, or circles are.
     while !left.is_empty() {
-        let naming: BTreeSet<String> = left.iter().map(|(room, _)| room.clone()).collect();
+        let naming: BTreeSet<String> = left.iter().map(|(from, _)| from.clone()).collect();
+        let named: BTreeSet<String> = left.iter().map(|(_, to)| to.clone()).collect();
         let before = left.len();
-        left.retain(|(_, named)| naming.contains(named));
+        left.retain(|(from, to)| naming.contains(to) && named.contains(from));
         assert_ne!(left.len(), before, "a circle is among {left:?}");
     }
 }
@@ -354,6 +358,61 @@ fn shipped() -> impl Iterator<Item = PathBuf> {
     let is_of_tests =
         |path: &str| ["src/testing/", "tests.rs", "/tests/"].iter().any(|part| path.contains(part));
     sources("src").into_iter().filter(move |path| !is_of_tests(path.to_str().unwrap()))
+}
+
+/// A file names another if a path in its code leads to it, or to something in it: `crate::a::b::C` leads to the file of
+/// `a::b`, or of `a` if that re-exports `b`. A file may name the modules that it is in, and re-export from files in it.
+#[test]
+fn files_make_no_circle() {
+    let files = shipped().filter(|file| !file.to_str().unwrap().contains("/no_"));
+    let module = |file: &Path| {
+        let path = file.with_extension("").to_str().unwrap().replace('/', "::");
+        path.trim_start_matches("src::").trim_end_matches("::mod").to_owned()
+    };
+    let files: BTreeMap<String, PathBuf> = files.map(|file| (module(&file), file)).collect();
+    let mut arrows = BTreeSet::new();
+    for (own, file) in files.iter().filter(|(own, _)| !["lib", "main"].contains(&own.as_str())) {
+        let text = code(&read(file)).replace("crate::", "\0crate::").replace("super::", "\0super::");
+        let text = text.replace("super::\0", "super::");
+        for start in text.split('\0').skip(1) {
+            let mut named = Vec::new();
+            leaves("", start, &mut named);
+            for path in named {
+                let rest = path.trim_start_matches("super::");
+                let parents = (path.len() - rest.len()) / "super::".len();
+                let kept = own.split("::").count() - parents;
+                let above = own.split("::").take(kept).map(|part| format!("{part}::")).collect::<String>();
+                let mut full = rest.strip_prefix("crate::").map_or_else(|| above + rest, str::to_owned);
+                while !full.is_empty() && !files.contains_key(&full) {
+                    full = full.rsplit_once("::").map_or_else(String::new, |(above, _)| above.to_owned());
+                }
+                if !full.is_empty() && !format!("{own}::").starts_with(&format!("{full}::")) {
+                    arrows.insert((own.clone(), full));
+                }
+            }
+        }
+    }
+    assert!(arrows.contains(&("site::html::page".to_owned(), "site::document".to_owned())), "{arrows:?}");
+    assert_no_circle(arrows);
+}
+
+/// Adds the paths of a tree such as `a::{b, c::D as E}` to those that are found. Returns the code after it.
+fn leaves<'c>(prefix: &str, code: &'c str, found: &mut Vec<String>) -> &'c str {
+    let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let (path, mut rest) = code.split_at(code.find(|c| !is_of_path(c)).unwrap_or(code.len()));
+    let path = format!("{prefix}{path}");
+    if !path.ends_with("::") || !rest.starts_with('{') {
+        found.push(path);
+        return rest;
+    }
+    while !rest.starts_with('}') {
+        rest = leaves(&path, rest[1..].trim_start(), found);
+        rest = &rest[rest.find([',', '}']).unwrap()..];
+        if rest[1..].trim_start().starts_with('}') {
+            rest = rest[1..].trim_start();
+        }
+    }
+    &rest[1..]
 }
 
 /// The lines of a file without blank ones, comments and tests. A module of tests is the last item of its file.

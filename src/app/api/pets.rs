@@ -29,7 +29,7 @@ pub static OPERATIONS: &[Operation] = &[
         success: Some(Success {
             status: 200,
             about: "A page of pets.",
-            schema: "Pets",
+            schema: Some("Pets"),
             headers: &[LINK, ETAG],
         }),
         codes: &[Code::InvalidParameter, Code::DuplicateParameter],
@@ -47,7 +47,7 @@ pub static OPERATIONS: &[Operation] = &[
         success: Some(Success {
             status: 201,
             about: "The pet was added.",
-            schema: "Pet",
+            schema: Some("Pet"),
             headers: &[LOCATION, REPLAYED],
         }),
         codes: &[
@@ -70,7 +70,7 @@ pub static OPERATIONS: &[Operation] = &[
         rows: Some(1),
         parameters: &[&PET_ID, &IF_NONE_MATCH],
         headers: &[IF_NONE_MATCH.name],
-        success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[ETAG] }),
+        success: Some(Success { status: 200, about: "The pet.", schema: Some("Pet"), headers: &[ETAG] }),
         codes: &[Code::NotFound],
         not_found: Some(NO_PET),
         deprecation: Some(&GET_PET_ENDS),

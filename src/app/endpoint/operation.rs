@@ -41,6 +41,8 @@ pub struct Operation<H> {
     pub headers: &'static [&'static str],
     /// The name of the body's schema in the interface description.
     pub body: Option<&'static str>,
+    /// The media types of a body. Callers are shown the first.
+    pub media_types: &'static [&'static str],
     /// The successful response; `None` if the operation never succeeds.
     pub success: Option<Success>,
     /// The error codes that this operation adds to the general ones.
@@ -68,8 +70,8 @@ pub struct Tag {
 pub struct Success {
     pub status: u16,
     pub about: &'static str,
-    /// The name of the body's schema in the interface description.
-    pub schema: &'static str,
+    /// The name of the body's schema in the interface description; `None`: it has no body.
+    pub schema: Option<&'static str>,
     /// The header fields that it may have in addition to the general ones.
     pub headers: &'static [HeaderField],
 }
@@ -113,6 +115,7 @@ impl<H> Operation<H> {
             parameters: &[],
             headers: &[],
             body: None,
+            media_types: &["application/json"],
             success: None,
             codes: &[],
             not_found: None,
