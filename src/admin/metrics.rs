@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::system::uname;
 
-use super::{AdminContext, Call, Handler, Operation};
+use super::{AdminCall, AdminContext, AdminHandler, AdminOperation};
 use crate::app::endpoint::Failure;
 use crate::base::clock::unix_time;
 use crate::base::http::{Response, Target};
@@ -21,13 +21,14 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The path of the metrics.
 const PATH: &str = "/metrics";
 
-pub static OPERATIONS: &[Operation] = &[Operation::new(PATH, "getMetrics", Handler("GET", get))];
+pub static OPERATIONS: &[AdminOperation] =
+    &[AdminOperation::new(PATH, "getMetrics", AdminHandler("GET", get))];
 
 /// For so long after a key without a successor has expired, its expiry is still the metric: its clients fail just then,
 /// and the alert must not end. Seconds.
 const SHOWN_AFTER_EXPIRY: i64 = 7 * 24 * 3600;
 
-fn get(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
+fn get(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
     let mut text = Text::default();
     print(context, &mut text);
     context.metrics.print(&mut text);

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::lanes::{Lanes, gate_config};
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
-use crate::app::pipeline::Shared;
+use crate::app::pipeline::SharedState;
 use crate::base::error::{Error, start_thread};
 use crate::net::gate::{Gate, Listening, Stopper};
 use crate::net::lane::LaneKind;
@@ -27,7 +27,7 @@ impl Admin {
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot
     /// be opened.
     pub fn start(
-        shared: &Shared,
+        shared: &SharedState,
         listening: Listening,
         settings: &ProjectSettings,
         reset: Option<Reset>,

@@ -7,7 +7,9 @@ use super::admin::Admin;
 use super::lanes::{Lanes, gate_config};
 use super::project::{self, Upkeep};
 use crate::admin::Reset;
-use crate::app::pipeline::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
+use crate::app::pipeline::{
+    self, Authenticator, Draws, Faults, Lost, ReadService, SharedState, WriteService,
+};
 use crate::base::config::Config;
 use crate::base::error::{Error, check_threads};
 use crate::base::metrics::Metrics;
@@ -57,7 +59,7 @@ impl Running {
             if admin.is_some() { Metrics::watched(config.client_memory) } else { Metrics::default() };
         pipeline::announce(&mut metrics);
         let upkeep = project::start(config)?;
-        let shared = Shared {
+        let shared = SharedState {
             config: Arc::clone(config),
             assets: site::lazy_assets(config, &listening.address),
             authenticator: Authenticator::new(config.api_key.as_deref()),

@@ -142,10 +142,11 @@ fn describe(operation: &Operation) -> Value {
         described["parameters"] = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     }
     if let Some(schema) = operation.body {
-        let content = json!({ "application/json": { "schema": reference(schema) } });
+        let of_type = |media_type: &&str| ((*media_type).to_owned(), json!({ "schema": reference(schema) }));
+        let content: Map<_, _> = operation.media_types.iter().map(of_type).collect();
         described["requestBody"] = json!({ "required": true, "content": content });
     }
-    if operation.is_experimental {
+    if operation.is_experimental() {
         described["x-stability"] = "experimental".into();
         // There is nothing to try yet.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
@@ -186,11 +187,13 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
     let success = operation.success.iter().map(|success| {
-        let described = json!({
+        let mut described = json!({
             "description": success.about,
             "headers": headers(&[success.headers, announced]),
-            "content": { "application/json": { "schema": reference(success.schema) } },
         });
+        if let Some(schema) = success.schema {
+            described["content"] = json!({ "application/json": { "schema": reference(schema) } });
+        }
         (success.status.to_string(), described)
     });
     let has_tag = |success: &&Success| success.headers.iter().any(|field| field.name == ETAG.name);

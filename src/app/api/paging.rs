@@ -18,8 +18,8 @@ use crate::store::Reader;
 
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: u32 = 100;
-/// What a list reads at most: a full page, and one row that shows whether another page follows.
-pub const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
+/// The most rows that a list reads: a full page, and one row that shows whether another page follows.
+pub const MAX_PAGE_ROWS: u32 = MAX_LIMIT + 1;
 /// Items on a page (specification, section 8).
 pub static LIMIT: QueryParameter<Integer> = QueryParameter {
     name: "limit",
@@ -53,7 +53,7 @@ fn page(call: &Call) -> Result<Page, ApiError> {
     Ok(Page { limit, after: call.query(&AFTER)? })
 }
 
-/// Whether a query asks a list for more than the default page.
+/// Returns whether a query asks a list for more than the default page.
 pub fn is_long_page(query: &str) -> bool {
     let limit = parameter(Some(query), LIMIT.name).ok().flatten();
     limit.and_then(|limit| limit.parse().ok()).is_some_and(|limit: i64| limit > DEFAULT_LIMIT)

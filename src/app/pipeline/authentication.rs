@@ -18,7 +18,7 @@ const EXTRA_KEY: &str = "PETSTORE_API_KEY";
 pub struct Authenticator {
     extra_key: Option<Digest>,
     /// Keys that were found, valid while the version of the database stays the same.
-    known: Vec<Known>,
+    known: Vec<KnownKey>,
     version: i64,
     /// The uses of keys that this authenticator and its clones have noted.
     pub uses: KeyUses,
@@ -26,7 +26,7 @@ pub struct Authenticator {
 
 /// A remembered key, and who it belongs to.
 #[derive(Clone)]
-pub struct Known {
+pub struct KnownKey {
     token: Box<str>,
     pub key: ApiKey,
     pub caller: Caller,
@@ -53,7 +53,7 @@ impl Authenticator {
         request: &Request,
         database: &Database,
         now: i64,
-    ) -> Result<&Known, Failure> {
+    ) -> Result<&KnownKey, Failure> {
         let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing().into()) };
         if credentials.next().is_some() {
@@ -103,9 +103,9 @@ impl Authenticator {
             let (name, scope) = (EXTRA_KEY.to_owned(), KeyScope::Full);
             let key = ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None };
             // Its uses are not stored anywhere.
-            Known { token, key, caller: Caller::extra(), noted_at: i64::MAX }
+            KnownKey { token, key, caller: Caller::extra(), noted_at: i64::MAX }
         } else if let Some(key) = database.key(&digest)? {
-            Known { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
+            KnownKey { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
         } else {
             return Ok(None);
         };
@@ -225,7 +225,7 @@ mod tests {
             let text = i.to_string();
             let key = key(&text, KeyScope::Full, None);
             let caller = Caller::stored(&key.name);
-            authenticator.known.push(Known { token: text.into(), key, caller, noted_at: 0 });
+            authenticator.known.push(KnownKey { token: text.into(), key, caller, noted_at: 0 });
         }
         assert_eq!(ask(&mut authenticator, &*writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), MAX_KNOWN);

@@ -4,5 +4,5 @@
 mod object;
 mod schema;
 
-pub use object::{Declared, Invalid, Member, Object, Optional, Required, Value, describe, shown};
-pub use schema::{Enumeration, Integer, Schema, Text, reference};
+pub use object::{Invalid, JsonObject, JsonValue, Member, Optional, Required, describe, shown};
+pub use schema::{AnyString, Enumeration, Integer, Schema, reference};

@@ -52,13 +52,13 @@ fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &
         heading(operation.id, "Example request"),
         samples::block(operation, base),
         heading(operation.id, "Example response"),
-        coloured(&pretty(&example(success.schema)))
+        success.schema.map(|schema| coloured(&pretty(&example(schema)))).unwrap_or_default()
     )
 }
 
 /// The stability of the operation, in a word.
 fn marks(operation: &Operation) -> String {
-    let stability = operation.is_experimental.then_some("<span class=\"mark\">experimental</span>");
+    let stability = operation.is_experimental().then_some("<span class=\"mark\">experimental</span>");
     let deprecation = operation.deprecation.map(|_| "<span class=\"mark warn\">deprecated</span>");
     stability.into_iter().chain(deprecation).collect()
 }
@@ -80,7 +80,7 @@ fn body(operation: &Operation) -> String {
 
 /// What a caller gets if all goes well: the fields of the body, then the header fields.
 fn response(id: &str, success: &Success) -> String {
-    let whole = schema(success.schema);
+    let whole = schema(success.schema.unwrap_or_default());
     let (object, shape) = match whole.get("items") {
         Some(item) => (resolve(item), "A JSON array. Each item has these fields:"),
         None => (whole, "A JSON object with these fields:"),

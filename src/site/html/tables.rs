@@ -69,7 +69,7 @@ impl Filling {
 }
 
 fn labels() -> Filling {
-    let rows = ROUTER.operations().filter(|operation| operation.is_experimental);
+    let rows = ROUTER.operations().filter(|operation| operation.is_experimental());
     let rows =
         rows.map(|operation| (in_reference(operation), [title(operation), "`experimental`".to_owned()]));
     table(["Operation", "Label"], rows)

@@ -50,7 +50,10 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
 
 /// An example of a path parameter: the id of what the operation returns in its example.
 pub fn example_id(operation: &Operation) -> String {
-    operation.success.as_ref().map_or_else(String::new, |success| example(success.schema)["id"].to_string())
+    operation
+        .success
+        .as_ref()
+        .map_or_else(String::new, |success| example(success.schema.unwrap_or_default())["id"].to_string())
 }
 
 /// The field of a parameter of the operation.
