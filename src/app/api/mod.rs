@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::app::endpoint::flaw;
     use crate::app::pipeline::is_protected;
-    use crate::base::http::Target;
+    use crate::base::http::{Code, Target};
 
     #[test]
     fn table_is_sound() {
@@ -192,6 +192,15 @@ mod tests {
         for row in ROUTER.operations() {
             let is_write = matches!(row.handler, Handler::Write(..));
             assert_eq!(is_write, !["GET", "HEAD", "OPTIONS"].contains(&row.method()), "{}", row.id);
+        }
+    }
+
+    #[test]
+    fn messages_of_every_write_name_no_method() {
+        for code in Code::general(true) {
+            for row in ROUTER.operations().filter(|row| row.writes()) {
+                assert!(!code.usual_message().contains(row.method()), "{}", code.as_str());
+            }
         }
     }
 

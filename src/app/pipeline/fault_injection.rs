@@ -176,6 +176,15 @@ mod tests {
     }
 
     #[test]
+    fn every_write_of_the_router_has_an_outcome_that_matters() {
+        for row in ROUTER.operations() {
+            let request =
+                Request { id: "-", method: row.method(), target: row.path, headers: Vec::new(), body: b"" };
+            assert_eq!(writes(&request), row.method() != "GET", "{}", row.id);
+        }
+    }
+
+    #[test]
     fn service_rests_and_stops() {
         struct Stopped(Arc<std::sync::atomic::AtomicBool>);
         impl Service for Stopped {

@@ -14,10 +14,10 @@ const LANGUAGES = { curl, JavaScript: javaScript, Python: python };
 // A create sends one even if the form has none.
 const ONCE = 'Idempotency-Key';
 
-function curl({ url, headers, body, token, isShown }) {
+function curl({ url, method, headers, body, token, isShown }) {
   const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
   const lines = [
-    `curl ${quote(url)}`,
+    `curl ${method === (body === undefined ? 'GET' : 'POST') ? '' : `-X ${method} `}${quote(url)}`,
     // Hidden, the key is the variable that every sample takes it from.
     `-H ${token && isShown ? quote(`Authorization: Bearer ${token}`) : '"Authorization: Bearer $KEY"'}`,
   ];
@@ -30,7 +30,7 @@ function curl({ url, headers, body, token, isShown }) {
   return lines.join(' \\\n    ');
 }
 
-function javaScript({ url, method, headers, body }) {
+function javaScript({ url, method, headers, body, isEmpty }) {
   const field = ([name, value]) =>
     `\n    '${name}': ${name === ONCE && value === '' ? 'crypto.randomUUID()' : quoted(value, "'")},`;
   const literal = body !== undefined && plain(body, 2);
@@ -42,13 +42,17 @@ function javaScript({ url, method, headers, body }) {
     `  headers: {\n    'Authorization': \`Bearer \${process.env.KEY}\`,${headers.map(field).join('')}\n  },`,
     ...(body === undefined ? [] : [`  body: ${content},`]),
     '});',
-    'const result = await response.json();',
-    'if (!response.ok) throw new Error(`${result.code}: ${result.message}`);',
-    'console.log(result);',
+    ...(isEmpty
+      ? ['if (!response.ok) throw new Error(await response.text());']
+      : [
+          'const result = await response.json();',
+          'if (!response.ok) throw new Error(`${result.code}: ${result.message}`);',
+          'console.log(result);',
+        ]),
   ].join('\n');
 }
 
-function python({ url, method, headers, body }) {
+function python({ url, method, headers, body, isEmpty }) {
   const isMissing = ([name, value]) => name === ONCE && value === '';
   const literal = body !== undefined && plain(body, 4);
   // Python has other words for these.
@@ -63,10 +67,14 @@ function python({ url, method, headers, body }) {
     `    headers={\n        "Authorization": f"Bearer {os.environ['KEY']}",${own.map(field).join('')}\n    },`,
     ...(body === undefined ? [] : [`    ${content},`]),
     '    timeout=60,\n)',
-    'result = response.json()',
-    'if not response.ok:',
-    `    raise SystemExit(f"{result['code']}: {result['message']}")`,
-    'print(result)',
+    ...(isEmpty
+      ? ['if not response.ok:', '    raise SystemExit(response.text)']
+      : [
+          'result = response.json()',
+          'if not response.ok:',
+          `    raise SystemExit(f"{result['code']}: {result['message']}")`,
+          'print(result)',
+        ]),
   ].join('\n');
 }
 

@@ -89,7 +89,8 @@ function read(form, isSample = false) {
   }
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   const url = new URL(base() + path + (query.size ? `?${query}` : ''), location.href).href;
-  return { url, method: form.dataset.method, headers, body, token: token() };
+  const isEmpty = 'empty' in form.dataset;
+  return { url, method: form.dataset.method, headers, body, isEmpty, token: token() };
 }
 
 async function send({ url, method, headers, body, token }) {

@@ -47,13 +47,18 @@ pub fn html(operation: &Operation, base: &str) -> String {
 /// The form, and under it what it sends and what comes back.
 fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &str) -> String {
     format!(
-        "<div class=\"trial\">\n{}{}{}{}<pre tabindex=\"0\" class=\"wrap\"><code>{}</code></pre>\n</div>\n",
+        "<div class=\"trial\">\n{}{}{}{}</div>\n",
         form(operation, parameters),
         heading(operation.id, "Example request"),
         samples::block(operation, base),
-        heading(operation.id, "Example response"),
-        success.schema.map(|schema| coloured(&pretty(&example(schema)))).unwrap_or_default()
+        success.schema.map(|schema| example_response(operation.id, schema)).unwrap_or_default()
     )
+}
+
+fn example_response(id: &str, schema: &str) -> String {
+    let example = coloured(&pretty(&example(schema)));
+    let heading = heading(id, "Example response");
+    format!("{heading}<pre tabindex=\"0\" class=\"wrap\"><code>{example}</code></pre>\n")
 }
 
 /// The stability of the operation, in a word.
@@ -83,6 +88,7 @@ fn response(id: &str, success: &Success) -> String {
     let whole = schema(success.schema.unwrap_or_default());
     let (object, shape) = match whole.get("items") {
         Some(item) => (resolve(item), "A JSON array. Each item has these fields:"),
+        None if success.schema.is_none() => (whole, "No body."),
         None => (whole, "A JSON object with these fields:"),
     };
     let note = |name: &str, is_required: bool| match is_sent(name) {

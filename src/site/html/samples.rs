@@ -18,6 +18,8 @@ struct Request {
     body: Option<Value>,
     /// Whether a create can be sent again without harm.
     has_key: bool,
+    /// Whether a success has a body.
+    has_result: bool,
 }
 
 /// How to call an operation of the interface whose base address is `base`: each language, and its code. `sample.js` writes
@@ -29,7 +31,9 @@ fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
         url = url.replace(&format!("{{{}}}", text(&parameter["name"])), &example_id(operation));
     }
     let has_key = described.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
-    let request = Request { method: operation.method(), url, body: operation.body.map(example), has_key };
+    let has_result = operation.success.is_none_or(|success| success.schema.is_some());
+    let body = operation.body.map(example);
+    let request = Request { method: operation.method(), url, body, has_key, has_result };
     [("curl", curl(&request)), ("JavaScript", javascript(&request)), ("Python", python(&request))]
 }
 
@@ -47,8 +51,10 @@ pub fn block(operation: &Operation, base: &str) -> String {
     format!("<div class=\"samples\">\n{figures}<at-once task=\"choose\"></at-once></div>\n")
 }
 
-fn curl(Request { url, body, has_key, .. }: &Request) -> String {
-    let mut code = format!("curl '{url}' \\\n    -H \"Authorization: Bearer $KEY\"");
+fn curl(Request { method, url, body, has_key, .. }: &Request) -> String {
+    let implied = if body.is_some() { "POST" } else { "GET" };
+    let option = if *method == implied { String::new() } else { format!("-X {method} ") };
+    let mut code = format!("curl {option}'{url}' \\\n    -H \"Authorization: Bearer $KEY\"");
     if *has_key {
         code += " \\\n    -H \"Idempotency-Key: $(openssl rand -hex 16)\"";
     }
@@ -59,7 +65,11 @@ fn curl(Request { url, body, has_key, .. }: &Request) -> String {
     code
 }
 
-fn javascript(Request { method, url, body, has_key }: &Request) -> String {
+const JAVASCRIPT_RESULT: &str = "const result = await response.json();\n\
+    if (!response.ok) throw new Error(`${result.code}: ${result.message}`);\n\
+    console.log(result);";
+
+fn javascript(Request { method, url, body, has_key, has_result }: &Request) -> String {
     let (mut head, mut fields, mut tail) = (String::new(), String::new(), String::new());
     if *method != "GET" {
         head += &format!("  method: '{method}',\n");
@@ -75,13 +85,20 @@ fn javascript(Request { method, url, body, has_key }: &Request) -> String {
         "// Node.js 20 or later, in a module such as sample.mjs\n\
          const response = await fetch('{url}', {{\n\
          {head}  headers: {{\n    'Authorization': `Bearer ${{process.env.KEY}}`,{fields}\n  }},\n{tail}}});\n\
-         const result = await response.json();\n\
-         if (!response.ok) throw new Error(`${{result.code}}: ${{result.message}}`);\n\
-         console.log(result);"
+         {}",
+        if *has_result {
+            JAVASCRIPT_RESULT
+        } else {
+            "if (!response.ok) throw new Error(await response.text());"
+        }
     )
 }
 
-fn python(Request { method, url, body, has_key }: &Request) -> String {
+const PYTHON_RESULT: &str = "result = response.json()\n\
+    if not response.ok:\n    raise SystemExit(f\"{result['code']}: {result['message']}\")\n\
+    print(result)";
+
+fn python(Request { method, url, body, has_key, has_result }: &Request) -> String {
     let (import, field) = match has_key {
         true => ("import uuid\n", "\n        \"Idempotency-Key\": str(uuid.uuid4()),"),
         false => ("", ""),
@@ -90,12 +107,10 @@ fn python(Request { method, url, body, has_key }: &Request) -> String {
     format!(
         "import os\n{import}\nimport requests\n\n\
          response = requests.{}(\n    \"{url}\",\n    headers={{\n        \
-         \"Authorization\": f\"Bearer {{os.environ['KEY']}}\",{field}\n    }},\n{}    timeout=60,\n)\n\
-         result = response.json()\n\
-         if not response.ok:\n    raise SystemExit(f\"{{result['code']}}: {{result['message']}}\")\n\
-         print(result)",
+         \"Authorization\": f\"Bearer {{os.environ['KEY']}}\",{field}\n    }},\n{}    timeout=60,\n)\n{}",
         method.to_lowercase(),
-        body.collect::<String>()
+        body.collect::<String>(),
+        if *has_result { PYTHON_RESULT } else { "if not response.ok:\n    raise SystemExit(response.text)" }
     )
 }
 
@@ -134,6 +149,20 @@ mod tests {
         let script = of("createPet", "JavaScript");
         let options = "  },\n  body: JSON.stringify({\n    \"name\": \"Rex\",\n";
         assert!(script.contains(options), "{script}");
+    }
+
+    #[test]
+    fn method_is_sent_and_nothing_is_read_of_an_empty_body() {
+        let method = |operation: &&Operation| operation.success.is_some();
+        for operation in ROUTER.operations().filter(|row| row.tag.is_some()).filter(method) {
+            let implied = if operation.body.is_some() { "POST" } else { "GET" };
+            let curl = samples(operation, "")[0].1.clone();
+            assert_eq!(curl.contains(&format!("-X {}", operation.method())), operation.method() != implied);
+        }
+        let url = "u".to_owned();
+        let delete = Request { method: "DELETE", url, body: None, has_key: false, has_result: false };
+        assert!(curl(&delete).starts_with("curl -X DELETE 'u' "));
+        assert!(!javascript(&delete).contains("json()") && !python(&delete).contains("json()"));
     }
 
     #[test]

@@ -35,11 +35,12 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
     let documented: BTreeSet<&str> =
         documented.flat_map(|fields| fields.keys()).map(String::as_str).collect();
     format!(
-        "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\" \
+        "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\"{} data-path=\"{}\" data-fields=\"{}\" \
          aria-label=\"Try {id}\">\n{}<div class=\"inputs\">\n{}{}</div>\n{seldom}\
          <p class=\"send\"><button aria-describedby=\"{id}-note\">Send</button> <span id=\"{id}-note\" class=\"note\">No API key: \
          <a href=\"#key\">enter one above</a>, or this returns 401.</span></p>\n<div class=\"result\" hidden></div>\n</form>\n",
         operation.method(),
+        if operation.success.is_some_and(|success| success.schema.is_none()) { " data-empty" } else { "" },
         operation.path.strip_prefix(BASE).unwrap_or(operation.path),
         documented.into_iter().collect::<Vec<_>>().join(" "),
         heading(id, "Try it"),
@@ -48,12 +49,10 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
     )
 }
 
-/// An example of a path parameter: the id of what the operation returns in its example.
+/// An example of a path parameter: the id in the example of the response; 1 if that has none.
 pub fn example_id(operation: &Operation) -> String {
-    operation
-        .success
-        .as_ref()
-        .map_or_else(String::new, |success| example(success.schema.unwrap_or_default())["id"].to_string())
+    let response = operation.success.and_then(|success| success.schema).map(example).unwrap_or_default();
+    response.get("id").map_or_else(|| "1".to_owned(), Value::to_string)
 }
 
 /// The field of a parameter of the operation.
