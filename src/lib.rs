@@ -65,7 +65,7 @@ pub use base::error::flush_folder;
 pub use base::error::{Error, ErrorKind};
 pub use base::http::limits::{LIMITS, Limit};
 pub use base::metrics::note_dropped_log_lines;
-pub use model::{ApiKey, KeyScope, PetStatus};
+pub use model::{ApiKey, Expected, KeyScope, PetStatus};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
     Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore,

@@ -43,7 +43,7 @@ pub struct AdminContext {
     pub damage: Damage,
     /// The path of the database.
     pub database: PathBuf,
-    /// Whether the service only reads.
+    /// True if the service is read-only.
     pub read_only: bool,
     pub settings: ProjectSettings,
     /// The names under which the address may be asked, in lower case.

@@ -2,7 +2,7 @@
 
 use std::io::{Write, stderr, stdin};
 
-use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
+use petstore::{ErrorKind, Expected, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{CREATE, Call, Command, Done, Failure, Flag};
@@ -95,7 +95,7 @@ fn format(call: &Call) -> Result<Format, Failure> {
     // An export has no file.
     let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") { "csv" } else { "ndjson" };
     let word = call.flag("format").unwrap_or(named);
-    word.parse().map_err(|expected: String| Failure::wrong("--format", expected, word))
+    word.parse().map_err(|expected: Expected| Failure::wrong("--format", expected, word))
 }
 
 /// Prints to standard error. If nobody reads it, the import goes on: the exit code tells of the pets alone, so that a

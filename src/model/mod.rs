@@ -1,4 +1,4 @@
-//! The things that the service is about: pets, API keys and the project. Knows JSON, and nothing of HTTP or SQL.
+//! The domain: pets, API keys and the project. Knows JSON, and nothing of HTTP or SQL.
 
 mod key;
 mod page;
@@ -16,3 +16,4 @@ pub use project::{
 };
 pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;
+pub use string_enum::Expected;

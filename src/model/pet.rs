@@ -13,7 +13,7 @@ use crate::base::json::{
 };
 
 words! {
-    /// Whether a pet is for sale: `available`, `pending` or `sold`.
+    /// The availability of a pet: `available`, `pending` or `sold`.
     PetStatus {
         /// The pet is for sale.
         Available = "available",
@@ -85,10 +85,10 @@ const ID: Required<Integer> = Required {
     schema: Integer::INT64,
 };
 
-/// The members of a pet that whoever adds it sets. Columns of the database and of CSV have this order.
+/// The members of a pet that a create sets. Columns of the database and of CSV have this order.
 pub static MEMBERS: [&dyn Member; 3] = [&NAME, &CATEGORY_ID, &STATUS];
 
-/// What a pet has in one of its [`MEMBERS`].
+/// The value of one of the [`MEMBERS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemberValue<'a> {
     Integer(i64),
@@ -97,8 +97,8 @@ pub enum MemberValue<'a> {
     None,
 }
 
-/// The greatest id of an import that keeps ids. All ids are then greater, and a million millions are left for creates
-/// (`sqlite.org/autoinc.html`).
+/// The greatest id of an import that keeps ids. Creates get greater ids (`sqlite.org/autoinc.html`), of which it leaves
+/// 10¹².
 pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
 /// The id in an import that keeps ids.
 const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, MAX_BROUGHT_ID), ..ID };

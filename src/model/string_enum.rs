@@ -1,5 +1,20 @@
 //! Enumerations whose values are words.
 
+use std::borrow::Cow;
+use std::fmt;
+
+/// The values that a text may have, such as `'free', 'pro' or 'enterprise'`, if it has none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected(pub(crate) Cow<'static, str>);
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Expected {}
+
 /// Declares an enumeration whose values are words in the database, in JSON and on the command line.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
@@ -24,15 +39,15 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = String;
+            type Err = $crate::model::Expected;
 
             /// Reads exactly one of the words.
             ///
             /// # Errors
-            /// What is expected, as the end of a sentence such as "PLAN must be …".
-            fn from_str(word: &str) -> Result<Self, String> {
+            /// The words that are allowed.
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
                 use crate::base::json::Schema;
-                Self::SCHEMA.of_text(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
+                Self::SCHEMA.of_text(word).ok_or_else(|| $crate::model::Expected(Self::SCHEMA.expected()))
             }
         }
 

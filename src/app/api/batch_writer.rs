@@ -9,14 +9,14 @@ pub struct BatchWriter<'w> {
     writer: &'w mut Writer,
     /// The writes of the requests before it.
     written_before: usize,
-    /// Whether the engine carries out the writes of a batch only at the commit, as that of a cluster does.
+    /// True if the engine carries out the writes of a batch only at the commit, as that of a cluster does.
     is_deferred: bool,
-    /// Whether the request needs a batch of its own.
+    /// True if the request needs a batch of its own.
     needs_own_batch: bool,
 }
 
 impl<'w> BatchWriter<'w> {
-    /// Lets one request write. `is_deferred`: whether reads do not see the writes of the batch.
+    /// Lets one request write. `is_deferred`: reads do not see the writes of the batch.
     pub fn new(writer: &'w mut Writer, is_deferred: bool) -> Self {
         let written_before = writer.written();
         Self { writer, written_before, is_deferred, needs_own_batch: false }
@@ -46,7 +46,7 @@ impl<'w> BatchWriter<'w> {
         Ok(&mut *self.writer)
     }
 
-    /// Whether the batch must be undone if the request fails.
+    /// Returns whether the batch must be undone if the request fails.
     pub fn must_undo(&self) -> bool {
         self.needs_own_batch || self.writer.written() > self.written_before
     }

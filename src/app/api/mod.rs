@@ -113,6 +113,11 @@ impl ReadContext {
     pub fn new(store: Box<Reader>, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
         Self { store, damage, lists: ListCache::default(), assets, config }
     }
+
+    /// The public URL of a path, or the path if the public address is unknown.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.config.root().unwrap_or_default())
+    }
 }
 
 /// The context of the writing worker.

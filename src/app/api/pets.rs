@@ -2,7 +2,7 @@
 
 use super::entity_tag::{ETAG, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
-use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, list_of};
+use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
 use super::{BatchWriter, Call, Handler, Operation, ReadContext, Staged};
 use crate::app::endpoint::parameter::{IF_NONE_MATCH, PathParameter, QueryParameter};
 use crate::app::endpoint::{Deprecation, Failure, HeaderField, Stability, Success, Tag};
@@ -105,12 +105,16 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
 /// [{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"Tom","categoryId":3}]
 /// ```
 fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    context.list(call, |store, list| {
-        let status = call.query(&STATUS)?;
-        list.filter(STATUS.name, status.map(PetStatus::as_str));
-        // The rows are written from the database's own memory into the body.
-        Ok(store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?)
-    })
+    if let Some(list) = context.kept(call) {
+        return Ok(list);
+    }
+    let mut list = PageWriter::of(call)?;
+    let status = call.query(&STATUS)?;
+    list.filter(STATUS.name, status.map(PetStatus::as_str));
+    // The rows are written from the database's own memory into the body.
+    context.store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?;
+    let list = list.finish(&context.url(PETS));
+    Ok(context.keep(call, list))
 }
 
 /// `POST /v1/pets`: adds a pet.

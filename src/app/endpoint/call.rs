@@ -28,7 +28,7 @@ impl<'r, H> Routed<'r, H> {
         Self { operation, request, target, caller: None }
     }
 
-    /// Whether only the head of the response is sent.
+    /// Returns whether only the head of the response is sent.
     pub fn is_head(&self) -> bool {
         self.request.method == "HEAD"
     }

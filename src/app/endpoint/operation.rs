@@ -159,7 +159,7 @@ impl<H: HandlerKind> Endpoint<H> {
         declared.chain(of_body.into_iter().flatten())
     }
 
-    /// Whether it is marked as experimental.
+    /// Returns whether it is marked as experimental.
     pub fn is_experimental(&self) -> bool {
         self.stability == Some(Stability::Experimental)
     }
@@ -169,7 +169,7 @@ impl<H: HandlerKind> Endpoint<H> {
         self.handler.method()
     }
 
-    /// What an error with this code usually says.
+    /// The usual message of an error with this code.
     pub fn message(&self, code: Code) -> Cow<'static, str> {
         match self.not_found {
             Some(message) if code == Code::NotFound => message.into(),
@@ -177,7 +177,7 @@ impl<H: HandlerKind> Endpoint<H> {
         }
     }
 
-    /// Whether it may change data, so that a read-only key must not call it.
+    /// Returns whether it may change data, so that a read-only key must not call it.
     pub fn writes(&self) -> bool {
         self.method() != "GET"
     }
@@ -188,7 +188,7 @@ const ABOUT: &str = "/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\
 
 impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
-    /// call instead, and `how` tells how.
+    /// call instead, and `how` explains how.
     pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
         Self { since, sunset, successor, how, example: OnceLock::new() }
     }

@@ -83,7 +83,7 @@ impl<H: HandlerKind> Router<H> {
     }
 }
 
-/// Whether a path matches a row's. A parameter matches one segment that is not empty.
+/// Returns whether a path matches that of a row. A parameter matches one segment that is not empty.
 fn fits<H>(row: &Endpoint<H>, path: &str) -> bool {
     let (literal, names) = row.path.split_at(row.literal);
     let Some(rest) = path.strip_prefix(literal) else { return false };
@@ -107,7 +107,7 @@ pub mod tests {
         }
     }
 
-    /// What is wrong with a table: a malformed row, a duplicate name, or two rows that match the same
+    /// Returns the flaw of a table: a malformed row, a duplicate name, or two rows that match the same
     /// request.
     pub fn flaw<H: HandlerKind>(rows: &[&Endpoint<H>]) -> Option<String> {
         for (i, row) in rows.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Bearer authentication (RFC 6750): whose key a request has, and what it may do.
+//! Bearer authentication (RFC 6750): the key of a request, and its scope.
 
 use crate::app::endpoint::Failure;
 use crate::base::http::{ApiError, Code, Request};
@@ -24,7 +24,7 @@ pub struct Authenticator {
     pub uses: KeyUses,
 }
 
-/// A remembered key, and who it belongs to.
+/// A remembered key, and its owner.
 #[derive(Clone)]
 pub struct KnownKey {
     token: Box<str>,
@@ -77,13 +77,13 @@ impl Authenticator {
         Ok(known)
     }
 
-    /// What the access log has instead of a name for a request that [`Authenticator::authenticate`] has just refused:
+    /// Returns the text of the access log, instead of a name, for a request that was just rejected:
     /// `expired` or `unknown` and the fingerprint of the key, if the token looks like one. Anything else may be a
     /// password, whose digest would help to guess it.
     pub fn refused(&self, request: &Request) -> Option<String> {
         let token = bearer_token(request.header_values(AUTHORIZATION).next()?)?;
         let digest = is_like_a_key(token).then(|| digest(token))?;
-        // What was looked up and found is remembered, even if it has expired.
+        // A key that was found is remembered, even if it has expired.
         let is_known = self.known.iter().any(|known| known.key.digest == digest);
         let why = if is_known { "expired" } else { "unknown" };
         Some(format!("{why}:{}", fingerprint(&digest)))
@@ -96,7 +96,7 @@ impl Authenticator {
         if known.is_some() {
             return Ok(known);
         }
-        // Digests are compared, not keys: how long a prefix of two digests agrees tells nothing about a key.
+        // Digests are compared, not keys: the length of a common prefix of two digests reveals nothing about a key.
         let digest = digest(token);
         let token = token.into();
         let found = if self.extra_key == Some(digest) {

@@ -67,7 +67,7 @@ pub struct Faults {
 struct Fault {
     /// The code of its 503; `None`: the connection ends without a response.
     code: Option<Code>,
-    /// Whether it is carried out nevertheless.
+    /// True if it is carried out nevertheless.
     is_done: bool,
 }
 

@@ -47,7 +47,7 @@ pub fn announce(metrics: &mut Metrics) {
 /// A callback for when the database is lost, which ends the service.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 
-/// What all workers share; each gets a clone.
+/// The state that all workers share; each gets a clone.
 #[derive(Clone)]
 pub struct SharedState {
     pub config: Arc<Config>,
@@ -107,7 +107,7 @@ impl Pipeline {
     }
 
     /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
-    /// requests that are passed on. OPTIONS counts for no operation.
+    /// requests that are handed to it. OPTIONS counts for no operation.
     fn finish(&mut self, request: &Request, entry: RequestInfo, done: Handled) -> Response {
         let operation = entry.operation;
         let code = match &done {
@@ -241,8 +241,7 @@ fn refuse_worker(is_deployed: bool) -> ApiError {
     if is_deployed { refused } else { refused.header("Clear-Site-Data", "\"storage\"") }
 }
 
-/// The header fields that the service reads: the key, what the operations declare, and what tells the names of
-/// the project from others.
+/// The header fields that the service reads: the key, those of the operations, and those that name the host.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
     let own = [AUTHORIZATION, ACCEPT.name, SERVICE_WORKER, HOST, FORWARDED_PROTO];
@@ -295,7 +294,7 @@ impl SharedState {
         operations.iter().for_each(|operation| self.metrics.announce(operation));
     }
 
-    /// What the metrics show for this name and these labels.
+    /// The value of the metric with this name and these labels.
     fn counted(&self, sample: &str) -> Option<String> {
         let mut text = crate::base::metrics::Text::default();
         self.metrics.print(&mut text);

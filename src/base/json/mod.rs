@@ -1,5 +1,5 @@
 //! Strict JSON. An object's members are read by name, and each may appear only once. A schema reads a value,
-//! words what is expected of it, and describes it. Knows nothing of pets or HTTP.
+//! reports the expected values, and describes them. Knows nothing of pets or HTTP.
 
 mod object;
 mod schema;

@@ -84,7 +84,7 @@ pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value
     })
 }
 
-/// Why a body is not accepted. Each message names the member and what is expected.
+/// The reason for rejecting a body. Each message names the member and the expected value.
 #[derive(Debug, PartialEq)]
 pub enum Invalid {
     /// Not one JSON object.
@@ -109,7 +109,7 @@ impl Invalid {
 /// The longest name of a member that a message repeats, in characters.
 const MAX_NAME: usize = 64;
 
-/// A text as a message shows it: on one line, and the ends of a long one.
+/// A text in a message: on one line, and only the ends of a long one.
 pub fn shown(text: &str) -> String {
     let (head, tail) = (text.floor_char_boundary(60), text.ceil_char_boundary(text.len().saturating_sub(40)));
     let text = if head < tail { &format!("{}…{}", &text[..head], &text[tail..]) } else { text };

@@ -1,5 +1,5 @@
-//! What a value may be. A schema reads it from a body or a query, words what is expected, and describes it as
-//! JSON Schema (2020-12).
+//! Schemas of values. A schema reads a value from a body or a query, reports the expected values, and describes them
+//! as JSON Schema (2020-12).
 
 use std::borrow::Cow;
 
@@ -7,18 +7,18 @@ use serde_json::json;
 
 use super::JsonValue;
 
-/// What a member of a body or a parameter of a request may be.
+/// The values that a member of a body or a parameter of a request may have.
 pub trait Schema {
     /// The type of the value in Rust.
     type Value<'a>;
 
-    /// What is expected, as the end of a message after "must be".
+    /// The expected values, as the end of a message after "must be".
     fn expected(&self) -> Cow<'static, str>;
 
     /// Reads a JSON value.
     ///
     /// # Errors
-    /// What was found instead, as the end of a message after "not". It never repeats the value.
+    /// The kind of value that was found, as the end of a message after "not". It never repeats the value.
     fn of_json<'a>(&self, value: JsonValue<'a>) -> Result<Self::Value<'a>, &'static str>;
 
     /// Reads the text of a query or path parameter; `None` if it is not allowed.
@@ -33,7 +33,7 @@ pub trait Schema {
 pub struct Integer {
     pub minimum: i64,
     pub maximum: i64,
-    /// What its absence means, for the interface description.
+    /// The meaning of its absence, for the interface description.
     pub default: Option<i64>,
 }
 
@@ -160,7 +160,10 @@ impl<W: Copy> Schema for Enumeration<W> {
 }
 
 /// Reads a JSON number whose value is an integer, such as `1.0` or `1e2` (JSON Schema 2020-12, section
-/// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6. If it is not an int64, tells what it is.
+/// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6.
+///
+/// # Errors
+/// The kind of number, if it is not an int64.
 pub fn int64_of_json(text: &str) -> Result<i64, &'static str> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
