@@ -54,11 +54,11 @@ mod testing;
 
 pub use base::clock::{past, rfc3339, unix_time};
 pub use base::config::{
-    Address, Config, Deadline, Deadlines, Ephemeral, Expected, Hosting, Listen, Network, SETTINGS, SetField,
-    Setting, VARIABLES, Variable,
+    Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
+    VARIABLES, Variable,
 };
 pub use base::environment::{flaw, from_environment};
-pub use base::error::{Error, ErrorKind};
+pub use base::error::{Error, ErrorKind, Expected};
 #[doc(hidden)]
 pub use base::files::flush_folder;
 pub use base::http::limits::{LIMITS, Limit};

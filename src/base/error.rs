@@ -3,6 +3,7 @@
 //! A message describes what happened. Advice, such as a command to run, belongs to the program that
 //! shows the message: the command line adds it by kind.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -143,6 +144,19 @@ impl ErrorKind {
         }
     }
 }
+
+/// The error for a text that is no value of a type or a setting. It prints the values that are, such as `a number from 1
+/// to 64` or `'free', 'pro' or 'enterprise'`, as the end of a sentence such as `--workers must be`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected(pub(crate) Cow<'static, str>);
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Expected {}
 
 /// Why the service or an operator's task failed.
 ///

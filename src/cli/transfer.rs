@@ -2,7 +2,7 @@
 
 use std::io::{Write, stderr, stdin};
 
-use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
+use petstore::{ErrorKind, Expected, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation};
@@ -98,7 +98,7 @@ fn format(call: &Invocation) -> Result<Format, CommandError> {
     // An export has no file.
     let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") { "csv" } else { "ndjson" };
     let word = call.flag("format").unwrap_or(named);
-    word.parse().map_err(|expected: String| CommandError::wrong("--format", expected, word))
+    word.parse().map_err(|expected: Expected| CommandError::wrong("--format", expected, word))
 }
 
 /// Prints to standard error. If nobody reads it, the import goes on: the exit code depends on the pets alone, so that a

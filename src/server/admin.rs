@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::workers::Workers;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
-use crate::app::pipeline::{self, Shared};
+use crate::app::pipeline::{self, SharedState};
 use crate::base::error::Error;
 use crate::base::metrics::Metrics;
 use crate::base::threads::start_thread;
@@ -29,7 +29,7 @@ impl Admin {
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot
     /// be opened.
     pub fn start(
-        shared: &Shared,
+        shared: &SharedState,
         listening: Listening,
         settings: &ProjectSettings,
         reset: Option<Reset>,

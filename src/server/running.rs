@@ -8,7 +8,9 @@ use super::private_folder::PrivateFolder;
 use super::project;
 use super::workers::Workers;
 use crate::admin::Reset;
-use crate::app::pipeline::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
+use crate::app::pipeline::{
+    self, Authenticator, Draws, Faults, Lost, ReadService, SharedState, WriteService,
+};
 use crate::base::config::Config;
 use crate::base::error::Error;
 use crate::base::metrics::Metrics;
@@ -44,7 +46,7 @@ impl Running {
         check_threads((lanes + 1) * THREADS)?;
         let guide = config.root().map_or_else(|| listening.address.local_url(), str::to_owned);
         let (hosts, settings) = project::start(&config, &guide)?;
-        let shared = Shared {
+        let shared = SharedState {
             config: Arc::clone(&config),
             assets: site::lazy_assets(&config, &listening.address),
             authenticator: Authenticator::new(config.api_key.as_deref()),
@@ -94,7 +96,7 @@ fn metrics(config: &Config) -> Metrics {
 /// Starts a worker for each reader, and the one that writes.
 fn start_workers<'a>(
     store: OpenStore,
-    shared: &'a Shared,
+    shared: &'a SharedState,
     stopper: &'a Stopper,
     draws: &Draws,
 ) -> Result<Workers<'a>, Error> {
@@ -120,7 +122,12 @@ fn start_workers<'a>(
 }
 
 /// The configuration of the gate for clients.
-fn gate_config(shared: &Shared, max_connections: usize, lanes: Vec<OpenLane>, draws: Draws) -> GateConfig {
+fn gate_config(
+    shared: &SharedState,
+    max_connections: usize,
+    lanes: Vec<OpenLane>,
+    draws: Draws,
+) -> GateConfig {
     let config = &shared.config;
     let delay = config.ephemeral.as_ref().and_then(|ephemeral| ephemeral.delay.clone());
     GateConfig {

@@ -150,7 +150,7 @@ fn describe(operation: &Operation) -> Value {
         let content: Map<_, _> = operation.media_types.iter().map(of_type).collect();
         described["requestBody"] = json!({ "required": true, "content": content });
     }
-    if operation.is_experimental {
+    if operation.is_experimental() {
         described["x-stability"] = "experimental".into();
         // There is nothing to try yet.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
@@ -201,7 +201,7 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
         (success.status.to_string(), described)
     });
     let has_tag = |success: &&Success| success.headers.iter().any(|field| field.name == ETAG.name);
-    let known = operation.success.as_ref().filter(has_tag).map(|success| {
+    let known = operation.success.as_ref().filter(|_| !operation.writes()).filter(has_tag).map(|success| {
         let about =
             "Nothing has changed: `If-None-Match` names the current `ETag`. The response has no body.";
         let described = json!({ "description": about, "headers": headers(&[success.headers, announced]) });
@@ -281,6 +281,16 @@ mod tests {
         let document = document(&Config::default());
         let path = operation.split_once(' ').unwrap();
         document["paths"][path.1][path.0].clone()
+    }
+
+    #[test]
+    fn every_schema_is_referred_to() {
+        let document = document(&Config::default());
+        for name in document["components"]["schemas"].as_object().unwrap().keys() {
+            let reference = reference(name).to_string();
+            let uses = [&document["paths"], &document["components"]].map(|part| part.to_string());
+            assert!(uses.iter().any(|part| part.contains(&reference[1..reference.len() - 1])), "{name}");
+        }
     }
 
     #[test]

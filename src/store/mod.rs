@@ -32,7 +32,9 @@ pub use sqlite::{
     open_ephemeral, reset_ephemeral,
 };
 use traits::Row;
-pub use traits::{Committed, Database, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer};
+pub use traits::{
+    Committed, Database, Inserted, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer,
+};
 pub use transfer::{BatchIds, Progress};
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rusqlite::params;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
 use super::{Database, Row, StoreError, Writer};
-use crate::model::{MEMBERS, Pet, PetQuery, PetStatus, Value};
+use crate::model::{MEMBERS, MemberValue, Pet, PetQuery, PetStatus};
 
 /// The columns of [`MEMBERS`].
 pub(super) const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
@@ -52,7 +52,7 @@ pub(super) fn places(count: usize) -> String {
     (1..=count).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ")
 }
 
-impl ToSql for Value<'_> {
+impl ToSql for MemberValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Integer(number) => ValueRef::Integer(*number),

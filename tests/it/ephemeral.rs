@@ -89,7 +89,7 @@ fn outcome(server: &Server, name: usize) -> String {
         Some(reply) => {
             let code = reply.expect(503).json()["code"].as_str().unwrap().to_owned();
             // The advice of the real failure.
-            let advice = "Send it again with the same Idempotency-Key.";
+            let advice = "Send it again, with the same Idempotency-Key if it had one.";
             assert_eq!(
                 String::from_utf8_lossy(&reply.body).contains(advice),
                 code == "outcome_unknown",

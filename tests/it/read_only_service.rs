@@ -44,7 +44,11 @@ fn two_readers_see_at_once_what_the_writer_commits() {
     }
     for reader in &readers {
         let refused = reader.create(TOM);
-        refused.expect_error(503, "read_only", "Send POST requests to the service that writes");
+        refused.expect_error(
+            503,
+            "read_only",
+            "Send requests that change something to the service that writes",
+        );
         assert_eq!(refused.header("Retry-After"), None);
         reader.connect().post("/v1/pets", "wrong", TOM).expect(401);
         reader.connect().post("/v1/nowhere", KEY, TOM).expect(404);
@@ -84,7 +88,7 @@ fn refusal_names_the_address_of_the_service_that_writes() {
     let folder = filled(1);
     let reader = reader_with(&folder.database(), &["--base-url", "https://pets.example/v1"]);
     let refused = reader.create(TOM);
-    refused.expect_error(503, "read_only", "Send POST requests to https://pets.example/v1.");
+    refused.expect_error(503, "read_only", "Send requests that change something to https://pets.example/v1.");
 }
 
 #[test]

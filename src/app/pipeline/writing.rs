@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::app::api::{Check, Handler, Staged, WriteContext};
+use crate::app::api::{BatchWriter, Handler, Staged, WriteContext, WriterCheck};
 use crate::app::endpoint::Failure;
-use crate::app::pipeline::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
@@ -30,17 +30,17 @@ const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// What the response to a request waits for.
 enum Awaits<'r> {
     /// Nothing: it does not depend on the commit.
-    Nothing(Done),
+    Nothing(Handled),
     /// The commit, after which the closure makes it.
     Commit(Staged<'r>),
     /// The writer's part of a health check, after the commit.
-    Check(Check),
+    Check(WriterCheck),
 }
 
 /// A request of a batch that is not answered yet.
 struct Unanswered<'r> {
     request: &'r Request<'r>,
-    entry: Entry,
+    entry: RequestInfo,
     awaits: Awaits<'r>,
 }
 
@@ -62,7 +62,7 @@ struct MustUndo;
 
 impl WriteService {
     /// The service of the only writer.
-    pub fn new(store: Box<Writer>, shared: Shared) -> Self {
+    pub fn new(store: Box<Writer>, shared: SharedState) -> Self {
         let key_tasks =
             KeyTasks::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
@@ -77,21 +77,24 @@ impl WriteService {
         now: i64,
     ) -> Result<Unanswered<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
-        let mut entry = Entry::default();
+        let mut entry = RequestInfo::default();
         let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
-            Ok(call) => call,
+            Ok(Entered::Call(call)) => call,
+            Ok(Entered::Answered(response)) => {
+                return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Ok(response)) });
+            }
             Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
         };
-        let written = context.store.written();
+        let mut batch = BatchWriter::new(&mut *context.store, IS_SHARED);
         let handled = run(|| match call.operation.handler {
-            Handler::Post(handler) => {
+            Handler::Write(_, handler) => {
                 pipeline.shared.damage.found()?;
-                Ok(Awaits::Commit(handler(context, &call)?))
+                Ok(Awaits::Commit(handler(&mut batch, &call)?))
             }
-            Handler::Check { write, .. } => Ok(Awaits::Check(write)),
+            Handler::Health { write, .. } => Ok(Awaits::Check(write)),
             Handler::Get(_) => Err(wrong_lane()),
         });
-        if handled.is_err() && context.store.written() > written {
+        if handled.is_err() && batch.must_undo() {
             // A request that fails must leave nothing behind.
             if !is_alone {
                 return Err(MustUndo);

@@ -96,7 +96,8 @@ fn is_label(label: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::config::{Config, Expected};
+    use crate::base::config::Config;
+    use crate::base::error::Expected;
 
     fn set(setting: &Setting, text: &str) -> Result<Hosting, Expected> {
         let mut config = Config::default();

@@ -21,7 +21,7 @@ pub use ephemeral::Ephemeral;
 pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 pub use network::Network;
-pub use setting::{Expected, SetField, Setting, Variable};
+pub use setting::{SetField, Setting, Variable};
 pub use settings::{SETTINGS, VARIABLES};
 
 /// The most connections that can be set.

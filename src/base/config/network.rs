@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::Expected;
+use crate::base::error::Expected;
 
 /// A range of IP addresses that begin with the same bits (CIDR, RFC 4632), such as `10.0.0.0/8`.
 ///
@@ -57,7 +57,7 @@ impl FromStr for Network {
     /// # Errors
     /// If the text is neither.
     fn from_str(text: &str) -> Result<Self, Expected> {
-        Self::parse(text).ok_or(Expected(Self::EXPECTED))
+        Self::parse(text).ok_or(Expected(Self::EXPECTED.into()))
     }
 }
 

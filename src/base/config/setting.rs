@@ -1,25 +1,10 @@
 //! A setting: flag, environment variable, help, default and check.
 
-use std::error::Error;
-use std::fmt::{self, Display};
-
 use super::Config;
+use crate::base::error::Expected;
 
 /// Sets a field of a [`Config`] from text. Commas separate the values of a list.
 pub type SetField = fn(&mut Config, &str) -> Result<(), Expected>;
-
-/// The error for a text that is no value of a setting. It prints the values that are, such as `a number from 1 to 64`, as
-/// the end of a sentence that begins with `--workers must be`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected(pub(super) &'static str);
-
-impl Display for Expected {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl Error for Expected {}
 
 /// A setting that only the environment can give.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +69,7 @@ impl Setting {
 
 /// Puts a value into its field. Without a value, the field stays.
 pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), Expected> {
-    *field = value.ok_or(Expected(expected))?;
+    *field = value.ok_or(Expected(expected.into()))?;
     Ok(())
 }
 

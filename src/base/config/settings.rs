@@ -182,7 +182,8 @@ fn line(text: &str, most: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::config::{Config, Expected};
+    use crate::base::config::Config;
+    use crate::base::error::Expected;
 
     fn set(flag: &str, text: &str) -> Result<Config, Expected> {
         let mut config = Config::default();

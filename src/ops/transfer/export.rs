@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Format, csv};
 use crate::base::error::Error;
-use crate::model::{Pet, Value};
+use crate::model::{MemberValue, Pet};
 use crate::store::{Reader, Whole};
 
 /// How many bytes to gather before a write.
@@ -75,9 +75,11 @@ pub(super) fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {
     for value in pet.values() {
         piece.push(b',');
         match value {
-            Value::Integer(number) => piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-            Value::Text(text) => csv::push_field(piece, text),
-            Value::None => {}
+            MemberValue::Integer(number) => {
+                piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+            }
+            MemberValue::Text(text) => csv::push_field(piece, text),
+            MemberValue::None => {}
         }
     }
     piece.extend_from_slice(b"\r\n");

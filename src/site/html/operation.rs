@@ -59,7 +59,7 @@ fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &
 
 /// The stability of the operation, in a word.
 fn marks(operation: &Operation) -> String {
-    let stability = operation.is_experimental.then_some("<span class=\"mark\">experimental</span>");
+    let stability = operation.is_experimental().then_some("<span class=\"mark\">experimental</span>");
     let deprecation = operation.deprecation.map(|_| "<span class=\"mark warn\">deprecated</span>");
     stability.into_iter().chain(deprecation).collect()
 }

@@ -57,6 +57,7 @@ mod tests {
 
     use super::*;
     use crate::base::config::Address;
+    use crate::base::http::AssetFields;
 
     /// Every page with a text.
     fn entries() -> impl Iterator<Item = &'static PageEntry> {
@@ -71,7 +72,7 @@ mod tests {
             crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
             assets
         });
-        let response = ASSETS.get(path).unwrap().respond([None, None].map(Option::into_iter));
+        let response = ASSETS.get(path).unwrap().respond(&AssetFields::default());
         String::from_utf8(response.body().to_vec()).unwrap()
     }
 

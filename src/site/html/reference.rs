@@ -72,13 +72,13 @@ fn origin(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::Response;
+    use crate::base::http::{AssetFields, Response};
 
     fn get(assets: &Assets, path: &str) -> Response {
         assets
             .get(path)
             .unwrap_or_else(|| panic!("{path}"))
-            .respond([Some("gzip"), None].map(Option::into_iter))
+            .respond(&AssetFields { accept_encoding: vec!["gzip"], ..AssetFields::default() })
     }
 
     fn assets() -> Assets {
@@ -109,7 +109,7 @@ mod tests {
         let page = |config: &Config| {
             let assets =
                 crate::site::assets(config, &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
-            let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
+            let page = assets.get("/").unwrap().respond(&AssetFields::default());
             String::from_utf8(page.body().to_vec()).unwrap()
         };
         let html = page(&config);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn reference_loads_at_most_32_kibibytes_and_nothing_from_elsewhere() {
         let assets = assets();
-        let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
+        let page = assets.get("/").unwrap().respond(&AssetFields::default());
         let policy = page.field("Content-Security-Policy").unwrap();
         assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");

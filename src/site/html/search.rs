@@ -82,13 +82,20 @@ fn operation(operation: &Operation) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::base::config::{Address, Config};
+    use crate::base::http::AssetFields;
 
     #[test]
     fn index_is_small_and_each_entry_leads_to_its_place() {
         let assets = crate::site::assets(&Config::default(), &Address::Tcp(([127, 0, 0, 1], 1).into()));
         let body = |path: &str, encoding: Option<&str>| {
             let asset = assets.get(path).unwrap_or_else(|| panic!("{path}"));
-            asset.respond([encoding, None].map(Option::into_iter)).body().to_vec()
+            asset
+                .respond(&AssetFields {
+                    accept_encoding: encoding.into_iter().collect(),
+                    ..AssetFields::default()
+                })
+                .body()
+                .to_vec()
         };
         let compressed = body("/assets/latest/search.json", Some("gzip")).len();
         assert!(compressed < 22 * 1024, "{compressed}");

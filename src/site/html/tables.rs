@@ -47,7 +47,7 @@ pub fn fill(page: &PageText<'_>, config: &Config, base: &str) -> (String, Vec<Se
 }
 
 fn labels() -> Filling {
-    let rows = operations().filter(|operation| operation.is_experimental);
+    let rows = operations().filter(|operation| operation.is_experimental());
     let rows =
         rows.map(|operation| (in_reference(operation), [title(operation), "`experimental`".to_owned()]));
     table(["Operation", "Label"], rows)

@@ -31,7 +31,7 @@ fn service() -> (Nodes, PathBuf, ReadService) {
         writer.insert_pet(&NewPet::new(name, 1), None).unwrap();
     }
     writer.commit().unwrap();
-    let shared = Shared::for_tests(Authenticator::default());
+    let shared = SharedState::for_tests(Authenticator::default());
     let mut service = ReadService::new(Reader::open(&path).unwrap(), shared);
     service.pipeline.router = &Router(&[ROWS, PET]);
     (nodes, path, service)
