@@ -13,9 +13,8 @@ pub fn escape(text: &str) -> String {
 /// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
 pub fn inline(text: &str) -> String {
     let escaped = escape(text);
-    let word = |word: &str| match word.contains('-') {
-        true => format!("<span class=\"whole\">{word}</span>"),
-        false => word.to_owned(),
+    let word = |word: &str| {
+        if word.contains('-') { format!("<span class=\"whole\">{word}</span>") } else { word.to_owned() }
     };
     let part = |(number, part): (usize, &str)| match number % 2 {
         1 => format!("<code>{part}</code>"),

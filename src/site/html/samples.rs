@@ -83,9 +83,10 @@ fn javascript(request: &ExampleRequest) -> String {
         fields += &format!("\n    'Content-Type': '{}',", request.media_type);
         tail += &format!("  body: JSON.stringify({}),\n", laid_out(body, "  "));
     }
-    let (or_none, print) = match request.has_result {
-        true => ("", "console.log(result);"),
-        false => ("response.ok ? null : ", "console.log(response.status);"),
+    let (or_none, print) = if request.has_result {
+        ("", "console.log(result);")
+    } else {
+        ("response.ok ? null : ", "console.log(response.status);")
     };
     format!(
         "// Node.js 20 or later, in a module such as sample.mjs\n\
@@ -105,15 +106,23 @@ fn python(request: &ExampleRequest) -> String {
         fields += "\n        \"Idempotency-Key\": str(uuid.uuid4()),";
     }
     if let Some(example) = &request.body {
+        let literal = laid_out(example, "    ");
+        // Python has other words for these.
+        let is_python = !["null", "true", "false"].iter().any(|word| literal.contains(word));
         // Requests itself adds the type of JSON.
-        if request.media_type != "application/json" {
+        if !is_python || request.media_type != "application/json" {
             fields += &format!("\n        \"Content-Type\": \"{}\",", request.media_type);
         }
-        body = format!("    json={},\n", laid_out(example, "    "));
+        body = if is_python {
+            format!("    json={literal},\n")
+        } else {
+            format!("    data={}.encode(),\n", Value::from(pretty(example)))
+        };
     }
-    let (or_none, print) = match request.has_result {
-        true => ("", "print(result)"),
-        false => (" if not response.ok else None", "print(response.status_code)"),
+    let (or_none, print) = if request.has_result {
+        ("", "print(result)")
+    } else {
+        (" if not response.ok else None", "print(response.status_code)")
     };
     format!(
         "import os\n{import}\nimport requests\n\n\
@@ -185,6 +194,9 @@ mod tests {
         let python = python(&request);
         assert!(python.contains("requests.patch(\n"), "{python}");
         assert!(python.contains("\"Content-Type\": \"application/merge-patch+json\",\n"), "{python}");
+        let request = ExampleRequest { body: Some(serde_json::json!({ "status": null })), ..request };
+        let python = super::python(&request);
+        assert!(python.contains("    data=\"{\\n  \\\"status\\\": null\\n}\".encode(),\n"), "{python}");
     }
 
     #[test]
