@@ -19,8 +19,6 @@ use crate::net::lane::LaneKind;
 /// The bytes to read from a client before the others get a turn.
 pub const READ_BYTES: usize = 16 * 1024;
 
-const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
-
 /// A client and its socket.
 pub struct Connection {
     /// A Unix socket too, as it is read, written and shut down with the same system calls.
@@ -41,6 +39,8 @@ pub struct Connection {
     writable: bool,
     /// Whether the client has shut down its side, so that even a short read is followed by the end.
     read_closed: bool,
+    /// Whether it waits in [`Connections::unread`].
+    is_unread: bool,
 }
 
 /// The next step of a connection whose bytes have been moved as far as possible.
@@ -126,6 +126,8 @@ pub struct Connections {
     pub max_held: usize,
     /// The slots of the connections to drive. They may have other clients by then, or none.
     pub ready: VecDeque<usize>,
+    /// The slots of the connections to drive when the others have had a turn. A crowd of these must not hold up events.
+    pub unread: VecDeque<usize>,
     /// The number of the last connection.
     serial: u64,
     /// The buffer for reading from clients.
@@ -168,7 +170,7 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let entry = self.open.vacant_entry();
         let slot = entry.key();
-        registry.register(&mut stream, Token(slot), INTERESTS)?;
+        registry.register(&mut stream, Token(slot), Interest::READABLE | Interest::WRITABLE)?;
         self.serial += 1;
         entry.insert(Connection {
             stream,
@@ -181,6 +183,7 @@ impl Connections {
             readable: true,
             writable: true,
             read_closed: false,
+            is_unread: false,
         });
         self.ready.push_back(slot);
         Ok(())
@@ -215,10 +218,18 @@ impl Connections {
         wants
     }
 
-    /// Has the system report a client again that has more to read, so that the others get a turn first.
-    pub fn watch_again(&mut self, slot: usize, registry: &Registry) {
-        let connection = &mut self.open[slot];
-        if registry.reregister(&mut connection.stream, Token(slot), INTERESTS).is_err() {
+    /// Makes a client wait until the others have had a turn.
+    pub fn postpone(&mut self, slot: usize) {
+        if !std::mem::replace(&mut self.open[slot].is_unread, true) {
+            self.unread.push_back(slot);
+        }
+    }
+
+    /// Makes the first of the clients ready that wait for another turn.
+    pub fn read_on(&mut self) {
+        let Some(slot) = self.unread.pop_front() else { return };
+        if let Some(connection) = self.open.get_mut(slot) {
+            connection.is_unread = false;
             self.ready.push_back(slot);
         }
     }

@@ -297,6 +297,7 @@ impl SmallGate {
     fn step(&mut self) {
         let gate = &mut self.gate;
         gate.wait(&mut self.events, Some(Duration::ZERO));
+        gate.read_on();
         gate.dispatch();
         gate.tick();
         gate.flush();

@@ -63,6 +63,8 @@ pub use wire::head::Intake;
 const EVENTS: usize = 256;
 /// How often to check deadlines while there are clients.
 const TICK: Duration = Duration::from_millis(100);
+/// The turns of clients that have sent more than one read takes before the others get a turn.
+const MAX_READ_ON: usize = 4;
 /// The clients to accept before the others get a turn.
 const MAX_ACCEPTS: usize = 128;
 
@@ -163,6 +165,7 @@ impl Gate {
     /// Waits until there is something to do, and does it.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
+        self.read_on();
         self.accept(MAX_ACCEPTS);
         self.accept_health_checks();
         self.dispatch();
@@ -217,7 +220,7 @@ impl Gate {
     fn drive(&mut self, slot: usize) {
         match self.connections.drive(slot, &mut self.shared) {
             Wants::Event => {}
-            Wants::Turn => self.connections.watch_again(slot, self.poll.registry()),
+            Wants::Turn => self.connections.postpone(slot),
             Wants::Lane(kind) => {
                 if let Some(delay) = &mut self.delay {
                     let client = &mut self.connections.open[slot].client;
@@ -238,6 +241,14 @@ impl Gate {
         {
             self.connections.open[slot].client.give_way(&mut self.shared);
             self.drive(slot);
+        }
+    }
+
+    /// Gives some of the clients that have sent much another turn. They have no event, and come after those that do.
+    fn read_on(&mut self) {
+        for _ in 0..MAX_READ_ON {
+            self.connections.read_on();
+            self.advance();
         }
     }
 
@@ -357,6 +368,9 @@ impl Gate {
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
+        if !self.connections.unread.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let now = Instant::now();
         let is_idle = self.was_empty && self.connections.open.is_empty() && self.memory.left == 0;
         let tick = (!is_idle).then(|| self.next_tick.saturating_duration_since(now));
