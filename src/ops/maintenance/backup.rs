@@ -32,8 +32,8 @@ pub struct Backup {
 /// checks the copy.
 ///
 /// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
-/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
-/// next backup to the same file removes it.
+/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed
+/// leaves a file with the suffix `.partial`; the next backup to the same file removes it.
 ///
 /// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
 /// ends, the write-ahead log of the database grows by what is written.
@@ -135,8 +135,8 @@ pub fn backup_to(
     Ok(backup)
 }
 
-/// Makes a function that returns whether a file can be a copy of the same database as `file`. A file that does not
-/// identify its database can be.
+/// Makes a function that returns true if a file can be a copy of the same database as `file`: also if its identity
+/// cannot be read.
 fn is_copy_like(file: &Path) -> impl Fn(&Path) -> bool {
     let identity = |file: &Path| Snapshot::of_file(file).ok()?.identity();
     let own = identity(file);
@@ -151,7 +151,7 @@ pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Part
     Ok(partial)
 }
 
-/// Checks a copy, as [`usable`] does.
+/// Checks a copy with [`usable`].
 fn checked(copy: &Partial, database: &Path) -> Result<Usable, Error> {
     let name = database.display();
     let found = usable(&copy.path, format_args!("the copy of {name}"));

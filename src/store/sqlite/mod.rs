@@ -4,9 +4,9 @@
 //!   is a file, no other service has it, and its log is its own. `read_only.rs` opens it only for reading,
 //!   `open_file.rs` names and identifies files, `connection.rs` connects to them, and `watch.rs` notices when one is
 //!   moved or deleted.
-//! - The schema: `schema.rs` says whose database it is and brings it up to date; `schema_diff.rs` says what other programs
-//!   have changed or added, `values.rs` names values that no column can have, and `integrity.rs` checks the whole database.
-//! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
+//! - The schema: `schema.rs` identifies the database and migrates it, `schema_diff.rs` finds the changes of other programs,
+//!   `values.rs` finds values that no column can have, and `integrity.rs` checks the whole database.
+//! - `batch.rs` has snapshots and transactions, and `checkpoint.rs` keeps the log short.
 //! - `query_plan_tests.rs` checks that no statement scans a large table.
 //! - Whole databases: `snapshot.rs`, `backup.rs`, `restore.rs` and `rescue.rs`.
 
@@ -50,7 +50,7 @@ pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
 use super::traits::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
 use batch::State;
-use read_only::Opened;
+use connection::Opened;
 use watch::Watch;
 
 /// The time to wait for another process to release its lock.
