@@ -49,7 +49,6 @@ pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
 
 use super::traits::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
-use batch::State;
 use connection::Opened;
 use watch::Watch;
 
@@ -74,7 +73,7 @@ pub struct FileWriter {
     reader: FileReader,
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
-    state: State,
+    state: BatchState,
     /// Writes of the batch so far.
     written: usize,
     /// The busy timeout: the time that a batch waits for the lock of another process.
@@ -89,6 +88,17 @@ pub struct FileWriter {
     last_failed: bool,
     /// True if a commit has written since the start; until then a probe must show that the disk takes writes at all.
     has_written: bool,
+}
+
+/// The state of the writer's batch.
+#[derive(Debug, PartialEq)]
+enum BatchState {
+    /// No transaction is open.
+    Closed,
+    /// The transaction is open.
+    Open,
+    /// A write failed in a way that may have undone earlier ones, so the whole batch must fail.
+    Failed(StoreError),
 }
 
 impl Deref for FileWriter {

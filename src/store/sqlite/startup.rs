@@ -7,12 +7,13 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{MAIN_DB, OpenFlags};
 
-use super::batch::State;
 use super::checkpoint::count_frames;
 use super::claim::{Claim, open_with_own_log, prepare, refuse_log_of_another};
 use super::connection::{Opened, cannot_open, cannot_write, connect};
 use super::open_file::log_of;
-use super::{BUSY_TIMEOUT, Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema, schema_diff};
+use super::{
+    BUSY_TIMEOUT, BatchState, Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema, schema_diff,
+};
 use crate::base::error::{Error, ErrorKind};
 use crate::model::sample_pets;
 use crate::store::traits::{OpenStore, Reader, WriteAccess, Writes};
@@ -136,7 +137,7 @@ impl FileWriter {
         Ok(Self {
             reader,
             frames,
-            state: State::Closed,
+            state: BatchState::Closed,
             written: 0,
             patience: BUSY_TIMEOUT,
             gave_up: None,
