@@ -61,7 +61,7 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
         return Err(exists(file));
     }
     let partial = copied(&Whole::new(database)?, file, stop)?;
-    let Usable { bytes, pets, faults } = checked(&partial, database)?;
+    let Usable { bytes, pets, faults, .. } = checked(&partial, database)?;
     partial.put(file)?;
     Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new() })
 }
@@ -115,7 +115,7 @@ pub fn backup_to(
             log::warn!("cannot tell the service about this backup: {error}");
         }
     };
-    let Usable { bytes, pets, faults } = checked(&partial, database).inspect_err(|error| {
+    let Usable { bytes, pets, faults, identity } = checked(&partial, database).inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
             note(Note { is_sound: false, ..before });
         }
@@ -124,23 +124,20 @@ pub fn backup_to(
     partial.put(&file)?;
     note(Note { unix_time, pets, is_sound: faults.is_empty() });
     let mut backup = Backup { file, bytes, pets, faults, removed: Vec::new() };
-    if pets < before.pets / 2 {
+    if pets < before.pets.div_ceil(2) {
         let before = before.pets;
         log::warn!("the backup has {pets} pets, and the one before had {before}: no backup was removed");
     } else if let Some(keep) = keep {
-        let removed = series.remove_oldest(&backup.file, keep, is_copy_like(&backup.file));
+        // A file that does not identify its database counts as own.
+        let is_own = |file: &Path| {
+            let other = Snapshot::of_file(file).ok().and_then(|backup| backup.identity());
+            other.is_none() || other == identity
+        };
+        let removed = series.remove_oldest(&backup.file, keep, is_own);
         let complete = || format!("{} is complete, but", backup.file.display());
         backup.removed = removed.map_err(|error| error.context(complete()))?;
     }
     Ok(backup)
-}
-
-/// Makes a function that returns true if a file can be a copy of the same database as `file`: also if its identity
-/// cannot be read.
-fn is_copy_like(file: &Path) -> impl Fn(&Path) -> bool {
-    let identity = |file: &Path| Snapshot::of_file(file).ok()?.identity();
-    let own = identity(file);
-    move |other| identity(other).is_none_or(|other| Some(other) == own)
 }
 
 /// Copies a database into a partial file for the target.

@@ -69,6 +69,8 @@ pub struct Usable {
     pub pets: u64,
     /// The values in it that no column can have, one line each.
     pub faults: Vec<String>,
+    /// The text that all copies of its database have in common.
+    pub identity: Option<String>,
 }
 
 /// Checks that a service can work with a copy.
@@ -84,6 +86,7 @@ pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
             bytes: snapshot.bytes()?,
             pets: found.pets,
             faults: found.values.iter().map(Error::to_string).collect(),
+            identity: snapshot.identity(),
         }),
     }
 }
