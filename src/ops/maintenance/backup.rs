@@ -32,8 +32,8 @@ pub struct Backup {
 /// checks the copy.
 ///
 /// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
-/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
-/// next backup to the same file removes it.
+/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed
+/// leaves a file with the suffix `.partial`; the next backup to the same file removes it.
 ///
 /// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
 /// ends, the write-ahead log of the database grows by what is written.
@@ -61,7 +61,7 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
         return Err(exists(file));
     }
     let partial = copied(&Whole::new(database)?, file, stop)?;
-    let Usable { bytes, pets, faults } = checked(&partial, database)?;
+    let Usable { bytes, pets, faults, .. } = checked(&partial, database)?;
     partial.put(file)?;
     Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new() })
 }
@@ -115,7 +115,7 @@ pub fn backup_to(
             log::warn!("cannot tell the service about this backup: {error}");
         }
     };
-    let Usable { bytes, pets, faults } = checked(&partial, database).inspect_err(|error| {
+    let Usable { bytes, pets, faults, identity } = checked(&partial, database).inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
             note(Note { is_sound: false, ..before });
         }
@@ -124,23 +124,20 @@ pub fn backup_to(
     partial.put(&file)?;
     note(Note { unix_time, pets, is_sound: faults.is_empty() });
     let mut backup = Backup { file, bytes, pets, faults, removed: Vec::new() };
-    if pets < before.pets / 2 {
+    if pets < before.pets.div_ceil(2) {
         let before = before.pets;
         log::warn!("the backup has {pets} pets, and the one before had {before}: no backup was removed");
     } else if let Some(keep) = keep {
-        let removed = series.remove_oldest(&backup.file, keep, is_copy_like(&backup.file));
+        // A file that does not identify its database counts as own.
+        let is_own = |file: &Path| {
+            let other = Snapshot::of_file(file).ok().and_then(|backup| backup.identity());
+            other.is_none() || other == identity
+        };
+        let removed = series.remove_oldest(&backup.file, keep, is_own);
         let complete = || format!("{} is complete, but", backup.file.display());
         backup.removed = removed.map_err(|error| error.context(complete()))?;
     }
     Ok(backup)
-}
-
-/// Makes a function that returns whether a file can be a copy of the same database as `file`. A file that does not
-/// identify its database can be.
-fn is_copy_like(file: &Path) -> impl Fn(&Path) -> bool {
-    let identity = |file: &Path| Snapshot::of_file(file).ok()?.identity();
-    let own = identity(file);
-    move |other| identity(other).is_none_or(|other| Some(other) == own)
 }
 
 /// Copies a database into a partial file for the target.
@@ -151,7 +148,7 @@ pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Part
     Ok(partial)
 }
 
-/// Checks a copy, as [`usable`] does.
+/// Checks a copy with [`usable`].
 fn checked(copy: &Partial, database: &Path) -> Result<Usable, Error> {
     let name = database.display();
     let found = usable(&copy.path, format_args!("the copy of {name}"));

@@ -27,8 +27,8 @@ pub struct Soundness {
 /// Reads all of a database or of a backup, and lists its faults.
 ///
 /// It finds damaged pages and indexes, values and references that the schema does not allow, text that is not UTF-8, and
-/// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
-/// meanwhile.
+/// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use
+/// the database meanwhile.
 ///
 /// Of a cluster, it reads what the leader has, and compares the rows of each node of the address with it: pets, keys,
 /// domains and so on. A node that does not answer is a fault.
@@ -69,6 +69,8 @@ pub struct Usable {
     pub pets: u64,
     /// The values in it that no column can have, one line each.
     pub faults: Vec<String>,
+    /// The text that all copies of its database have in common.
+    pub identity: Option<String>,
 }
 
 /// Checks that a service can work with a copy.
@@ -84,6 +86,7 @@ pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
             bytes: snapshot.bytes()?,
             pets: found.pets,
             faults: found.values.iter().map(Error::to_string).collect(),
+            identity: snapshot.identity(),
         }),
     }
 }

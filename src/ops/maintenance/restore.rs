@@ -1,6 +1,6 @@
 //! Restore: puts a copy of a backup in the place of the database, and keeps the old database under a dated name.
 //!
-//! The steps, and what the database's name leads to after each, also if the process is killed there:
+//! The steps, and the database to which the name leads after each, also if the process is killed there:
 //!
 //! 1. Write the copy next to the database, flush and check it: the old database.
 //! 2. Lock the old database, and run a checkpoint: the old database, in one file. If the log is not its own, or the
@@ -63,8 +63,9 @@ pub enum RestoredKeys {
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
 /// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL repairs it,
-/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a regular file, and
-/// the kinds of a file that cannot be written. Nothing is changed then.
+/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file,
+/// [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a
+/// regular file, and the kinds of a file that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> Result<Restored, Error> {
     let with_keys = keys == RestoredKeys::Current;
     check_supported(database)?;
@@ -76,10 +77,10 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
     // Held until the new database is in place, and longer than every connection to the old one.
     let old = target.symlink_metadata().is_ok().then(|| Claim::take(&target)).transpose()?;
     if old.is_none() && fs::metadata(log_of(&target)).is_ok_and(|log| log.len() > 0) && lacks_log(file) {
-        let (file, log) = (file.display(), log_of(&target));
         let message = format!(
-            "{file} may be the database of {}, which has its newest pets; if it is a backup, first move the log elsewhere",
-            log.display()
+            "{} may be the database of {}, which has its newest pets; if it is a backup, first move the log elsewhere",
+            file.display(),
+            log_of(&target).display()
         );
         return fail(ErrorKind::LogOrphaned, message);
     }
@@ -157,7 +158,8 @@ fn put(
     let flushed = partial.file.sync_all();
     flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
     let kept = dated(|date| target.with_added_extension(date)).path;
-    let (log, kept_log) = (log_of(target), log_of(&kept));
+    let log = log_of(target);
+    let kept_log = log_of(&kept);
     let has_log = log.exists();
     let in_place = match old {
         Some(old) => keep(old, target, &kept, stop)
@@ -180,7 +182,7 @@ fn put(
 /// Step 4. If it fails, there is nothing with the dated name.
 fn keep(old: &Claim, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error> {
     if fs::hard_link(target, kept).is_ok() {
-        // Or a power cut could keep the rename and lose this name.
+        // Otherwise, a power cut could keep the rename and lose this name.
         return flush_new(kept);
     }
     // Without a date, so that the next restore removes what a killed one leaves.

@@ -41,8 +41,8 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, [`ErrorKind::DatabaseMissing`] if there is no database, and the kinds of a database that cannot be opened or
-/// written.
+/// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, [`ErrorKind::DatabaseMissing`] if there
+/// is no database, and the kinds of a database that cannot be opened or written.
 pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
     for (place, id) in ids.iter().enumerate() {

@@ -191,7 +191,8 @@ impl Import {
     ///
     /// # Errors
     /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the
-    /// lock for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written, and the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
+    /// lock for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written, and the
+    /// kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
     pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<Ids, Error> {
         let mut line = self.from_line - 1;
         let lines = self.rows.lines;

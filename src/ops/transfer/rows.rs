@@ -86,7 +86,8 @@ impl<'i, R: BufRead> InputRows<'i, R> {
             if !self.read_line()? {
                 return Ok(None);
             }
-            let (line, mut is_row) = (self.next_line - 1, !self.text.trim_ascii().is_empty());
+            let line = self.next_line - 1;
+            let mut is_row = !self.text.trim_ascii().is_empty();
             if is_row && self.places.is_some() {
                 self.record = self.read_record()?;
                 is_row = !self.record.as_ref().is_ok_and(CsvRecord::is_empty);
@@ -99,7 +100,8 @@ impl<'i, R: BufRead> InputRows<'i, R> {
 
     /// Reads the record that begins with the text, to its end or its fault.
     fn read_record(&mut self) -> Result<Result<CsvRecord, &'static str>, Error> {
-        let (mut record, mut start) = (CsvRecord::default(), 0);
+        let mut record = CsvRecord::default();
+        let mut start = 0;
         loop {
             // Text that is not UTF-8 is rejected later, so that it does not hide the end of the record.
             if let Err(fault) = record.add(&String::from_utf8_lossy(&self.text[start..])) {
@@ -119,7 +121,8 @@ impl<'i, R: BufRead> InputRows<'i, R> {
     /// Adds the next line to the text; `false` at the end of the input.
     fn read_line(&mut self) -> Result<bool, Error> {
         // With the line feed, and a byte more.
-        let (before, limit) = (self.text.len(), MAX_ROW + 2);
+        let limit = MAX_ROW + 2;
+        let before = self.text.len();
         let mut source = self.source.by_ref().take((limit - before) as u64);
         source.read_until(b'\n', &mut self.text).map_err(|error| cannot_read(self.name, error))?;
         if self.text.len() == limit {
@@ -166,8 +169,7 @@ impl<'i, R: BufRead> InputRows<'i, R> {
         };
         let fields = self.fields()?;
         if fields.len() != places.count {
-            let (has, count) = (fields.len(), places.count);
-            return Err(format!("The row has {has} fields, and the header has {count}."));
+            return Err(format!("The row has {} fields, and the header has {}.", fields.len(), places.count));
         }
         let id = places.id.filter(|_| self.keep_ids);
         let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();

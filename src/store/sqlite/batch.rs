@@ -9,23 +9,12 @@ use rusqlite::{ErrorCode, ToSql, params};
 
 use super::checkpoint::TRUNCATE;
 use super::schema::{self, schema_version};
-use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError};
+use super::{BatchState, Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError};
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::pets::STATEMENTS;
 use crate::store::retries;
 use crate::store::traits::{Reads, Row, Snapshots, Visit, Writes};
-
-/// The state of the writer's batch.
-#[derive(Debug, PartialEq)]
-pub(super) enum State {
-    /// No transaction is open.
-    Closed,
-    /// The transaction is open.
-    Open,
-    /// A write failed in a way that may have undone earlier ones, so the whole batch must fail.
-    Failed(StoreError),
-}
 
 /// Writes the first page as it is.
 fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
@@ -88,9 +77,9 @@ impl Writes for FileWriter {
 
     fn open_transaction(&mut self) -> Result<(), StoreError> {
         match &self.state {
-            State::Open => Ok(()),
-            State::Failed(error) => Err(error.clone()),
-            State::Closed => {
+            BatchState::Open => Ok(()),
+            BatchState::Failed(error) => Err(error.clone()),
+            BatchState::Closed => {
                 self.end_reading()?;
                 // A batch waits for the lock of another process once, and fails whole.
                 self.wait_for_lock().map_err(|error| self.failed(error))
@@ -118,11 +107,11 @@ impl Writes for FileWriter {
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
         let written = mem::take(&mut self.written);
-        let ended = match mem::replace(&mut self.state, State::Closed) {
-            State::Closed => return self.end_reading().map(|()| Committed::default()),
+        let ended = match mem::replace(&mut self.state, BatchState::Closed) {
+            BatchState::Closed => return self.end_reading().map(|()| Committed::default()),
             // Writes to a file that was moved away must not be acknowledged.
-            State::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
-            State::Failed(error) => Err(error),
+            BatchState::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
+            BatchState::Failed(error) => Err(error),
         };
         if ended.is_err() {
             self.last_failed = true;
@@ -138,7 +127,7 @@ impl Writes for FileWriter {
     }
 
     fn undo(&mut self) {
-        self.state = State::Closed;
+        self.state = BatchState::Closed;
         (self.written, self.recorded) = (0, 0);
         self.roll_back();
     }
@@ -190,7 +179,7 @@ impl FileWriter {
         // (sqlite.org/lang_transaction.html).
         match self.run("BEGIN IMMEDIATE") {
             Ok(()) => {
-                self.state = State::Open;
+                self.state = BatchState::Open;
                 if self.last_failed {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
@@ -252,7 +241,7 @@ impl FileWriter {
 
     /// Makes the whole batch fail.
     fn failed(&mut self, error: StoreError) -> StoreError {
-        self.state = State::Failed(error.clone());
+        self.state = BatchState::Failed(error.clone());
         error
     }
 

@@ -21,8 +21,7 @@ use super::schema::identity;
 use crate::base::error::{Error, ErrorKind, fail};
 
 /// Creates the file of a database if there is none, and returns true if it did. A new file is empty, and only its owner
-/// may read it, because it will hold the digests of keys. SQLite gives the files next to it
-/// the same mode.
+/// may read it, because it will hold the digests of keys. SQLite gives the files next to it the same mode.
 ///
 /// # Errors
 /// If the path is not a regular file, or none can be created there.
@@ -64,7 +63,7 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// How long a service takes at most from its claim to the index of its log.
+/// The most time between the claim of a service and the index of its log.
 const START: Duration = Duration::from_secs(1);
 const BRIEFLY: Duration = Duration::from_millis(10);
 
@@ -229,8 +228,10 @@ fn pages_with_log(path: &Path) -> io::Result<u64> {
         let mut word = [0; 4];
         log.read_exact_at(&mut word, at).map(|()| u64::from(u32::from_be_bytes(word)))
     };
-    let (page, salt) = (word(8)?, word(16)?);
-    let (mut at, mut pages) = (32, 0);
+    let page = word(8)?;
+    let salt = word(16)?;
+    let mut at = 32;
+    let mut pages = 0;
     while word(at + 8).is_ok_and(|found| found == salt) {
         pages = Some(word(at + 4)?).filter(|&pages| pages > 0).unwrap_or(pages);
         at += 24 + page;
@@ -238,7 +239,7 @@ fn pages_with_log(path: &Path) -> io::Result<u64> {
     Ok(pages.saturating_sub(1).saturating_mul(page))
 }
 
-/// The identity of the database in the file, whatever its log holds; `None` if it cannot be read now.
+/// The identity of the database in the file without its log; `None` if it cannot be read now.
 pub fn identity_of_file(path: &Path) -> Option<String> {
     let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let real = fs::canonicalize(path).ok()?;

@@ -1,4 +1,4 @@
-//! Checks whether a database is one that this program could have written: its schema and its pages.
+//! Checks that this program could have written a database: its schema, its values and its pages.
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -45,7 +45,7 @@ impl Snapshot {
 
 /// The start of SQLite's messages about pages.
 const BROKEN_PAGES: &str = "*** in database ";
-/// Dangling references of a table: its column, the column that this refers to, and whether the column must have a value.
+/// Dangling references of a table: its column, the table and the column to which it refers, and if it must have a value.
 const DANGLING: &str = "SELECT DISTINCT f.\"from\", f.\"table\", f.\"to\", t.\"notnull\" \
     FROM pragma_foreign_key_check(?1) AS c JOIN pragma_foreign_key_list(?1) AS f ON f.id = c.fkid \
     JOIN pragma_table_info(?1) AS t ON t.name = f.\"from\"";
@@ -73,7 +73,7 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
     for table in tables.iter().filter(|_| !has_broken_pages) {
         let values = odd(connection, table)?;
         if !values.is_empty() {
-            // SQLite says of some of them only that there are some.
+            // SQLite reports some of them without their rows.
             let said = [format!(" value in {table}."), format!("CHECK constraint failed in {table}")];
             checked.faults.retain(|fault| !said.iter().any(|said| fault.to_string().contains(said)));
         }
@@ -103,14 +103,14 @@ fn dangling(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>
     let mut statement = connection.prepare(DANGLING)?;
     let found = statement.query_map([table], |row| {
         let [column, of, to] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
-        let mend = if row.get(3)? {
+        let repair = if row.get(3)? {
             format!("DELETE FROM {table}")
         } else {
             format!("UPDATE {table} SET {column} = NULL")
         };
         let line = format!(
             "{table}, {column}: a row refers to a row of {of} that does not exist; this SQL repairs it: \
-             {mend} WHERE {column} NOT IN (SELECT {to} FROM {of});"
+             {repair} WHERE {column} NOT IN (SELECT {to} FROM {of});"
         );
         Ok(Error::new(ErrorKind::SchemaChanged, line))
     })?;

@@ -4,9 +4,9 @@
 //!   is a file, no other service has it, and its log is its own. `read_only.rs` opens it only for reading,
 //!   `open_file.rs` names and identifies files, `connection.rs` connects to them, and `watch.rs` notices when one is
 //!   moved or deleted.
-//! - The schema: `schema.rs` says whose database it is and brings it up to date; `schema_diff.rs` says what other programs
-//!   have changed or added, `values.rs` names values that no column can have, and `integrity.rs` checks the whole database.
-//! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
+//! - The schema: `schema.rs` identifies the database and migrates it, `schema_diff.rs` finds the changes of other programs,
+//!   `values.rs` finds values that no column can have, and `integrity.rs` checks the whole database.
+//! - `batch.rs` has snapshots and transactions, and `checkpoint.rs` keeps the log short.
 //! - `query_plan_tests.rs` checks that no statement scans a large table.
 //! - Whole databases: `snapshot.rs`, `backup.rs`, `restore.rs` and `rescue.rs`.
 
@@ -49,8 +49,7 @@ pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
 
 use super::traits::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
-use batch::State;
-use read_only::Opened;
+use connection::Opened;
 use watch::Watch;
 
 /// The time to wait for another process to release its lock.
@@ -74,7 +73,7 @@ pub struct FileWriter {
     reader: FileReader,
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
-    state: State,
+    state: BatchState,
     /// Writes of the batch so far.
     written: usize,
     /// The busy timeout: the time that a batch waits for the lock of another process.
@@ -89,6 +88,17 @@ pub struct FileWriter {
     last_failed: bool,
     /// True if a commit has written since the start; until then a probe must show that the disk takes writes at all.
     has_written: bool,
+}
+
+/// The state of the writer's batch.
+#[derive(Debug, PartialEq)]
+enum BatchState {
+    /// No transaction is open.
+    Closed,
+    /// The transaction is open.
+    Open,
+    /// A write failed in a way that may have undone earlier ones, so the whole batch must fail.
+    Failed(StoreError),
 }
 
 impl Deref for FileWriter {

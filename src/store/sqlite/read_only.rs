@@ -2,13 +2,12 @@
 //! can only be read. Next to a file without a write-ahead log, SQLite makes an empty one and its index if it may.
 
 use std::path::Path;
-use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 
 use super::claim::{open_with_own_log, refuse_log_of_another};
-use super::connection::{cannot_open, connect, reading};
-use super::open_file::{OpenFile, immutable, journal_of, log_of, modified};
+use super::connection::{Opened, cannot_open, connect, reading};
+use super::open_file::{immutable, journal_of, log_of, modified};
 use super::{FileReader, schema};
 use crate::base::error::Error;
 
@@ -31,14 +30,6 @@ impl FileReader {
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
         Ok(Self::new(path, open_existing(path, reading(path))?))
     }
-}
-
-/// A database that was opened. The fields drop in their order: the connection before the file.
-pub struct Opened {
-    pub connection: Connection,
-    pub file: OpenFile,
-    /// The time of the last write to the file, if no lock keeps others from writing.
-    pub unlocked_since: Option<SystemTime>,
 }
 
 /// Opens an existing database without changing it, whether a service has it or not.

@@ -20,7 +20,8 @@ impl Drop for FileWriter {
             let path = &self.reader.watch.files[0].path;
             let time = rfc3339(unix_time()).replace(':', "-");
             let target = path.with_added_extension(format!("rescued-{time}"));
-            let (name, copy) = (path.display(), target.display());
+            let name = path.display();
+            let copy = target.display();
             match self.save(&target) {
                 Ok(()) => log::error!("{name} is gone; all that it held is in {copy}"),
                 Err(error) => log::error!("{name} is gone, and what it held is lost: {copy}: {error}"),

@@ -57,14 +57,14 @@ pub fn text(row: &rusqlite::Row, column: usize) -> rusqlite::Result<String> {
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
 /// nothing, and returns the version.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<i64, Error> {
-    let read = || Ok((is_foreign(connection)?, lacks_mark(connection)?, schema_version(connection)?));
-    let (is_foreign, lacks_mark, version) = read().map_err(|error| cannot_open(path, error))?;
-    if lacks_mark {
+    let say = |error| cannot_open(path, error);
+    if lacks_mark(connection).map_err(say)? {
         return Err(unmarked(path));
     }
-    if is_foreign {
+    if is_foreign(connection).map_err(say)? {
         return Err(foreign(path));
     }
+    let version = schema_version(connection).map_err(say)?;
     if version > newest_version(steps) {
         return Err(newer(path, version));
     }
@@ -73,7 +73,8 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<i64
 
 /// The refusal of a database of a later version.
 pub fn newer(path: &Path, version: i64) -> Error {
-    let (name, newest) = (path.display(), newest_version(STEPS));
+    let name = path.display();
+    let newest = newest_version(STEPS);
     let message = format!("{name} is of version {version}, and this program knows versions up to {newest}");
     Error::new(ErrorKind::DatabaseNewer, message)
 }
@@ -90,7 +91,8 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
 /// Refuses a file of an earlier version, for whoever may not bring it up to date. A new one is made.
 pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
     let version = schema_version(connection).map_err(|error| cannot_open(path, error))?;
-    let (name, newest) = (path.display(), newest_version(STEPS));
+    let name = path.display();
+    let newest = newest_version(STEPS);
     if version == newest || version == 0 {
         return Ok(());
     }
@@ -106,7 +108,8 @@ pub fn foreign(path: &Path) -> Error {
 
 /// The refusal of a database of ours whose header does not name us, which a start could take for a new one.
 fn unmarked(path: &Path) -> Error {
-    let (name, newest) = (path.display(), newest_version(STEPS));
+    let name = path.display();
+    let newest = newest_version(STEPS);
     let message = format!(
         "{name} has the tables of petstore without the marks of its file, which a dump as SQL leaves out; \
          this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {newest}"

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use rusqlite::Connection;
 
-use super::connection::{cannot_open, reading};
+use super::connection::{Opened, cannot_open, reading};
 use super::open_file::{OpenFile, modified};
-use super::read_only::{Opened, open_existing};
+use super::read_only::open_existing;
 use super::schema;
 use crate::base::error::{Error, ErrorKind as Kind, fail};
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{MAIN_DB, OpenFlags};
 
-use super::batch::State;
 use super::checkpoint::count_frames;
 use super::claim::{Claim, open_with_own_log, prepare, refuse_log_of_another};
-use super::connection::{cannot_open, cannot_write, connect};
+use super::connection::{Opened, cannot_open, cannot_write, connect};
 use super::open_file::log_of;
-use super::read_only::Opened;
-use super::{BUSY_TIMEOUT, Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema, schema_diff};
+use super::{
+    BUSY_TIMEOUT, BatchState, Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema, schema_diff,
+};
 use crate::base::error::{Error, ErrorKind};
 use crate::model::sample_pets;
 use crate::store::traits::{OpenStore, Reader, WriteAccess, Writes};
@@ -105,7 +105,7 @@ impl FileWriter {
         // A database that is refused keeps its log, and gets none if it had none
         // (sqlite.org/c3ref/c_dbconfig_defensive.html).
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
-        // SQLite opens what it may not write all the same.
+        // SQLite also opens a file that it may not write.
         if connection.is_readonly(MAIN_DB).map_err(say)? {
             return Err(cannot_write(path));
         }
@@ -114,7 +114,7 @@ impl FileWriter {
         if !is_service {
             schema::refuse_older(&connection, path)?;
         }
-        // Before the migration, so that what is refused stays as it is.
+        // Before the migration, so that a refused database stays as it is.
         schema_diff::refuse_gaps(&connection, path)?;
         connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
@@ -137,7 +137,7 @@ impl FileWriter {
         Ok(Self {
             reader,
             frames,
-            state: State::Closed,
+            state: BatchState::Closed,
             written: 0,
             patience: BUSY_TIMEOUT,
             gave_up: None,

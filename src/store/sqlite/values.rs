@@ -37,7 +37,7 @@ fn rule(column: &str) -> Option<(String, &'static str)> {
     })
 }
 
-/// One of the words of the model.
+/// The condition that a text is one of these words.
 fn one_of<W>(words: Enumeration<W>) -> String {
     let words: Vec<String> = words.words.iter().map(|(_, word)| format!("'{word}'")).collect();
     format!("IN ({})", words.join(", "))
@@ -58,7 +58,7 @@ pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>>
     let key = if has_rowid { "rowid".to_owned() } else { format!("CAST({} AS BLOB)", columns[0][0]) };
     let mut found = Vec::new();
     for [name, kind, is_required] in &columns {
-        let (condition, mended) = rule(&format!("{table}.{name}")).unzip();
+        let (condition, instead) = rule(&format!("{table}.{name}")).unzip();
         let condition = condition.as_deref().unwrap_or("IS NOT NULL");
         let is_right = format!("typeof({name}) = '{kind}' AND ({name} {condition})");
         let mut rows = connection.prepare(&format!(
@@ -70,10 +70,10 @@ pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>>
             if row.get(2)? && row.get_ref(1)?.as_str().is_ok() {
                 continue;
             }
-            let mend = match (mended, &kind[..], &is_required[..]) {
+            let repair = match (instead, &kind[..], &is_required[..]) {
                 // The column may have an index, which says something else.
                 (Some(DELETE), ..) => format!("REINDEX {table}; DELETE FROM {table}"),
-                (Some(mended), ..) => format!("REINDEX {table}; UPDATE {table} SET {name} = {mended}"),
+                (Some(instead), ..) => format!("REINDEX {table}; UPDATE {table} SET {name} = {instead}"),
                 (None, "text", _) => format!("UPDATE {table} SET {name} = {}", quoted(&text(row, 1)?)),
                 (None, "blob", _) => format!("UPDATE {table} SET {name} = x''"),
                 (None, _, is_required) => {
@@ -82,7 +82,7 @@ pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>>
             };
             let at = text(row, 0)?;
             let line = format!(
-                "{table}, {key} {at}: {name} has a value that it cannot have; this SQL repairs it: {mend} WHERE {key} = {at};"
+                "{table}, {key} {at}: {name} has a value that it cannot have; this SQL repairs it: {repair} WHERE {key} = {at};"
             );
             found.push(Error::new(ErrorKind::SchemaChanged, line));
         }

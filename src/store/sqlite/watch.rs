@@ -123,7 +123,7 @@ impl Watch {
     }
 }
 
-/// Returns true if a path leads to a file, and if the system cannot report that, for example with too little memory.
+/// Returns true if a path leads to a file, or if the system cannot report that, for example with too little memory.
 fn is_at(path: &Path, id: FileId) -> bool {
     match FileId::from_path(path) {
         Ok(found) => found == id,
