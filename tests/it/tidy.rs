@@ -458,6 +458,46 @@ fn code_is_no_larger_than_its_size_says() {
     }
 }
 
+/// The types that a file of code defines.
+fn types(code: &str) -> impl Iterator<Item = &str> {
+    let kinds = ["struct ", "enum ", "trait ", "union ", "type "];
+    code.lines().filter_map(move |line| {
+        let (before, rest) = kinds.iter().find_map(|kind| line.split_once(kind))?;
+        // Types within an impl or a trait are indented.
+        let is_definition = before.is_empty() || before.starts_with("pub") && before.ends_with(' ');
+        words(rest).next().filter(|_| is_definition)
+    })
+}
+
+/// The comments that begin with What or Whether, and so must often be read twice.
+fn riddles(text: &str) -> usize {
+    let comments: Vec<&str> = text.lines().map(|line| line.trim()).collect();
+    let is_begin = |line: &str| !line.starts_with("//") || line.len() <= 3 || line.ends_with('.');
+    let is_riddle =
+        |line: &str| line.starts_with("//") && matches!(words(line).next(), Some("What" | "Whether"));
+    comments.array_windows().filter(|[before, line]| is_begin(before) && is_riddle(line)).count()
+}
+
+#[test]
+fn everything_is_found_by_its_name() {
+    let entries = std::fs::read_dir(root().join("src")).unwrap().count();
+    assert!(entries <= 15, "{entries} entries in src");
+    let by_path = ["src", "tests"].into_iter().flat_map(sources);
+    let by_path: Vec<_> = by_path.filter(|file| read(file).contains(concat!("#[", "path"))).collect();
+    assert_eq!(by_path, [Path::new("src/site/build.rs")], "a module has its place in the tree");
+    let texts: Vec<String> = shipped().map(read).collect();
+    let mut files_of: BTreeMap<String, usize> = BTreeMap::new();
+    for text in &texts {
+        for name in types(&code(text)).collect::<BTreeSet<_>>() {
+            *files_of.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    let common: Vec<_> = files_of.iter().filter(|(_, files)| **files > 1).collect();
+    assert!(common.len() <= 10, "{} type names are defined in several files: {common:?}", common.len());
+    let riddles: usize = texts.iter().map(|text| riddles(text)).sum();
+    assert!(riddles <= 80, "{riddles} comments begin with What or Whether");
+}
+
 /// The words of a text that have three letters or more.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() > 2)
