@@ -117,7 +117,7 @@ impl Gate {
                 Course::PassOn => client.enter(State::Ready(LaneKind::Write), &self.shared),
                 Course::BreakOff => client.close(&self.shared),
                 Course::Send => {
-                    client.answer(&response.answer, &mut self.shared);
+                    client.answer(&response, &mut self.shared);
                     self.hold_back(slot);
                 }
             }

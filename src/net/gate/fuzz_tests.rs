@@ -23,9 +23,9 @@ use crate::base::http::Response;
 use crate::base::http::Size;
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
 use crate::base::metrics::Metrics;
-use crate::net::lane::{Answer, Content, LaneKind, LaneRequest, TICKET_LENGTH};
+use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 use crate::testing::fuzzing::Parts;
-use crate::testing::{FarEnd, Folder, request, respond_with};
+use crate::testing::{FarEnd, Folder, OnLane, request, respond_with};
 
 const PASSED_ON: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
 
@@ -96,20 +96,19 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
     }
 }
 
-/// Compares what a worker reads from the lane with the request.
+/// Compares a request on the lane with what the second reader makes of it.
 fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!(asked, [&request.method[..], &request.target].join(&b' '));
-    let head = written.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
-    let content = &written[head + 4..];
-    let content = Content::read(&content[TICKET_LENGTH..]).unwrap();
-    assert_eq!(content.body, request.body);
+    let on_lane = OnLane::parse(written);
+    assert_eq!([on_lane.method, on_lane.target].join(" ").as_bytes(), asked);
+    assert_eq!((on_lane.ticket, &*on_lane.id), (2, "id"));
+    assert_eq!((on_lane.length, &on_lane.body), (request.body.len(), &request.body));
     let fields = request.fields.iter().filter_map(|(name, value)| {
         let name = PASSED_ON.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
         let value = value.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '\x7f' });
-        Some((name, value.collect::<String>()))
+        Some((name.to_owned(), value.collect::<String>()))
     });
-    let read: Vec<_> = content.fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    assert_eq!(read, fields.collect::<Vec<_>>());
+    assert_eq!(on_lane.fields, fields.collect::<Vec<_>>());
 }
 
 /// Feeds a client in pieces, whose sizes the first bytes choose, and in pieces as large as the gate reads. It gets the
@@ -178,7 +177,7 @@ fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     match asked.last() {
         Some(b'0') => client.expire(shared),
         Some(b'1') if kind == LaneKind::Read => client.enter(State::Ready(LaneKind::Write), shared),
-        _ => client.answer(&Answer::of(&Response::new(200, written), &mut Vec::new()), shared),
+        _ => client.answer(&LaneResponse::of(&Response::new(200, written), &mut Vec::new()), shared),
     }
 }
 

@@ -45,10 +45,20 @@ impl Door {
 /// there, a thread stays until the process ends.
 pub struct Bell(Option<File>);
 
+impl Bell {
+    /// Connects to the listener.
+    ///
+    /// # Errors
+    /// If it is gone, or on other systems than Linux.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        let socket = self.0.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        // A short path of what is open (proc(5)).
+        UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
+    }
+}
+
 impl Drop for Bell {
     fn drop(&mut self) {
-        // A short path of what is open (proc(5)).
-        let path = |socket: &File| format!("/proc/self/fd/{}", socket.as_raw_fd());
-        let _ = self.0.as_ref().map(|socket| UnixStream::connect(path(socket)));
+        let _ = self.connect();
     }
 }

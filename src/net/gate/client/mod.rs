@@ -24,7 +24,7 @@ use crate::net::gate::wire::cors::Allowed;
 use crate::net::gate::wire::head::{Head, Intake};
 use crate::net::gate::wire::reader::{Reader, Step};
 use crate::net::gate::wire::response_head::GeneralFields;
-use crate::net::lane::{Answer, LaneKind, LaneRequest};
+use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 
 /// How long an idle client may send one more request when the service is ending, so that a request already on
 /// its way is answered.
@@ -316,7 +316,7 @@ impl Client {
     }
 
     /// Responds; the connection persists if the client wants it to.
-    pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
+    pub fn answer(&mut self, answer: &LaneResponse, shared: &mut Shared) {
         let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
         let mut preflight = Vec::new();
         // What is malformed is no preflight.
@@ -324,7 +324,14 @@ impl Client {
             Allowed::write_preflight(answer, self.request.fields(), &mut preflight);
         }
         let fields = preflight.as_slice();
-        let granted = Answer { status: 204, fields, body: b"", has_cache_control: false, key_name: b"-" };
+        let granted = LaneResponse {
+            status: 204,
+            fields,
+            body: b"",
+            has_cache_control: false,
+            key_name: b"-",
+            ..*answer
+        };
         let answer = if preflight.is_empty() { answer } else { &granted };
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
@@ -349,7 +356,7 @@ impl Client {
     /// Responds with a failure; the connection persists if the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         shared.metrics.refused(error.code.as_str(), 1);
-        self.answer(&Answer::of(&error.into_response(), &mut Vec::new()), shared);
+        self.answer(&LaneResponse::of(&error.into_response(), &mut Vec::new()), shared);
     }
 
     /// Responds with a failure, and closes the connection afterwards.

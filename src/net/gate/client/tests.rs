@@ -34,8 +34,10 @@ impl Bench {
 
     fn answer(&mut self, body: &'static str) -> State {
         self.go_inside(LaneKind::Read);
-        self.client
-            .answer(&Answer::of(&Response::new(200, body.as_bytes()), &mut Vec::new()), &mut self.shared);
+        self.client.answer(
+            &LaneResponse::of(&Response::new(200, body.as_bytes()), &mut Vec::new()),
+            &mut self.shared,
+        );
         self.client.state()
     }
 
@@ -272,7 +274,7 @@ fn who_gives_way_in_a_lane_still_gets_the_response_and_nothing_sent_ahead() {
     assert!(bench.client.held() > 0);
     bench.client.give_way(&mut bench.shared);
     assert_eq!((bench.client.state(), bench.client.held()), (State::Inside(LaneKind::Read), 0));
-    bench.client.answer(&Answer::of(&Response::new(200, b"x"), &mut Vec::new()), &mut bench.shared);
+    bench.client.answer(&LaneResponse::of(&Response::new(200, b"x"), &mut Vec::new()), &mut bench.shared);
     assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Lingering));
 }
 

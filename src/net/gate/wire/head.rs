@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(
             passed_on(
                 "POST http://h/v1/pets HTTP/1.0\r\nhost: h\r\nCookie: x\r\nAUTHORIZATION: Bearer \u{e9}\r\n\
-                 te: gzip\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
+                 te: gzip\r\nTicket: 9 forged\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
             ),
             "POST /v1/pets HTTP/1.1\r\nAuthorization: Bearer \u{7f}\u{7f}\r\nContent-Type: text/x\r\n\
              Content-Type: a\r\n\r\n"

@@ -14,8 +14,6 @@ pub struct Reader {
     scan: HeadScan,
     /// What the current request's head says, once that is complete. Who responds takes it, and the next request begins.
     pub head: Option<Head>,
-    /// The length of the head for the lane, which the body follows.
-    head_length: usize,
 }
 
 /// What is known of an incomplete head.
@@ -76,7 +74,7 @@ impl Reader {
                 Err(error) => return (0, Step::Refuse(error)),
             };
             let (head, checked) = Head::parse(&line, &input[..length], is_trusted, intake, out);
-            *self = Self { scan: HeadScan::default(), head: Some(head), head_length: out.len() };
+            *self = Self { scan: HeadScan::default(), head: Some(head) };
             return (length, Step::Head(checked));
         };
         let consumed = match head.body.take(input, out.body()) {
@@ -87,7 +85,7 @@ impl Reader {
             return (consumed, Step::Request(head.kind));
         }
         // A client that sends the body already does not wait (RFC 9110, section 10.1.1).
-        if std::mem::take(&mut head.expects_continue) && out.len() == self.head_length {
+        if std::mem::take(&mut head.expects_continue) && out.body_length() == 0 {
             return (consumed, Step::Continue);
         }
         (consumed, Step::More)
