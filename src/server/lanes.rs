@@ -9,14 +9,14 @@ use crate::base::error::{Error, ErrorKind};
 use crate::base::metrics::Metrics;
 use crate::net::gate::{GateConfig, Intake, OpenLane, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
-use crate::net::worker::{Door, Service, Worker};
+use crate::net::worker::{LaneListener, Service, Worker};
 
 /// What the configuration says of every gate. Nothing is counted.
 pub fn gate_config(
     config: &Config,
     max_connections: usize,
     lanes: Vec<OpenLane>,
-    passed_on: Vec<&'static str>,
+    forwarded: Vec<&'static str>,
 ) -> GateConfig {
     let trusted = TrustedProxies(config.trusted_proxies.clone());
     GateConfig {
@@ -24,7 +24,7 @@ pub fn gate_config(
         client_memory: config.client_memory,
         deadlines: config.deadlines.clone(),
         lanes,
-        intake: Intake { passed_on, trusted, ..Intake::default() },
+        intake: Intake { forwarded, trusted, ..Intake::default() },
         size: pipeline::size,
         delay: None,
         metrics: Metrics::default(),
@@ -59,17 +59,17 @@ impl<'a> Lanes<'a> {
         service: impl Service,
     ) -> Result<(), Error> {
         let make = |folder: &Path| {
-            Door::make(folder).map_err(|error| {
+            LaneListener::bind(folder).map_err(|error| {
                 Error::io(format!("cannot make a socket in {} (TMPDIR)", folder.display()), error)
             })
         };
-        let (door, stream) = temporarily(self.database, make)?;
+        let (listener, stream) = temporarily(self.database, make)?;
         let (stopper, reason) =
             (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
         let died = move || stopper.fail(reason);
         self.workers.push(match &self.faults {
-            Some(faults) => Worker::start(door, name, faults.around(service), died)?,
-            None => Worker::start(door, name, service, died)?,
+            Some(faults) => Worker::start(listener, name, faults.around(service), died)?,
+            None => Worker::start(listener, name, service, died)?,
         });
         self.open.push(OpenLane { stream, kind, window });
         Ok(())

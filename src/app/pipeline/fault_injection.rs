@@ -9,7 +9,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::is_protected;
-use crate::base::http::response::Course;
+use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::net::worker::Service;
 
@@ -103,7 +103,7 @@ impl<S: Service> Service for Faulty<S> {
             responses.clear();
         }
         responses.push(match fault.code {
-            None => Response::only(Course::BreakOff),
+            None => Response::only(Disposition::Abort),
             // As the gate answers if a lane breaks off: only the outcome of a write matters.
             Some(Code::OutcomeUnknown) if request.method == "POST" => failed(Code::OutcomeUnknown),
             Some(_) => failed(Code::Overloaded),

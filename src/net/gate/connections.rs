@@ -189,7 +189,7 @@ impl Gate {
                 match connection.stream.write(client.output()) {
                     Ok(0) => client.close(shared),
                     Ok(count) => {
-                        client.take_output(count, shared);
+                        client.consume_output(count, shared);
                         if client.state() == State::Lingering {
                             // If the client has gone, there is nothing to shut down.
                             let _ = connection.stream.shutdown(Shutdown::Write);

@@ -10,7 +10,7 @@ use std::io;
 
 use crate::base::error::{Error, ErrorKind};
 use crate::base::http::Size;
-use crate::base::http::response::Course;
+use crate::base::http::response::Disposition;
 use crate::net::gate::Gate;
 use crate::net::gate::client::State;
 use crate::net::gate::lanes::{ClientId, KEEP_BYTES};
@@ -33,7 +33,7 @@ impl Gate {
                     continue;
                 };
                 let bytes = connection.client.request.len();
-                let free = self.lanes.iter_mut().filter(|lane| lane.kind == kind && lane.has_room(bytes));
+                let free = self.lanes.iter_mut().filter(|lane| lane.kind == kind && lane.has_capacity(bytes));
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 waiting.pop();
                 let client = &mut connection.client;
@@ -113,10 +113,10 @@ impl Gate {
             consumed += response.length;
             let Some(slot) = self.slot_inside(client) else { continue };
             let client = &mut self.connections[slot].client;
-            match response.course {
-                Course::PassOn => client.enter(State::Ready(LaneKind::Write), &self.shared),
-                Course::BreakOff => client.close(&self.shared),
-                Course::Send => {
+            match response.disposition {
+                Disposition::RetryOnWriter => client.enter(State::Ready(LaneKind::Write), &self.shared),
+                Disposition::Abort => client.close(&self.shared),
+                Disposition::Send => {
                     client.answer(&response, &mut self.shared);
                     self.hold_back(slot);
                 }

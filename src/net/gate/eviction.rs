@@ -54,7 +54,7 @@ impl Gate {
         while self.held > self.max_held - self.max_held / 16
             && let Some((.., slot)) = holders.pop()
         {
-            self.connections[slot].client.give_way(&mut self.shared);
+            self.connections[slot].client.evict(&mut self.shared);
             self.drive(slot);
         }
     }
@@ -77,7 +77,7 @@ impl Gate {
         }) else {
             return;
         };
-        self.connections[slot].client.give_way(&mut self.shared);
+        self.connections[slot].client.evict(&mut self.shared);
         self.drive(slot);
         // It has its response, as far as that could be sent at once.
         if let Some(connection) = self.connections.get_mut(slot) {

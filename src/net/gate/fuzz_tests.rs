@@ -14,8 +14,8 @@ use super::connections::READ_BYTES;
 use super::lanes::OpenLane;
 use super::strict_tests::{Read, Request, read};
 use super::wire::head::Intake;
-use super::wire::reader::{Reader, Step};
 use super::wire::request_id::RequestIds;
+use super::wire::request_reader::{RequestReader, Step};
 use super::wire::response_head::GeneralFields;
 use super::{Gate, GateConfig, Listening, Stopper};
 use crate::base::config::Deadlines;
@@ -27,7 +27,7 @@ use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 use crate::testing::fuzzing::Parts;
 use crate::testing::{FarEnd, Folder, OnLane, request, respond_with};
 
-const PASSED_ON: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
+const FORWARDED: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
 
 /// An input in which `0xfe`, a byte and a count stand for so many times 64 such bytes, so that small inputs reach large
 /// bounds.
@@ -51,7 +51,7 @@ fn expanded(mut bytes: &[u8]) -> Vec<u8> {
 /// Reads requests one after the other, and compares each with what a second reader makes of the same bytes.
 pub fn gate_reader(bytes: &[u8]) {
     let (input, mut at) = (expanded(bytes), 0);
-    let mut intake = Intake { passed_on: PASSED_ON.to_vec(), ..Intake::default() };
+    let mut intake = Intake { forwarded: FORWARDED.to_vec(), ..Intake::default() };
     loop {
         let (ours, strict) = (ours(&input[at..], &mut intake), read(&input[at..]));
         match (ours, strict) {
@@ -77,7 +77,7 @@ type Ours = (Vec<u8>, Vec<u8>, bool, usize);
 
 /// The request at the start of an input; `None` if it is incomplete, and the status if it is refused.
 fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
-    let (mut reader, mut request) = (Reader::default(), LaneRequest::default());
+    let (mut reader, mut request) = (RequestReader::default(), LaneRequest::default());
     let mut at = 0;
     loop {
         let (consumed, step) = reader.advance(&input[at..], false, intake, &mut request);
@@ -104,7 +104,7 @@ fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!((on_lane.ticket, &*on_lane.id), (2, "id"));
     assert_eq!((on_lane.length, &on_lane.body), (request.body.len(), &request.body));
     let fields = request.fields.iter().filter_map(|(name, value)| {
-        let name = PASSED_ON.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
+        let name = FORWARDED.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
         let value = value.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '\x7f' });
         Some((name.to_owned(), value.collect::<String>()))
     });
@@ -130,7 +130,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut shared = Shared {
         now: Instant::now(),
         deadlines: Deadlines::default(),
-        intake: Intake { ids: RequestIds(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
+        intake: Intake { ids: RequestIds(0), forwarded: FORWARDED.to_vec(), ..Intake::default() },
         general: GeneralFields::new(false),
         draining: false,
         metrics: Metrics::default(),
@@ -143,12 +143,12 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut size = || sizes.next().unwrap_or(1);
     while client.state() != State::Closed {
         if is_whole && client.output().starts_with(CONTINUE) {
-            client.take_output(CONTINUE.len(), &mut shared);
+            client.consume_output(CONTINUE.len(), &mut shared);
         } else if !client.output().is_empty() {
             let count = size().min(client.output().len());
             is_whole = count == client.output().len();
             out.extend_from_slice(&client.output()[..count]);
-            client.take_output(count, &mut shared);
+            client.consume_output(count, &mut shared);
         } else if let State::Ready(kind) = client.state() {
             respond(&mut client, kind, &mut shared);
         } else if input.is_empty() {
@@ -227,7 +227,7 @@ impl SmallGate {
                 kind: LaneKind::Read,
                 window: 1,
             }],
-            intake: Intake { ids: RequestIds(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
+            intake: Intake { ids: RequestIds(0), forwarded: FORWARDED.to_vec(), ..Intake::default() },
             size: |line| if line.ends_with(b"0") { Size::Small } else { Size::Large },
             delay: None,
             metrics: Metrics::default(),

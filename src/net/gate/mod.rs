@@ -140,7 +140,7 @@ impl Gate {
             config.lanes.into_iter().enumerate().map(lane).collect::<io::Result<_>>().map_err(cannot)?;
         listening.register(poll.registry(), LISTENER).map_err(cannot)?;
         let intake = &mut config.intake;
-        intake.passed_on.extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
+        intake.forwarded.extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
         Ok(Self {
             poll,
             listening: Some(listening),

@@ -30,7 +30,9 @@ use std::io::ErrorKind;
 
 use memchr::memchr;
 
-use crate::base::http::response::{Course, write_decimal, write_end_of_head, write_field, write_status_line};
+use crate::base::http::response::{
+    Disposition, write_decimal, write_end_of_head, write_field, write_status_line,
+};
 use crate::base::http::{Response, find_field};
 
 /// The kind of lane that a request takes, which is all that the gate knows of its meaning. A worker that
@@ -55,7 +57,7 @@ const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 /// The ASCII character that no field value has (RFC 9110, section 5.5).
 const DEL: u8 = 0x7f;
 /// Space for what is added to a request.
-const HEAD_ROOM: usize = 128;
+const HEAD_CAPACITY: usize = 128;
 
 /// A request that the gate assembles: the line, then the header fields, then the body.
 #[derive(Debug, Default)]
@@ -69,9 +71,9 @@ pub struct LaneRequest {
 
 impl LaneRequest {
     /// Begins a request with its line, and space for this many bytes. Earlier content is dropped.
-    pub fn begin(&mut self, method: &[u8], target: [&[u8]; 2], room: usize) {
+    pub fn begin(&mut self, method: &[u8], target: [&[u8]; 2], capacity: usize) {
         self.bytes.clear();
-        self.bytes.reserve(room);
+        self.bytes.reserve(capacity);
         self.bytes.extend_from_slice(method);
         self.bytes.push(b' ');
         target.iter().for_each(|part| self.bytes.extend_from_slice(part));
@@ -130,7 +132,7 @@ impl LaneRequest {
     pub fn write(&self, ticket: Ticket, id: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = self.bytes.split_at(self.line_length);
         let (fields, rest) = rest.split_at(self.head_length - self.line_length);
-        out.reserve(self.bytes.len() + HEAD_ROOM + id.len());
+        out.reserve(self.bytes.len() + HEAD_CAPACITY + id.len());
         out.extend_from_slice(line);
         write_ticket(out, ticket);
         out.push(b' ');
@@ -169,13 +171,13 @@ pub fn read_ticket(value: Option<&str>) -> (Ticket, &str) {
 /// If a header field may not be sent. Nothing is written then.
 pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) -> Result<(), &'static str> {
     response.fields.flaw.map_or(Ok(()), Err)?;
-    out.reserve(HEAD_ROOM + response.fields.lines.len() + response.body().len());
+    out.reserve(HEAD_CAPACITY + response.fields.lines.len() + response.body().len());
     write_status_line(out, response.status);
     write_ticket(out, ticket);
-    out.extend_from_slice(match response.course {
-        Course::Send => b" send ",
-        Course::PassOn => b" pass ",
-        Course::BreakOff => b" drop ",
+    out.extend_from_slice(match response.disposition {
+        Disposition::Send => b" send ",
+        Disposition::RetryOnWriter => b" pass ",
+        Disposition::Abort => b" drop ",
     });
     out.extend_from_slice(if response.fields.has_cache_control { b"1 " } else { b"0 " });
     write_decimal(out, response.body().len());
@@ -199,7 +201,7 @@ pub struct LaneResponse<'a> {
     /// The ticket of its request.
     pub ticket: Ticket,
     /// What to do with it.
-    pub course: Course,
+    pub disposition: Disposition,
     pub status: u16,
     /// The lines of the fields, what frames the body, and the empty line.
     pub fields: &'a [u8],
@@ -220,7 +222,7 @@ impl<'a> LaneResponse<'a> {
         let (fields, body) = buffer.split_at(buffer.len() - response.body().len());
         Self {
             ticket: NO_TICKET,
-            course: response.course,
+            disposition: response.disposition,
             status: response.status,
             fields,
             body,
@@ -247,10 +249,10 @@ impl<'a> LaneResponse<'a> {
         let mut words = words.splitn(5, ' ');
         let mut word = || words.next().unwrap_or_default();
         let ticket = word().parse().map_err(|_| ErrorKind::InvalidData)?;
-        let course = match word() {
-            "send" => Course::Send,
-            "pass" => Course::PassOn,
-            "drop" => Course::BreakOff,
+        let disposition = match word() {
+            "send" => Disposition::Send,
+            "pass" => Disposition::RetryOnWriter,
+            "drop" => Disposition::Abort,
             _ => return Err(ErrorKind::InvalidData),
         };
         let has_cache_control = word() == "1";
@@ -267,7 +269,7 @@ impl<'a> LaneResponse<'a> {
         let fields = &fields[..fields.len() - rest.len()];
         let Some(body) = rest.get(..body_length) else { return Ok(None) };
         let length = bytes.len() - rest.len() + body_length;
-        Ok(Some(Self { ticket, course, status, fields, body, has_cache_control, key_name, length }))
+        Ok(Some(Self { ticket, disposition, status, fields, body, has_cache_control, key_name, length }))
     }
 }
 

@@ -53,8 +53,8 @@ fn response_is_read_as_it_is_written_and_only_whole() {
         Response::new(200, b"abc").header("Link", "x").header("Allow", "GET, HEAD"),
         Response::new(304, b"").header("ETag", "\"x\"").header("cache-control", "no-cache"),
         Response::new(204, b"").for_key("a\r\nb \u{e9}"),
-        Response::only(Course::PassOn),
-        Response::only(Course::BreakOff),
+        Response::only(Disposition::RetryOnWriter),
+        Response::only(Disposition::Abort),
         Response::json(200, &"x").header("X", "y").for_key(&"x".repeat(1024)),
         Response::new(599, vec![b'x'; 100_000]),
     ] {
@@ -65,7 +65,7 @@ fn response_is_read_as_it_is_written_and_only_whole() {
         }
         bytes.extend_from_slice(b"HTTP");
         let read = LaneResponse::read(&bytes).unwrap().unwrap();
-        assert_eq!((read.ticket, read.course, read.length), (TICKET_17, response.course, whole));
+        assert_eq!((read.ticket, read.disposition, read.length), (TICKET_17, response.disposition, whole));
         let mut buffer = Vec::new();
         let key_name = response.key_name.as_deref().unwrap_or("-").as_bytes();
         let own = LaneResponse::of(&response, &mut buffer);

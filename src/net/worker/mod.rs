@@ -5,7 +5,7 @@
 //! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
 //! it are answered, so a lane has one worker and is first in, first out.
 
-mod door;
+mod lane_listener;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::base::error::{Error, ErrorKind, start_thread};
 use crate::base::http::{ApiError, Code, Request, Response, name_all};
 use crate::net::lane::{NO_TICKET, TICKET, Ticket, read_ticket, write_response};
 
-pub use door::Door;
+pub use lane_listener::LaneListener;
 
 /// What a worker calls to answer requests.
 pub trait Service: Send + 'static {
@@ -42,7 +42,7 @@ pub struct Worker {
     thread: Option<JoinHandle<()>>,
     /// After the server.
     #[cfg_attr(not(test), expect(dead_code, reason = "dropped last"))]
-    bell: door::Bell,
+    unblocker: lane_listener::Unblocker,
 }
 
 /// The most threads of a worker and its server.
@@ -54,13 +54,13 @@ impl Worker {
     /// # Errors
     /// If the threads cannot be created.
     pub fn start(
-        door: Door,
+        listener: LaneListener,
         name: String,
         service: impl Service,
         died: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
         // tiny_http panics if it cannot start its first thread.
-        let Door { listener, bell } = door;
+        let LaneListener { listener, unblocker } = listener;
         let server = catch_unwind(|| tiny_http::Server::from_listener(listener, None))
             .map_err(|_| Error::no_thread(std::io::ErrorKind::WouldBlock.into()))?
             .map_err(|error| Error::new(ErrorKind::Io, format!("cannot open a lane: {error}")))?;
@@ -74,7 +74,7 @@ impl Worker {
             }
         };
         let thread = Some(start_thread(name, work)?);
-        Ok(Self { server, stopping, thread, bell })
+        Ok(Self { server, stopping, thread, unblocker })
     }
 }
 

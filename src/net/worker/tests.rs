@@ -35,8 +35,8 @@ struct Bench {
 /// A worker with a service, and the gate's end of its lane.
 fn worker(service: impl Service, died: impl FnOnce() + Send + 'static) -> (UnixStream, Worker) {
     let folder = Folder::new();
-    let (door, stream) = Door::make(&folder.0).unwrap();
-    (stream, Worker::start(door, "test".to_owned(), service, died).unwrap())
+    let (listener, stream) = LaneListener::bind(&folder.0).unwrap();
+    (stream, Worker::start(listener, "test".to_owned(), service, died).unwrap())
 }
 
 impl Bench {
@@ -133,7 +133,7 @@ fn requests_that_wait_are_answered_together() {
 fn other_client_than_the_gate_is_answered_on_its_own_connection() {
     let (bench, ended, let_go) = held();
     let mut lane = bench.connect();
-    let mut other = NearEnd::new(bench.worker.bell.connect().unwrap());
+    let mut other = NearEnd::new(bench.worker.unblocker.connect().unwrap());
     lane.ask(1, "/", 0);
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
     lane.ask(2, "/", 0);

@@ -22,7 +22,7 @@ use crate::base::metrics::Metrics;
 use crate::net::gate::addresses::Peer;
 use crate::net::gate::wire::cors::Allowed;
 use crate::net::gate::wire::head::{Head, Intake};
-use crate::net::gate::wire::reader::{Reader, Step};
+use crate::net::gate::wire::request_reader::{RequestReader, Step};
 use crate::net::gate::wire::response_head::GeneralFields;
 use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 
@@ -92,7 +92,7 @@ pub struct Client {
     pub deadline: Option<Instant>,
     /// Whether more than one piece of the body has arrived.
     pub has_sent_on: bool,
-    reader: Reader,
+    reader: RequestReader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
     /// The current request, in the form for a lane.
@@ -124,7 +124,7 @@ impl Client {
             since: shared.now,
             deadline: None,
             has_sent_on: false,
-            reader: Reader::default(),
+            reader: RequestReader::default(),
             stash: Vec::new(),
             request: LaneRequest::default(),
             begun: shared.now,
@@ -180,7 +180,7 @@ impl Client {
     }
 
     /// Frees what is held, or its place, because room is short. If a response is still possible, it is a 503.
-    pub fn give_way(&mut self, shared: &mut Shared) {
+    pub fn evict(&mut self, shared: &mut Shared) {
         match self.state {
             State::Head | State::Body | State::Ready(_) | State::Waiting => {
                 self.refuse(ApiError::new(Code::Overloaded), shared);
@@ -256,7 +256,7 @@ impl Client {
                 Step::More => break,
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
                 Step::Head(checked) => {
-                    self.take_note();
+                    self.apply_head();
                     if let Err(error) = checked {
                         self.refuse(error, shared);
                         return input.len();
@@ -287,7 +287,7 @@ impl Client {
     }
 
     /// Takes from a complete head what it says of the connection.
-    fn take_note(&mut self) {
+    fn apply_head(&mut self) {
         let Some(head) = &self.reader.head else { return };
         self.persists = head.keep_alive;
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
@@ -368,7 +368,7 @@ impl Client {
     }
 
     /// Notes that this many bytes of [`Client::output`] were sent.
-    pub fn take_output(&mut self, count: usize, shared: &mut Shared) {
+    pub fn consume_output(&mut self, count: usize, shared: &mut Shared) {
         self.sent += count;
         if self.sent < self.out.len() {
             return;

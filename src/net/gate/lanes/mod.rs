@@ -86,7 +86,7 @@ impl Lane {
     }
 
     /// Whether there is room for a request with this many bytes.
-    pub fn has_room(&self, bytes: usize) -> bool {
+    pub fn has_capacity(&self, bytes: usize) -> bool {
         let has_turn = self.inside.len() < self.window;
         has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= WINDOW_BYTES)
     }

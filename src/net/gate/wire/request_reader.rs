@@ -10,7 +10,7 @@ use crate::net::lane::{LaneKind, LaneRequest};
 
 /// Reads the head, and then the body.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct RequestReader {
     scan: HeadScan,
     /// What the current request's head says, once that is complete. Who responds takes it, and the next request begins.
     pub head: Option<Head>,
@@ -47,7 +47,7 @@ pub enum Step {
     Refuse(ApiError),
 }
 
-impl Reader {
+impl RequestReader {
     /// Whether more than an empty line has arrived.
     pub fn has_begun(&self) -> bool {
         self.scan.begun || self.is_in_body()
@@ -77,7 +77,7 @@ impl Reader {
             *self = Self { scan: HeadScan::default(), head: Some(head) };
             return (length, Step::Head(checked));
         };
-        let consumed = match head.body.take(input, out.body()) {
+        let consumed = match head.body.decode(input, out.body()) {
             Ok(consumed) => consumed,
             Err(error) => return (0, Step::Refuse(error)),
         };
@@ -180,7 +180,7 @@ pub mod tests {
 
     /// The steps that `input` causes if it comes in pieces of a size, one word each.
     fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
-        let mut reader = Reader::default();
+        let mut reader = RequestReader::default();
         let mut intake = Intake::default();
         let (mut stash, mut out, mut steps) = (Vec::new(), LaneRequest::default(), Vec::new());
         for piece in input.chunks(size) {
@@ -254,7 +254,7 @@ pub mod tests {
         for (input, begun) in
             [(&b""[..], false), (b"\r", false), (b"\r\n", false), (b"\r\n\r", true), (b"G", true)]
         {
-            let mut reader = Reader::default();
+            let mut reader = RequestReader::default();
             for end in 0..=input.len() {
                 reader.advance(&input[..end], false, &mut Intake::default(), &mut LaneRequest::default());
             }
@@ -267,7 +267,7 @@ pub mod tests {
     fn request_has_begun_with_more_than_an_empty_line() {
         let reader_of = |input: &[u8]| {
             let mut intake = Intake::default();
-            let (mut reader, mut out, mut done) = (Reader::default(), LaneRequest::default(), 0);
+            let (mut reader, mut out, mut done) = (RequestReader::default(), LaneRequest::default(), 0);
             loop {
                 let (consumed, step) = reader.advance(&input[done..], false, &mut intake, &mut out);
                 done += consumed;
