@@ -8,7 +8,7 @@ use crate::app::api::{Handler, ReadContext};
 use crate::app::endpoint::Failure;
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
-use crate::base::http::response::Course;
+use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::net::worker::Service;
 use crate::store::{Cause, IS_SHARED, MOST_PUT_OFF, Reader, StoreError};
@@ -59,7 +59,7 @@ impl ReadService {
             Handler::Get(handler) => handler(context, &call),
             Handler::Health { read, read_only_body, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only_body.as_bytes()),
-                None => Response::only(Course::PassOn),
+                None => Response::only(Disposition::RetryOnWriter),
             }),
             Handler::Write(..) => Err(refusal
                 .clone()
