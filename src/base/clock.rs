@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The last second that RFC 3339 can express: the end of the year 9999.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// Seconds since 1970: 0 before that, and the last second of the year 9999 after it.
+/// Returns the current Unix time in seconds: 0 before 1970, and the last second of the year 9999 after that year.
 pub fn unix_time() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX).min(LAST_SECOND)
@@ -21,8 +21,8 @@ pub fn rfc3339(unix_time: i64) -> String {
     humantime::format_rfc3339_seconds(moment(unix_time)).to_string()
 }
 
-/// Formats the Unix time of a past event, like [`rfc3339`]. `None` for a time later than now: the clock was wrong when it
-/// was noted, so that the time is not known.
+/// Formats the Unix time of a past event, in seconds, like [`rfc3339`]. Returns `None` for a time later than now: the
+/// clock was wrong when the event was noted, so its time is unknown.
 ///
 /// ```
 /// assert_eq!(petstore::past(0).as_deref(), Some("1970-01-01T00:00:00Z"));

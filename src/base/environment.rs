@@ -1,5 +1,5 @@
-//! Secrets, which only the environment gives: as the value of a variable, or in a file that a variable names. And
-//! mistakes in the values of all settings.
+//! Reads secrets, which come from the environment only: from a variable, or from a file that a variable names. Also
+//! finds flaws in the values of all settings.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,11 +8,16 @@ use std::path::Path;
 
 use crate::base::error::{Error, ErrorKind, fail};
 
-/// More than any secret has.
+/// The size limit of a file with a secret, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// A flaw that a shell, an editor or a file of variables has left in the value of a setting, as the end of a sentence;
-/// `None` if there is none.
+/// Finds a flaw that a shell, an editor or a file of variables has left in the value of a setting: white space or
+/// quotes around it, or a control character in it. Returns the flaw as the end of a sentence, or `None`.
+///
+/// ```
+/// assert_eq!(petstore::flaw("secret"), None);
+/// assert!(petstore::flaw("secret ").is_some());
+/// ```
 pub fn flaw(value: &str) -> Option<&'static str> {
     let is_odd = |c: char| c.is_control() || c == '\u{feff}';
     let is_quoted = |quote| value.starts_with(quote) && value.ends_with(quote);
@@ -20,12 +25,13 @@ pub fn flaw(value: &str) -> Option<&'static str> {
     is_odd.then_some("has white space or quotes around it, or a control character in it")
 }
 
-/// The value of an environment variable with a secret, such as `PETSTORE_API_KEY`, or the content of the file that
-/// `PETSTORE_API_KEY_FILE` names, without a last line break. An empty variable counts as not set.
+/// Returns the secret in an environment variable such as `PETSTORE_API_KEY`, or in the file that
+/// `PETSTORE_API_KEY_FILE` names, without its last line break. Returns `None` if neither variable is set; an empty one
+/// counts as not set.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] if both variables are set, if the file cannot be read or is empty, or if the secret is
-/// not UTF-8 text, has a control character, or has white space or quotes around it.
+/// [`ErrorKind::InvalidInput`] if both variables are set, if the file cannot be read, is empty or has 16 KiB or more,
+/// or if the secret is not UTF-8 text, has a control character, or has white space or quotes around it.
 pub fn from_environment(name: &str) -> Result<Option<String>, Error> {
     let file = format!("{name}_FILE");
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());

@@ -1,4 +1,4 @@
-//! Why the service or an operator's task failed: a kind for programs, one line for people, and the cause.
+//! Errors of the service and of operators' tasks: a kind for programs, one line for people, and the cause.
 //!
 //! A message describes what happened. Advice, such as a command to run, belongs to the program that
 //! shows the message: the command line adds it by kind.
@@ -34,42 +34,42 @@ pub enum ErrorKind {
     /// The socket that was passed, as [`Listen::Socket`](crate::Listen::Socket), does not listen.
     SocketUnusable,
 
-    /// The database does not exist or is empty. If the task would create it: its folder does not exist.
+    /// The database does not exist or is empty. If the task would create it, its folder does not exist.
     DatabaseMissing,
     /// The file is not an SQLite database, or belongs to another application.
     DatabaseForeign,
     /// SQLite finds the database damaged, or a part of its schema is missing.
     DatabaseDamaged,
-    /// Another program has changed the schema or the last id given, and nothing is lost. If SQL repairs it, the message
-    /// has it.
+    /// Another program has changed the schema or the last assigned id. Nothing is lost. If SQL can repair it, the
+    /// message contains the statements.
     SchemaChanged,
     /// Another process, such as the `sqlite3` shell, holds SQLite's lock on the database.
     DatabaseLocked,
     /// A service has the database open, and the task needs it alone.
     DatabaseInUse,
-    /// The database's path no longer leads to the file that was opened: it was moved, deleted or replaced. Or a service
-    /// that only reads it finds that it was upgraded or changed.
+    /// The file that was opened has been moved, deleted or replaced, so the database's path no longer leads to it. Also
+    /// if a read-only service finds that its database was upgraded or changed.
     DatabaseMoved,
     /// A later version of petstore wrote the database.
     DatabaseNewer,
-    /// An earlier version of petstore wrote the database, and the service may not bring it up to date.
+    /// An earlier version of petstore wrote the database, and this service may not migrate it.
     DatabaseOlder,
     /// The database already has, or once had, pets, and the task needs a new one.
     DatabaseNotNew,
     /// The database is a cluster, such as `rqlite://one,two,three/`, and this build of petstore is without the
     /// feature `cluster`.
     ClusterUnsupported,
-    /// The cluster is empty or of an earlier version, because no service of this version has used it yet. Or a restore
-    /// is under way.
+    /// The cluster is empty or has the schema of an earlier version, because no service of this version has used it
+    /// yet. Also while a restore is under way.
     ClusterOutdated,
-    /// No node of the cluster accepts requests, or it has no leader: it may pass by itself. Or TLS with a host fails, or a
-    /// host is not rqlite.
+    /// No node of the cluster accepts requests, or the cluster has no leader: a later try may succeed. Also if TLS with
+    /// a host fails, or a host is not rqlite.
     DatabaseUnreachable,
-    /// The cluster rejects the user or the password, or the user may not do everything that petstore does.
+    /// The cluster rejects the user or the password, or the user lacks a permission that petstore needs.
     PasswordRefused,
-    /// A node of the cluster does not have what the leader has, or does not answer.
+    /// The data of a node of the cluster differs from the leader's, or the node does not respond.
     ReplicasDiffer,
-    /// The cluster runs a version of rqlite that may lose what it has acknowledged.
+    /// The cluster runs a version of rqlite that may lose acknowledged writes.
     RqliteOlder,
     /// The write-ahead log at the database's path belongs to another database.
     LogForeign,
@@ -88,7 +88,7 @@ pub enum ErrorKind {
     KeyAmbiguous,
     /// There is no pet with that id.
     PetUnknown,
-    /// The project does not allow it now; [`source`](std::error::Error::source) is the refusal with its code.
+    /// The project does not allow the change now. [`source`](std::error::Error::source) is the refusal with its code.
     Refused,
 
     /// An argument cannot be used, such as the name of a key, or an input is malformed as a whole.
@@ -130,7 +130,7 @@ impl ErrorKind {
         match error.kind() {
             Os::NotFound | Os::NotADirectory => Self::FileMissing,
             Os::AlreadyExists => Self::FileExists,
-            // Another user would not be allowed to either.
+            // EPERM: no other user would be allowed to either.
             Os::PermissionDenied if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => Self::Io,
             Os::PermissionDenied => Self::PermissionDenied,
             Os::ReadOnlyFilesystem => Self::FileSystemReadOnly,
@@ -145,8 +145,8 @@ impl ErrorKind {
     }
 }
 
-/// The error for a text that is no value of a type or a setting. It prints the values that are, such as `a number from 1
-/// to 64` or `'free', 'pro' or 'enterprise'`, as the end of a sentence such as `--workers must be`.
+/// A text is not a valid value. `Display` prints the valid ones, such as `a number from 1 to 64` or `'free', 'pro' or
+/// 'enterprise'`, as the end of a sentence such as `--workers must be`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected(pub(crate) Cow<'static, str>);
 
@@ -158,7 +158,7 @@ impl fmt::Display for Expected {
 
 impl std::error::Error for Expected {}
 
-/// Why the service or an operator's task failed.
+/// A failure of the service or of an operator's task.
 ///
 /// `Display` prints one line without a trailing period. It includes the cause, so a caller need not print
 /// [`source`](std::error::Error::source) as well.
@@ -196,7 +196,7 @@ impl Error {
         self
     }
 
-    /// Changes the kind, for a caller that knows better what the failure means.
+    /// Replaces the kind, for a caller that knows more about the failure.
     #[must_use]
     pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {
         Self { kind, ..self }
@@ -214,7 +214,7 @@ impl Error {
     }
 }
 
-/// The system's message for a failed call, with its meaning where the message is not clear.
+/// Returns the system's message for a failed call, and an explanation if the message alone is not clear.
 pub(super) fn meaning(error: &io::Error) -> String {
     let means = match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOSYS) => "the kernel or the container lacks this call; Linux 3.2 or later has it",

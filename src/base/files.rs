@@ -1,4 +1,4 @@
-//! Files and folders, and why they cannot be used.
+//! Files and folders: errors that name the folder or the owner, and flushes.
 
 use std::fmt;
 use std::fs::File;
@@ -30,7 +30,8 @@ impl Error {
         Self::new(kind, format!("{what}: {why}")).caused_by(error)
     }
 
-    /// Creates the error for a database that does not exist, with the folder that a relative path starts from.
+    /// Creates the error for a database that does not exist. If the path is relative, the message names the current
+    /// folder.
     pub fn no_database(path: &Path) -> Self {
         let folder = if path.is_relative() { std::env::current_dir().ok() } else { None };
         let folder = folder.map(|folder| format!(" in the folder {}", folder.display())).unwrap_or_default();
@@ -38,7 +39,7 @@ impl Error {
     }
 }
 
-/// This user, and the owner and mode of a file, or of the nearest folder above it that can be seen.
+/// Describes this user, and the owner and mode of a file, or of its nearest ancestor with readable metadata.
 pub fn whose(path: &Path) -> String {
     let user = geteuid().as_raw();
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -57,8 +58,8 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Flushes the names in a folder, if the file system can do that: SMB before Linux 4.17 and some of FUSE cannot, and a
-/// folder that can be written need not be readable.
+/// Flushes the entries of a folder to the disk. Does nothing if that is impossible: SMB before Linux 4.17 and some FUSE
+/// file systems cannot do it, and a writable folder need not be readable.
 pub fn flush_folder(folder: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, IsADirectory, PermissionDenied, Unsupported};
     let cannot = [InvalidInput, IsADirectory, PermissionDenied, Unsupported];

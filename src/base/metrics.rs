@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Seconds, for how long a client waits and a disk takes.
+/// The bounds of histograms of durations, in seconds.
 const SECONDS: &[f64] =
     &[1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-/// Requests, up to the most in a batch.
+/// The bounds of the histogram of batch sizes, in requests.
 const REQUESTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
-/// The histograms of durations count nanoseconds.
+/// The histograms of durations count nanoseconds; this many make a second.
 const NANO: f64 = 1e9;
 
 /// Log lines that the logger dropped.
@@ -24,7 +24,7 @@ pub fn note_dropped_log_lines(count: u64) {
     DROPPED_LINES.fetch_add(count, Relaxed);
 }
 
-/// The meters that each room reports to. If nobody monitors the service there are none, and a report costs
+/// The counters of a service, shared by all rooms. If nobody monitors the service there are none, and counting costs
 /// nothing.
 #[derive(Clone, Default)]
 pub struct Metrics(Option<Arc<Meters>>);
@@ -46,7 +46,7 @@ struct Meters {
 pub struct Levels {
     /// Open connections of clients.
     pub connections: usize,
-    /// Requests that wait for a lane for reading, and for the one for writing.
+    /// Requests that wait for a read lane, and for the write lane.
     pub reads: usize,
     pub writes: usize,
     /// Bytes in use for clients.
@@ -54,7 +54,7 @@ pub struct Levels {
 }
 
 impl Metrics {
-    /// Meters that count from now on; `budget` is the most bytes held for clients.
+    /// Creates counters. `budget` is the most bytes held for clients.
     pub fn watched(budget: usize) -> Self {
         Self(Some(Arc::new(Meters {
             requests: BTreeMap::new(),
@@ -76,7 +76,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that the service has answered, if its operation was announced.
+    /// Counts a request that a worker has handled, if its operation was announced.
     pub fn handled(&self, operation: &str, status: u16) {
         if let Some(meters) = &self.0
             && let Some(statuses) = meters.requests.get(operation)
@@ -85,7 +85,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a response of the gate to a client, and how long the client has waited for it.
+    /// Counts a response of the gate to a client, and the time that the client has waited for it.
     pub fn answered(&self, status: u16, duration: Duration) {
         if let Some(meters) = &self.0 {
             meters.responses.count(status);
@@ -93,15 +93,15 @@ impl Metrics {
         }
     }
 
-    /// Counts requests that the gate rejected, or the service because it cannot use its database. With 0 the counter is
-    /// printed from now on.
+    /// Counts requests that the gate has rejected, or that failed because the database cannot be used. A `count` of 0
+    /// makes the counter appear in the output.
     pub fn refused(&self, code: &'static str, count: u64) {
         if let Some(meters) = &self.0 {
             *lock(&meters.refusals).entry(code).or_default() += count;
         }
     }
 
-    /// Counts a batch that the writer has ended: its requests, and how long its commit took.
+    /// Counts a batch of writes: its requests, and the duration of its commit.
     pub fn committed(&self, requests: usize, flush: Duration) {
         if let Some(meters) = &self.0 {
             meters.batch.observe(requests as u64);
@@ -172,7 +172,8 @@ impl Statuses {
         }
     }
 
-    /// The statuses so far. Those of alerts are printed from the start, so that the first count is seen as an increase
+    /// Returns the statuses counted so far, and always 500 and 503: alerts watch them, and an alert only sees the first
+    /// one as an increase if there was a 0 before
     /// (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`).
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.0.iter().map(|count| count.load(Relaxed)).enumerate();
@@ -182,7 +183,7 @@ impl Statuses {
 
 /// Counts of values by size: one for each bound, and one for larger values.
 struct Histogram {
-    /// In the unit of the metric, which is `scale` units of the values.
+    /// The upper bounds, in the unit of the metric. A value divided by `scale` has this unit.
     bounds: &'static [f64],
     scale: f64,
     buckets: Vec<AtomicU64>,
@@ -244,7 +245,7 @@ impl Exposition {
         self.sample(name, "", value.load(Relaxed));
     }
 
-    /// Prints the buckets, each with those below it.
+    /// Prints a histogram. Each bucket includes those below it.
     fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
         self.begin(name, "histogram", help);
         let bounds = histogram.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);

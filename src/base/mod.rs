@@ -1,5 +1,5 @@
-//! What all other rooms share, and what knows none of them: the words of HTTP, strict JSON, the settings, errors, files,
-//! threads, the clock, counters, and the log.
+//! Shared by all other rooms, and knows none of them: HTTP's terms, strict JSON, settings, errors, files, threads, the
+//! clock, counters, and bounded logging.
 
 pub mod clock;
 pub mod config;

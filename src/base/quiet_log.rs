@@ -1,4 +1,4 @@
-//! Bounds the log lines per second of a storm of failures with one cause, such as a full disk.
+//! Limits the log lines per second when many requests fail for one cause, such as a full disk.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The most lines in a second.
 const MAX_LINES: usize = 20;
 
-/// The failures of one thread.
+/// A log of the failures of one thread, limited to 20 lines a second.
 pub struct QuietLog {
     /// The log target, by which `RUST_LOG` chooses the lines.
     target: &'static str,
-    /// When the current second began, and how many failures came in it.
+    /// The beginning of the current second, and the number of failures in it.
     began: Instant,
     count: usize,
 }
@@ -20,14 +20,15 @@ impl QuietLog {
         Self { target, began: Instant::now(), count: 0 }
     }
 
-    /// Logs a failure of something, such as `request 17`, unless there are too many. `of` may be empty.
+    /// Logs a failure, unless this second has too many. `of` says whose failure it is, such as `request 17`; it may be
+    /// empty.
     pub fn say(&mut self, of: &str, failure: &str) {
         if let Some(line) = self.admit(of, failure, Instant::now()) {
             log::error!(target: self.target, "{line}");
         }
     }
 
-    /// The line to log now.
+    /// Returns the line to log; `None` above the limit.
     fn admit(&mut self, of: &str, failure: &str, now: Instant) -> Option<String> {
         if now.saturating_duration_since(self.began) >= SECOND {
             (self.began, self.count) = (now, 0);

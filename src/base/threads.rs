@@ -25,7 +25,7 @@ pub fn start_thread<T: Send + 'static>(
     thread::Builder::new().name(name.into()).spawn(work).map_err(Error::no_thread)
 }
 
-/// Tries to start `count` threads at once.
+/// Checks that the process can have `count` more threads, by starting and ending them.
 ///
 /// # Errors
 /// [`ErrorKind::Resources`] if the system allows fewer.
@@ -38,7 +38,7 @@ pub fn check_threads(count: usize) -> Result<(), Error> {
         let start = |_| thread::Builder::new().spawn_scoped(scope, || drop(lock.read())).map(drop);
         (0..count).try_for_each(start)
     });
-    // The system counts a thread for a moment after it has ended.
+    // An ended thread still counts for a moment, so wait until the system has removed them.
     (0..1000).take_while(|_| running() > before).for_each(|_| thread::yield_now());
     started.map_err(Error::no_thread)
 }

@@ -1,6 +1,6 @@
 //! A page of any list.
 
-/// Which items of a list are asked for, in ascending order of their ids.
+/// A request for one page of a list, in ascending order of ids.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Page {
     /// The most items.
@@ -10,12 +10,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// The least id that it can have; `None` if no id is greater than `after`.
+    /// Returns the lowest id that the page can contain; `None` if no id is greater than `after`.
     pub fn first(&self) -> Option<i64> {
         self.after.map_or(Some(i64::MIN), |after| after.checked_add(1))
     }
 
-    /// The most rows to read: one more than the page has, which shows whether another page follows.
+    /// Returns the number of rows to read: one more than the limit, to see if another page follows.
     pub fn rows(&self) -> u32 {
         self.limit.saturating_add(1)
     }

@@ -59,7 +59,7 @@ pub struct NewPet<'a> {
     pub status: Option<PetStatus>,
 }
 
-/// Which pets a list shows.
+/// A query of a list: its page and its filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PetQuery {
     pub page: Page,
@@ -97,8 +97,8 @@ pub enum MemberValue<'a> {
     None,
 }
 
-/// The greatest id of an import that keeps ids. Creates get greater ids (`sqlite.org/autoinc.html`), of which it leaves
-/// 10¹².
+/// The highest id in an import that keeps ids. Later creates get higher ids (`sqlite.org/autoinc.html`); this bound
+/// leaves 10¹² of them.
 pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
 /// The id in an import that keeps ids.
 const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, MAX_BROUGHT_ID), ..ID };
@@ -165,7 +165,8 @@ impl<'a> NewPet<'a> {
     /// Reads a pet that keeps its id.
     ///
     /// # Errors
-    /// [`Invalid`], for the reasons of [`NewPet::from_json`], or if the id is missing or cannot be kept.
+    /// [`Invalid`], if the text is not a JSON object, a member is missing, duplicate or of another type, or the id is
+    /// out of bounds.
     pub fn with_id_from_json(body: &'a [u8]) -> Result<(i64, Self), Invalid> {
         let object = JsonObject::parse(body, "with 'id', 'name' and 'categoryId'")?;
         Ok((object.required(&BROUGHT_ID)?, Self::of_object(&object)?))
@@ -182,7 +183,7 @@ impl<'a> NewPet<'a> {
     /// Reads the columns of a CSV row, in the order of [`MEMBERS`]. An empty status means none.
     ///
     /// # Errors
-    /// [`Invalid::Member`], which names the column and says what is expected.
+    /// [`Invalid::Member`], with the column and the expected values.
     pub fn from_columns(columns: [&'a str; MEMBERS.len()]) -> Result<Self, Invalid> {
         let [name, category_id, status] = columns;
         let status = if status.is_empty() { None } else { Some(status) };
@@ -196,7 +197,7 @@ impl<'a> NewPet<'a> {
     /// Reads the column with the id that a pet keeps.
     ///
     /// # Errors
-    /// [`Invalid::Member`], which says what is expected.
+    /// [`Invalid::Member`], with the expected values.
     pub fn id_from_column(id: &str) -> Result<i64, Invalid> {
         column(BROUGHT_ID.name, &BROUGHT_ID.schema, id)
     }

@@ -20,15 +20,15 @@ words! {
 words! {
     /// The state of a domain on its way to being served over HTTPS.
     DomainState {
-        /// No check has found its DNS record right yet. The name is not served.
+        /// No check has found a correct DNS record yet. The name is not served.
         PendingDns = "pending_dns",
-        /// Its DNS record is right. The certificate comes with the first HTTPS request.
+        /// The DNS record is correct. The certificate is issued at the first HTTPS request.
         Verified = "verified",
         /// It has been requested over HTTPS.
         Active = "active",
         /// No HTTPS request came within 30 minutes of verification, or CAA records forbid the certificate.
         CertificateDelayed = "certificate_delayed",
-        /// Its DNS record was right once and is not any more.
+        /// The DNS record was correct before, and is not any more.
         DnsChanged = "dns_changed",
     }
 }
@@ -36,21 +36,21 @@ words! {
 /// An event in the life of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainEvent {
-    /// The DNS record exists and is right.
+    /// The DNS record is correct.
     Right,
-    /// The DNS record is right, and CAA records forbid the certificate.
+    /// The DNS record is correct, but CAA records forbid the certificate.
     Blocked,
     /// The DNS record is missing or wrong.
     Wrong,
-    /// DNS gave no answer.
+    /// The DNS servers gave no usable response.
     Unknown,
     /// A trusted proxy has forwarded an HTTPS request for the name.
     Served,
 }
 
-/// How many seconds a certificate may take before the domain counts as delayed: 30 minutes.
+/// The time after which a missing certificate counts as delayed, in seconds: 30 minutes.
 pub const CERTIFICATE_WAIT: i64 = 30 * 60;
-/// How many seconds pass between two checks of a domain: 10 minutes.
+/// The time between two checks of a domain, in seconds: 10 minutes.
 pub const CHECK_EVERY: i64 = 10 * 60;
 
 #[cfg(test)]
@@ -95,8 +95,8 @@ pub struct Reason {
     pub message: String,
 }
 
-/// A domain of the project. Times are Unix time in seconds; in JSON as RFC 3339 writes them, or null if they are later
-/// than now, because the clock was wrong when they were noted.
+/// A domain of the project. Times are Unix time in seconds. In JSON they have the form of RFC 3339, or are null if they
+/// are later than now: the clock was wrong when they were noted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -105,10 +105,10 @@ pub struct Domain {
     pub name: String,
     /// Its state on the way to HTTPS.
     pub state: DomainState,
-    /// Since when it is in this state.
+    /// The time at which it entered this state.
     #[serde(serialize_with = "serialize_time")]
     pub since: i64,
-    /// The code of the reason for the state or of a remark, such as `wrong_target`; `None` if there is nothing to add.
+    /// The code of the reason for the state, such as `wrong_target`, or of a remark; `None` if there is neither.
     pub reason: Option<String>,
     /// The reason in one or two sentences.
     pub message: Option<String>,
@@ -137,8 +137,7 @@ impl Domain {
         }
     }
 
-    /// The domain after an event at this Unix time, in seconds. The reason for a forbidden or delayed certificate
-    /// stays until a later event replaces it.
+    /// Returns the domain after an event at this Unix time, in seconds. `reason` replaces the earlier one.
     pub fn after(mut self, event: DomainEvent, reason: Option<Reason>, now: i64) -> Self {
         let state = self.state.after(event);
         let is_restart = event == DomainEvent::Right && state == DomainState::Verified;
@@ -153,8 +152,9 @@ impl Domain {
         self
     }
 
-    /// The domain at this Unix time, in seconds. A delay depends on time alone, so it is not stored. A check or a state
-    /// of later than now is from a clock that was wrong: the check counts as none, and the state begins now.
+    /// Returns the domain as it is at this Unix time, in seconds. A delay depends on time alone, so it is not stored.
+    /// If the clock was wrong, stored times may be later than now: such a check is ignored, and such a state begins
+    /// now.
     pub fn at(mut self, now: i64) -> Self {
         self.since = self.since.min(now);
         self.checked_at = self.checked_at.filter(|at| *at <= now);
@@ -186,7 +186,7 @@ pub const REDIRECT_STATUSES: [u16; 4] = [301, 302, 307, 308];
 pub struct Deploy {
     /// The number of the deploy. Numbers ascend and are never used again.
     pub id: i64,
-    /// When the deploy first went live, in seconds of Unix time; in JSON as RFC 3339 writes it.
+    /// When the deploy first went live, in seconds of Unix time; in JSON in the form of RFC 3339.
     #[serde(serialize_with = "serialize_time")]
     pub deployed_at: i64,
     /// The number of static files, without the built-in site.

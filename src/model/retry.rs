@@ -1,10 +1,11 @@
-//! Detects that a create is sent again.
+//! Detects a create that is sent again.
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::NewPet;
 
-/// The caller of a request: a digest of the name of the API key, so that a rotation between two tries changes nothing.
+/// The caller of a request: a digest of the name of its API key. A rotated key keeps its name, so a retry with the new
+/// key is still detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller([u8; 16]);
 
@@ -14,13 +15,13 @@ impl Caller {
         Self(digest([b"stored", name.as_bytes()]))
     }
 
-    /// The key from the environment, whatever the names of the stored ones.
+    /// The key from the environment. It differs from every stored key, whatever their names.
     pub fn extra() -> Self {
         Self(digest([b"extra", b""]))
     }
 }
 
-/// An `Idempotency-Key` of one caller: a digest, so that its length does not matter to the database.
+/// An `Idempotency-Key` of one caller: a digest, so that all have the same length in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(pub [u8; 16]);
 
@@ -32,15 +33,16 @@ impl IdempotencyKey {
 }
 
 impl NewPet<'_> {
-    /// A hash of the pet, however its JSON was written. A collision only affects the client that constructs it, since
-    /// idempotency keys are scoped by caller.
+    /// Returns a hash of the pet's values, which does not depend on the form of its JSON. A collision only affects the
+    /// client that constructs it, since idempotency keys are scoped by caller.
     pub fn fingerprint(&self) -> [u8; 16] {
         let json = serde_json::to_vec(&self.with_id(0)).unwrap_or_default();
         xxh3_128(&json).to_be_bytes()
     }
 }
 
-/// The first 16 bytes of a SHA-256 digest of two parts, which stay apart.
+/// The first 16 bytes of a SHA-256 digest of two parts. The length of the first is hashed too, so no other pair has the
+/// same input.
 fn digest([first, second]: [&[u8]; 2]) -> [u8; 16] {
     let mut hash = hmac_sha256::Hash::new();
     hash.update(first.len().to_le_bytes());

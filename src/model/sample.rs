@@ -8,7 +8,7 @@ const NAMES: [&str; 24] = [
     "Ruby", "Leo", "Lola", "Milo", "Poppy", "Toby", "Willow", "Jasper", "Hazel", "Otis", "Pepper", "Ziggy",
 ];
 
-/// Seven, so that a name does not always have the same one.
+/// Seven, which does not divide 24, so a name does not always get the same status.
 const STATUSES: [Option<PetStatus>; 7] =
     [Some(Available), Some(Pending), Some(Sold), None, Some(Available), Some(Available), Some(Sold)];
 

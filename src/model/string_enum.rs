@@ -17,7 +17,7 @@ macro_rules! words {
                 words: &[$((Self::$word, $text)),*],
             };
 
-            /// The value as the database and JSON have it.
+            /// The word for the value in the database, in JSON and on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$word => $text,)* }
             }

@@ -1,8 +1,8 @@
-//! How long a client may take, and the response if it takes longer.
+//! The deadlines of clients, and the responses when they pass.
 
 use std::time::Duration;
 
-/// How long each part of a connection may take in total, no matter how its bytes trickle in.
+/// The longest time for each phase of a connection. A phase does not get more time because single bytes keep arriving.
 ///
 /// More than a year counts as a year. [`Duration::MAX`] is thus a way to say that there is no deadline.
 ///
@@ -22,16 +22,16 @@ pub struct Deadlines {
     pub body: Duration,
     /// How long a complete request may wait for a free lane before it gets a 503 response. Default: 10 s.
     pub lane: Duration,
-    /// How long a request may take in a lane, where others may be ahead of it, before it gets a 503 response.
-    /// Default: 60 s.
+    /// How long a request may take from the time it enters a lane, where others may be ahead of it, before it gets a
+    /// 503 response. Default: 60 s.
     pub answer: Duration,
     /// How long the client may take to receive the response. Default: 30 s.
     pub response: Duration,
-    /// From a response to the first byte of the next request. It should be longer than a proxy in front keeps its idle
-    /// connections. Default: 125 s.
+    /// From a response to the first byte of the next request. Choose a longer time than the idle timeout of a proxy in
+    /// front. Default: 125 s.
     pub idle: Duration,
-    /// How long the client may send nothing without closing its side after the last response. If it does send, it has
-    /// five times as long in all. Default: 2 s.
+    /// How long the service waits for the client to close its side after the last response, if the client sends
+    /// nothing. If it sends, the service waits five times as long in total. Default: 2 s.
     pub linger: Duration,
     /// How long the service may take to finish its requests when it is stopped. Default: 10 s.
     pub drain: Duration,
@@ -50,7 +50,7 @@ pub struct Deadline {
     pub then: &'static str,
 }
 
-/// The longest deadline: far in the future, and no instant overflows with it.
+/// The longest deadline: a year, which no instant overflows with.
 const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Deadlines {

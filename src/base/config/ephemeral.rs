@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// A database for tests, which begins with sample pets and is deleted with the server.
 ///
-/// It stands in the folder for temporary files (`TMPDIR`), and nothing in it is flushed to the disk. If the process is
-/// killed, it stays there.
+/// It is in the folder for temporary files (`TMPDIR`), and nothing in it is flushed to the disk. If the process is
+/// killed, the file remains.
 ///
 /// ```
 /// use petstore::{Config, Ephemeral, Server};
@@ -21,14 +21,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Ephemeral {
-    /// How many pets the database has at first: the same ones in every run, with the ids from 1 on. Default: 0.
+    /// The number of pets in the database at the start: the same ones in every run, with ids from 1. Default: 0.
     pub sample: u32,
-    /// The fraction of the requests below `/v1` that fail on purpose, from 0 to 1. A third of them get a 503 before the
-    /// work, a third a 503 with the code `outcome_unknown` (only creates; others get the first), and a third lose
-    /// their connection. Of the last two kinds half are carried out. The same requests in the same order fail in the
-    /// same way in every run. Default: 0.
+    /// The fraction of the requests below `/v1` that fail on purpose, from 0 to 1. A third of the failures are a 503
+    /// for a request that was not carried out; a third are a 503 with the code `outcome_unknown` for a write, and an
+    /// ordinary 503 for a read; a third close the connection without a response. Half of the requests with one of the
+    /// last two failures are carried out. The same requests in the same order fail in the same way in every run.
+    /// Default: 0.
     pub fail: f64,
-    /// How long the finished responses to requests below `/v1` are held back. Each delay is drawn from this range, in the
-    /// same way in every run. Requests that come meanwhile do not wait. Default: `None`.
+    /// The delay of responses to requests below `/v1`. Each delay is drawn from this range, in the same way in every
+    /// run. A delayed response holds up no other request. Default: `None`.
     pub delay: Option<RangeInclusive<Duration>>,
 }

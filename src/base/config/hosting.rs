@@ -1,10 +1,10 @@
-//! How the project is hosted: its name, its platform, and how its domains are checked.
+//! The hosting of the project: its name, its platform, and the checks of its domains.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::setting::{Setting, list, put};
 
-/// How the project is hosted.
+/// The hosting of the project: its name, its platform, and the checks of its domains.
 ///
 /// ```
 /// let mut config = petstore::Config::new();
@@ -75,7 +75,7 @@ pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority",
         put(&mut config.hosting.certificate_authorities, names, "a name such as letsencrypt.org")
     });
 
-/// A name of two labels or more, in lower case and without a trailing dot.
+/// Reads a host name of two labels or more. Returns it in lower case and without a trailing dot.
 fn host(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
@@ -83,8 +83,8 @@ fn host(text: &str) -> Option<String> {
     (is_name && !name.rsplit('.').next().is_some_and(is_number)).then_some(name)
 }
 
-/// Returns whether a text has only letters, digits and hyphens, and has no hyphen at its beginning or end (RFC 1123,
-/// section 2.1).
+/// Returns whether a text is a DNS label: 1 to 63 lower-case letters, digits and hyphens, without a hyphen at its
+/// beginning or end (RFC 1123, section 2.1).
 fn is_label(label: &str) -> bool {
     let is_label_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     (1..=63).contains(&label.len())

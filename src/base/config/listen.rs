@@ -22,14 +22,15 @@ const UNIX: &str = "unix:";
 pub enum Listen {
     /// An address of this machine, such as `127.0.0.1:8080`; port 0 takes a free one.
     Tcp(SocketAddr),
-    /// A host such as `localhost`, which the start looks up, and a port. The service listens on the first address of
-    /// the host that this machine has.
+    /// A host such as `localhost`, and a port. At the start, the service resolves the host, and listens on the first of
+    /// its addresses that belongs to this machine.
     Host(String, u16),
-    /// A Unix socket with this path. Its file has mode 0660 and is removed when the service ends. The path stays as it
-    /// is, since an absolute one may be too long for a socket: do not change the current folder under a relative one.
+    /// A Unix socket with this path. Its file has mode 0660 and is removed when the service ends. A relative path stays
+    /// relative, because an absolute one may be too long for a socket: do not change the current folder while the
+    /// service runs.
     Unix(PathBuf),
-    /// A TCP or Unix socket that already listens, such as one that a supervisor passes. Clients that wait on it
-    /// when the service ends are left to the next service.
+    /// A TCP or Unix socket that already listens, such as one that a supervisor passes. When the service ends, clients
+    /// that it has not accepted yet wait for the next service.
     Socket(Arc<OwnedFd>),
 }
 
@@ -48,7 +49,8 @@ impl Listen {
         is_name.then_some(Self::Host(host.to_owned(), port.parse().ok()?))
     }
 
-    /// The value of the flag `--listen`; `None` for a socket that was passed, and for a path that is not UTF-8.
+    /// Returns the value of `--listen` that stands for this address; `None` for a socket that was passed, and for a
+    /// path that is not UTF-8.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Tcp(address) => Some(address.to_string()),

@@ -8,8 +8,8 @@ const MIB: usize = 1024 * 1024;
 pub const BOUNDS: RangeInclusive<usize> = 4 * MIB..=1024 * MIB;
 /// The largest default.
 const MOST: usize = 64 * MIB;
-/// The default is one part in this many of the memory that the process may have. The rest is for SQLite, threads, and the
-/// kernel's buffers of sockets and files, which count for a cgroup as well.
+/// The default is the memory that the process may have, divided by this. The rest is for SQLite, threads, and the
+/// kernel's buffers of sockets and files, which count towards a cgroup's limit as well.
 const SHARE: usize = 4;
 
 /// The texts that [`parse`] accepts.
@@ -34,8 +34,8 @@ fn share_of(limit: Option<u64>) -> usize {
     share.clamp(*BOUNDS.start(), MOST)
 }
 
-/// The bytes that the process may have: the least limit of its cgroups and those above them (cgroups(7)), or what the
-/// machine has. `None` if the system does not say. `root` is the root of the file system.
+/// Returns the bytes that the process may have: the lowest limit of its cgroups and their ancestors (cgroups(7)), or
+/// the machine's memory if that is less. `None` if the system reports neither. `root` is the root of the file system.
 fn limit(root: &Path) -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo".as_ref()).unwrap_or_default();
@@ -52,7 +52,7 @@ fn limit(root: &Path) -> Option<u64> {
             }
             _ => return None,
         };
-        // A container sees its own cgroup at the root, whatever the path says, so missing folders are skipped.
+        // In a container, its own cgroup is at the root, and the path may not exist. Missing folders are skipped.
         let limit = |group| read(&Path::new(folder).join::<&Path>(group).join(file))?.trim().parse().ok();
         Path::new(group).ancestors().filter_map(limit).min()
     });

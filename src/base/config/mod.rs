@@ -1,5 +1,5 @@
-//! How to run the service: every setting of the library, with its unit and its default. The command line and the
-//! documentation read the table in `settings.rs`.
+//! The configuration of the service: every setting of the library, with its unit and its default. The command line and
+//! the documentation use the table in `settings.rs`.
 
 mod deadlines;
 mod ephemeral;
@@ -24,14 +24,15 @@ pub use network::Network;
 pub use setting::{SetField, Setting, Variable};
 pub use settings::{SETTINGS, VARIABLES};
 
-/// The most connections that can be set.
+/// The upper bound of `max_connections`.
 const MOST_CONNECTIONS: usize = 1_000_000;
-/// The most threads that read.
+/// The upper bound of `workers`.
 const MOST_WORKERS: usize = 64;
 
-/// How to run the service. Start from [`Config::new`] and set what differs: with a method, or in the field.
+/// The configuration of a service. Start from [`Config::new`], and set other values with the methods or in the fields.
 ///
-/// The texts in it must be as the command line accepts them: only numbers and the database are checked again.
+/// [`Server::start`](crate::Server::start) checks the numbers and the database. Texts are not checked: they must have
+/// the form that the command line accepts.
 ///
 /// ```
 /// let mut config = petstore::Config::new().database("pets.db").listen(([0, 0, 0, 0], 8080));
@@ -43,14 +44,14 @@ const MOST_WORKERS: usize = 64;
 pub struct Config {
     /// The address to listen on. Default: `127.0.0.1:8080`.
     pub listen: Listen,
-    /// The SQLite file, which is created if there is none. Default: `petstore.db`. The start makes the path absolute,
-    /// so that a later change of the current folder does not matter.
+    /// The SQLite file, which is created if it does not exist. Default: `petstore.db`. A relative path is resolved
+    /// once, at the start of the server, so a later change of the current folder has no effect.
     ///
-    /// While a server runs, your program must not open the file or its `-wal` and `-shm` files by itself, not even
-    /// to read or copy them. When it closes such a file, the system drops all of SQLite's locks on it in this process
-    /// (`sqlite.org/howtocorrupt.html`, section 2.2). Another process may then write at the same time, and
-    /// acknowledged pets are lost. An SQLite library other than the one that petstore is linked with has the same
-    /// effect (section 2.2.1).
+    /// While a server runs, your program must not open the file or its `-wal` and `-shm` files on its own, not even to
+    /// read or copy them. When it closes such a file, the system drops all of SQLite's locks on it in this process
+    /// (`sqlite.org/howtocorrupt.html`, section 2.2). Another process may then write at the same time, and acknowledged
+    /// pets are lost. An SQLite library other than the one that petstore is linked with has the same effect (section
+    /// 2.2.1).
     ///
     /// Instead, call [`backup`](crate::backup) and read the copy, or call [`export`](crate::export),
     /// [`check`](crate::check) or [`KeyRing`](crate::KeyRing): they know which files the server has open. Other
@@ -63,17 +64,17 @@ pub struct Config {
     /// `?allow-old` to use an rqlite before 9.4, which is slower and may lose acknowledged pets in a power cut; or both:
     /// `?allow-old&ca=FILE`.
     pub database: PathBuf,
-    /// The most clients connected at once. One more replaces the client that is idle longest, or gets a 503 response.
-    /// From 1 to 1,000,000. Default: 10,000.
+    /// The most connections at once. A further client replaces the connection that has been idle longest, or gets a 503
+    /// response. From 1 to 1,000,000. Default: 10,000.
     pub max_connections: usize,
-    /// The most files that the process may have open. Connections get those that the service itself does not need.
-    /// `None`, the default: not known, so that `max_connections` alone counts. The library does not ask the operating
-    /// system, because it cannot know what else the process opens.
+    /// The most files that the process may have open. The service reserves some for itself, and the rest limits the
+    /// connections. `None`, the default: unknown, so that `max_connections` is the only limit. The library does not ask
+    /// the operating system, because it cannot know how many files the rest of the program opens.
     pub open_files: Option<usize>,
-    /// The most bytes that are held for all clients together: requests that arrive or wait, and responses that are
-    /// sent. When they are used up, connections are evicted. From 4 MiB to 1 GiB. Default: a quarter of
-    /// the memory that the process may have (the limits of its cgroups, or the machine's memory), but at least 4 MiB
-    /// and at most 64 MiB.
+    /// The memory budget for all clients together, in bytes: requests that arrive or wait, and responses that are being
+    /// sent. When it is used up, connections are evicted. From 4 MiB to 1 GiB. Default: a quarter of the memory that
+    /// the process may have (the limits of its cgroups, or the machine's memory), but at least 4 MiB and at most 64
+    /// MiB.
     pub client_memory: usize,
     /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and
     /// at most 4. The other half is for the thread that serves connections, and for the one that writes.
@@ -87,8 +88,8 @@ pub struct Config {
     pub base_url: Option<String>,
     /// The staging URL in the interface description. Its path ends in `/v1`. Default: none.
     pub staging_url: Option<String>,
-    /// The proxies whose `X-Forwarded-For` is believed: the rightmost address in it that is not one of these is
-    /// the client's, in limits and in the log. Default: the loopback addresses.
+    /// The proxies whose `X-Forwarded-For` is trusted. The rightmost address in it that is not a trusted proxy counts
+    /// as the client's, in limits and in the log. Default: the loopback addresses.
     pub trusted_proxies: Vec<Network>,
     /// The origins whose scripts may read responses in a browser, such as `https://app.example`; `*` stands for
     /// all. Default: none.
@@ -96,8 +97,9 @@ pub struct Config {
     /// The address for metrics and for the settings of the project, open to everybody who can reach it. Default:
     /// none.
     pub admin: Option<SocketAddr>,
-    /// The names under which the admin address may be asked, such as `petstore.monitoring.svc`, in addition to IP
-    /// addresses, `localhost` and, for metrics, this machine's name and names without a dot. Default: none.
+    /// Further host names that requests to the admin address may have, such as `petstore.monitoring.svc`. IP addresses,
+    /// `localhost` and names without a dot are always accepted, and so is this machine's name for metrics. Default:
+    /// none.
     pub admin_hosts: Vec<String>,
     /// How the project is hosted. Default: without a platform and without domains.
     pub hosting: Hosting,
@@ -108,10 +110,11 @@ pub struct Config {
     /// Security contact, published in `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI.
     /// Default: none.
     pub security_contact: Option<String>,
-    /// How long a client may take.
+    /// The deadlines of clients.
     pub deadlines: Deadlines,
-    /// Opens the database only for reading: nothing is created, migrated, claimed or checkpointed, and creates
-    /// get a 503 response. Other services, one that writes among them, may serve the same database. Default: false.
+    /// Opens the database for reading only: nothing is created, migrated, claimed for this service or checkpointed, and
+    /// creates get a 503 response. Other services may serve the same database, and one of them may write. Default:
+    /// false.
     pub read_only: bool,
     /// For the tests of clients: serves a database that is deleted with the server, instead of `database`. Default: `None`.
     pub ephemeral: Option<Ephemeral>,
@@ -145,7 +148,7 @@ impl Default for Config {
     }
 }
 
-/// The settings that most programs need, as methods that chain. Every setting has a field.
+/// Methods for the settings that most programs need. All settings are fields.
 impl Config {
     /// The defaults.
     pub fn new() -> Self {
@@ -203,12 +206,13 @@ impl Config {
         Ok(self)
     }
 
-    /// The public address of the service, without a slash at its end, if it is known.
+    /// Returns the public URL of the service, without a trailing slash, if it is known.
     pub(crate) fn root(&self) -> Option<&str> {
         self.base_url.as_deref().and_then(|base| base.strip_suffix("/v1"))
     }
 
-    /// The hosts of the base URL and the staging URL, in lower case. Requests for them are served in any case.
+    /// Returns the hosts of the base URL and the staging URL, in lower case. The service always accepts requests for
+    /// them.
     pub(crate) fn own_hosts(&self) -> impl Iterator<Item = String> {
         [&self.base_url, &self.staging_url].into_iter().flatten().filter_map(|url| urls::host_of(url))
     }

@@ -25,9 +25,11 @@ pub struct Network {
 impl Network {
     pub(super) const EXPECTED: &str = "an address such as 10.0.0.1 or 10.0.0.0/8";
 
-    /// Returns whether the network has this address. An IPv4 network has no IPv6 addresses, and the other way round.
+    /// Returns whether the network contains this address. An IPv4 network contains no IPv6 address, nor an IPv6 network
+    /// an IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
-        // A shift by the whole length leaves nothing, so that a network of 0 bits has every address.
+        // A network of 0 bits contains every address: a shift by the whole length is `None`, and counts as no
+        // difference.
         let is_same = |different: u128, length: u8| {
             different.checked_shr(u32::from(length - self.bits)).unwrap_or(0) == 0
         };

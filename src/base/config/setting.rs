@@ -6,7 +6,7 @@ use crate::base::error::Expected;
 /// Sets a field of a [`Config`] from text. Commas separate the values of a list.
 pub type SetField = fn(&mut Config, &str) -> Result<(), Expected>;
 
-/// A setting that only the environment can give.
+/// A setting that only the environment has.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     /// The name of the environment variable, such as `RUST_LOG`.
@@ -28,7 +28,8 @@ pub struct Setting {
     pub help: &'static str,
     /// The default value, or its description; empty if there is none.
     pub default: &'static str,
-    /// Sets the field of the [`Config`]; `None` if only the executable has this setting, and any text will do.
+    /// Checks the text and sets the field of the [`Config`]; `None` if only the executable has this setting, and any
+    /// text is valid.
     pub set: Option<SetField>,
     /// True for a list, whose flag can be repeated.
     pub is_list: bool,
@@ -67,7 +68,7 @@ impl Setting {
     }
 }
 
-/// Puts a value into its field. Without a value, the field stays.
+/// Sets a field, or fails if there is no value.
 pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), Expected> {
     *field = value.ok_or(Expected(expected.into()))?;
     Ok(())

@@ -115,7 +115,7 @@ pub const SETTINGS: &[Setting] = &[
     hosting::CERTIFICATE_AUTHORITY,
 ];
 
-/// Settings that only the environment can give.
+/// The settings that only the environment has.
 ///
 /// ```
 /// let log = petstore::VARIABLES.iter().find(|variable| variable.name == "RUST_LOG").unwrap();

@@ -1,12 +1,12 @@
-//! Addresses in settings that appear in header fields and on public pages.
+//! Checks URLs in settings, which appear in header fields and on public pages.
 
 use std::net::Ipv6Addr;
 
 use crate::base::http::host::without_port;
 
 /// Reads `*`, or an origin as browsers write it: a scheme, a host and an optional port (RFC 6454, section 6.1). The
-/// scheme may be that of an app or an extension, whose hosts can have capitals. The usual port of a scheme is dropped,
-/// because browsers leave it out.
+/// scheme may belong to an app or an extension; only their hosts may have capitals. The default port of a scheme is
+/// dropped, because browsers omit it.
 pub fn origin(text: &str) -> Option<String> {
     if text == "*" {
         return Some(text.to_owned());

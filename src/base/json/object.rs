@@ -109,7 +109,7 @@ impl Invalid {
 /// The longest name of a member that a message repeats, in characters.
 const MAX_NAME: usize = 64;
 
-/// A text in a message: on one line, and only the ends of a long one.
+/// Prepares a text for a message: puts it on one line, and shortens a long one in the middle.
 pub fn shown(text: &str) -> String {
     let (head, tail) = (text.floor_char_boundary(60), text.ceil_char_boundary(text.len().saturating_sub(40)));
     let text = if head < tail { &format!("{}…{}", &text[..head], &text[tail..]) } else { text };
@@ -176,7 +176,7 @@ impl<'a> JsonObject<'a> {
     }
 }
 
-/// A JSON value, classified as far as schemas need.
+/// A JSON value, with as much of its type as schemas need.
 pub enum JsonValue<'a> {
     Text(Cow<'a, str>),
     /// The text of a number.
@@ -189,7 +189,7 @@ impl<'a> JsonValue<'a> {
     fn of(raw: &'a RawValue) -> Self {
         let text = raw.get();
         match text.as_bytes().first() {
-            // The text as a whole has been read, so only half of a pair, which is JSON, can be wrong with it.
+            // The whole body was parsed before, so only half of a surrogate pair, which JSON allows, can fail here.
             Some(b'"') => serde_json::from_str(text).map_or(
                 JsonValue::Other(
                     "a string with half of a surrogate pair such as \\ud800, which is no character",
@@ -236,7 +236,7 @@ impl<'de> Deserialize<'de> for JsonObject<'de> {
     }
 }
 
-/// The name of a member. One with half of a surrogate pair stays as it is written, since nobody expects it.
+/// Decodes the name of a member. A name with half of a surrogate pair stays as written, since no schema has it.
 fn name_of(text: &str) -> Cow<'_, str> {
     let plain = text.get(1..text.len() - 1).unwrap_or(text);
     let decoded = plain.contains('\\').then(|| serde_json::from_str(text).ok()).flatten();

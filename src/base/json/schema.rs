@@ -33,7 +33,7 @@ pub trait Schema {
 pub struct Integer {
     pub minimum: i64,
     pub maximum: i64,
-    /// The meaning of its absence, for the interface description.
+    /// The value if it is absent, for the interface description.
     pub default: Option<i64>,
 }
 
@@ -173,7 +173,7 @@ pub fn int64_of_json(text: &str) -> Result<i64, &'static str> {
     if kept.is_empty() || kept == "-" {
         return Ok(0);
     }
-    // Only digits and a sign are left, so if parsing fails, there are too many.
+    // Only a sign and digits are left, so parsing fails only if there are too many digits.
     let endless = if exponent.starts_with('-') { i64::MIN } else { i64::MAX };
     let power: i64 = exponent.parse().unwrap_or(endless);
     let dropped = (digits.len() - kept.len()) as i64;
