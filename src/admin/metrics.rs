@@ -1,4 +1,4 @@
-//! `GET /metrics`: the counters, and sizes, backups, keys and domains as of the request.
+//! `GET /metrics`: the counters, and gauges of files, backups, keys and domains that are read at each request.
 
 use std::fs;
 use std::path::Path;
@@ -24,8 +24,8 @@ const PATH: &str = "/metrics";
 pub static OPERATIONS: &[AdminOperation] =
     &[AdminOperation::new(PATH, "getMetrics", AdminHandler("GET", get))];
 
-/// How many seconds the expiry of a key without a successor stays in the metric: its clients fail after it, so the alert
-/// must not end.
+/// How long the metric shows the expiry of a key without a successor after it has passed, in seconds. Its clients fail
+/// from then on, so the alert must not end at once.
 const SHOWN_AFTER_EXPIRY: i64 = 7 * 24 * 3600;
 
 fn get(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
@@ -35,14 +35,15 @@ fn get(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
     Ok(Response::new(200, text.into_bytes()).header("Content-Type", TEXT_FORMAT))
 }
 
-/// Returns whether the metrics are served at this host: the name of this machine, with or without its domain.
+/// Returns whether a request for this host gets the metrics because the host is the name of this machine, with or
+/// without its domain.
 pub fn is_served_at(host: &str, target: &Target) -> bool {
     let machine = uname();
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     target.path == PATH && first(host) == first(machine.nodename().to_str().unwrap_or_default())
 }
 
-/// Prints the metrics that are read at the request.
+/// Prints the gauges.
 fn print(context: &AdminContext, text: &mut Exposition) {
     let version = [(env!("CARGO_PKG_VERSION"), 1)];
     text.family(
@@ -75,7 +76,7 @@ fn print(context: &AdminContext, text: &mut Exposition) {
         text.gauge("last_backup_timestamp_seconds", help, note.unix_time);
     }
     let now = unix_time();
-    // If the database cannot be read, /readyz reports why.
+    // If the database cannot be read, /readyz reports the cause.
     let note = |error: &StoreError| _ = context.damage.note(error);
     let keys = context.store.keys().inspect_err(note).unwrap_or_default();
     let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > now - SHOWN_AFTER_EXPIRY);
@@ -90,7 +91,7 @@ fn print(context: &AdminContext, text: &mut Exposition) {
     text.gauge("database_damaged", help, u8::from(context.damage.found().is_err()));
 }
 
-/// Prints the bytes of the database, of its write-ahead log, and of their disk.
+/// Prints the sizes of the database, its write-ahead log and their disk, in bytes.
 fn print_files(database: &Path, text: &mut Exposition) {
     let length = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let files = [("database", length(database)), ("wal", length(&log_of(database)))];

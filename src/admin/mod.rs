@@ -39,14 +39,14 @@ impl endpoint::HandlerKind for AdminHandler {
 pub struct AdminContext {
     pub metrics: Metrics,
     pub store: Box<Reader>,
-    /// The damage that the service has met in it.
+    /// The damage to the database that the service has found.
     pub damage: Damage,
     /// The path of the database.
     pub database: PathBuf,
     /// True if the service is read-only.
     pub read_only: bool,
     pub settings: ProjectSettings,
-    /// The names under which the address may be asked, in lower case.
+    /// Further accepted hosts of requests, in lower case.
     pub hosts: Vec<String>,
     /// `None`: the service is not ephemeral.
     pub reset: Option<Reset>,
@@ -66,7 +66,7 @@ impl AdminService {
         Self { context, failures: QuietLog::new(module_path!()) }
     }
 
-    /// Answers a request, and notes the name of its key.
+    /// Answers a request, and notes the name of its key for the access log.
     fn respond(&mut self, request: &Request, key_name: &mut Option<String>) -> Result<Response, Failure> {
         let target = Target::parse(request.target);
         is_at_home(&self.context.hosts, request, &target)?;
@@ -104,13 +104,13 @@ impl Service for AdminService {
     }
 }
 
-/// Rejects requests that the page of another site makes a browser send: under a name that resolves to this address
-/// (DNS rebinding) and that the operator has not allowed, or from another origin.
+/// Rejects requests that a page of another site makes a browser send: those for a host name that the operator has not
+/// allowed (DNS rebinding), and those from another origin.
 fn is_at_home(hosts: &[String], request: &Request, target: &Target) -> Result<(), ApiError> {
     let host = request.header_values("Host").next().unwrap_or_default();
     let name = without_port(host).trim_end_matches('.');
     let is_allowed = || hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
-    // A site needs a name with a dot.
+    // The name of a site on the internet has a dot.
     if !is_address(name) && name.contains('.') && !is_allowed() && !metrics::is_served_at(name, target) {
         let message = "Metrics and settings are served at IP addresses, localhost, names without a dot, and names that \
                        --admin-host (PETSTORE_ADMIN_HOST) allows; metrics also at this machine's name.";

@@ -1,5 +1,4 @@
-//! The settings of the project: the page, and the JSON interface that it uses. Every request to the interface needs an admin
-//! key, and requests from other sites' pages are refused.
+//! The settings of the project: the page, and its JSON interface. Every request to the interface needs an admin key.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::model::KeyScope;
 use crate::site::html::SETTINGS_PAGE;
 use crate::site::project::{Refusal, RefusalCode, Upkeep};
 
-/// The most characters of a name that are logged: those of the longest name in DNS.
+/// A longer name is cut off in the log, at the length of the longest name in DNS, in characters.
 const MAX_NAME: usize = 253;
 /// The prefix of the interface's paths.
 const API: &str = "/settings/api/";
@@ -78,7 +77,7 @@ const STATUS: Optional<Integer> =
 /// The context of the settings' handlers.
 #[derive(Clone)]
 pub struct ProjectSettings {
-    /// `None`: the service only reads.
+    /// `None`: the service is read-only.
     pub upkeep: Option<Arc<Upkeep>>,
     pub assets: Arc<Assets>,
     pub authenticator: Authenticator,
@@ -96,8 +95,8 @@ impl AdminContext {
 /// The header fields that [`guard`] reads.
 pub const GUARD_FIELDS: &[&str] = &["Accept", "Authorization"];
 
-/// Rejects requests to the interface without an admin key. Notes the name of the key for the access log. Returns the
-/// redirect to the page for a browser at `/`.
+/// Rejects requests to the interface without an admin key, and notes the name of the key for the access log. For a
+/// browser at `/`, returns the redirect to the page.
 ///
 /// # Errors
 /// 401 or 403; the store's failure, if it cannot be read.
@@ -114,11 +113,11 @@ pub fn guard(
         return Ok(None);
     }
     let AdminContext { settings: ProjectSettings { authenticator, .. }, store, .. } = context;
-    // A fresh snapshot, so that a revoked key is not remembered.
+    // A new snapshot, so that a revoked key is no longer found.
     let begun = store.begin().map_err(Failure::from);
     let known = begun.and_then(|()| authenticator.authenticate(request, &**store, unix_time()));
     let known = known.map(|known| (known.key.name.clone(), known.key.scope));
-    // Even if it has only half begun, so that the next one can begin.
+    // Also if `begin` or the check failed, so that the next request can begin one.
     store.end()?;
     *key_name = match &known {
         Ok((name, _)) => Some(name.clone()),
@@ -140,7 +139,7 @@ fn get_asset(context: &mut AdminContext, call: &AdminCall) -> Result<Response, F
     Ok(asset.respond(&call.asset_fields()))
 }
 
-/// Answers the proxy that requests certificates: 200 exactly for the names that may have one.
+/// Called by a proxy before it requests a certificate: 200 if the name may have one, 404 if not.
 fn check_certificate(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let missing = "The query parameter 'domain' is missing; it must be the name of a domain.";
     let name = call.query(&DOMAIN)?;
@@ -155,7 +154,7 @@ fn check_certificate(context: &mut AdminContext, call: &AdminCall) -> Result<Res
     Ok(Response::json(200, &json!({ "domain": domain.name })))
 }
 
-/// Reads on a connection other than the project's, which may be waiting for a lock.
+/// Returns the overview. It does not read on the project's own connection, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
     answer(upkeep.overview(&*context.store).map(|overview| {
@@ -191,7 +190,7 @@ fn set_primary(context: &mut AdminContext, call: &AdminCall) -> Result<Response,
     answer(set.map(|()| Response::new(204, b"")))
 }
 
-/// Begins a check of a domain, if the project has it. The overview shows when it is done.
+/// Begins a check of a domain of the project. In the overview, `isChecking` turns false at its end.
 fn verify(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
     let found = upkeep.project().find(&name(call));

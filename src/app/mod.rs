@@ -1,5 +1,5 @@
-//! One request, answered: the pipeline from the request to its handler, how endpoints are written, and the endpoints of
-//! the interface. Knows no sockets, and no SQL.
+//! The application: the pipeline that handles a request, the building blocks of endpoints, and the endpoints of the
+//! HTTP interface. Knows no sockets and no SQL.
 
 pub mod api;
 pub mod endpoint;

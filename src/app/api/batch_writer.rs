@@ -3,20 +3,20 @@
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::{Cause, Inserted, StoreError, Writer};
 
-/// The part of a batch that one request writes. Its handler cannot read before it has opened the transaction, so no
-/// other process can change what it has read, up to the commit.
+/// One request's access to the writer. A handler cannot read before it opens the transaction, so no other process can
+/// change the rows that it has read before the commit.
 pub struct BatchWriter<'w> {
     writer: &'w mut Writer,
-    /// The writes of the requests before it.
+    /// The number of writes of earlier requests in the batch.
     written_before: usize,
-    /// True if the engine carries out the writes of a batch only at the commit, as that of a cluster does.
+    /// True if the engine carries out the writes of a batch only at the commit, as the cluster's does.
     is_deferred: bool,
     /// True if the request needs a batch of its own.
     needs_own_batch: bool,
 }
 
 impl<'w> BatchWriter<'w> {
-    /// Lets one request write. `is_deferred`: reads do not see the writes of the batch.
+    /// Gives one request access to the writer. `is_deferred`: reads do not see the batch's own writes.
     pub fn new(writer: &'w mut Writer, is_deferred: bool) -> Self {
         let written_before = writer.written();
         Self { writer, written_before, is_deferred, needs_own_batch: false }
@@ -33,8 +33,8 @@ impl<'w> BatchWriter<'w> {
     /// Opens the transaction, to read and then to write.
     ///
     /// # Errors
-    /// If another process keeps its lock, or the database cannot be written; a conflict if reads would not see the
-    /// earlier writes of the batch. The pipeline then gives each request a batch of its own.
+    /// If another process holds its lock until the busy timeout, or the database cannot be written. [`Cause::Conflict`]
+    /// if reads would not see earlier writes of the batch; the pipeline then gives each request a batch of its own.
     #[cfg_attr(not(test), expect(dead_code, reason = "no operation reads before it writes yet"))]
     pub fn transaction(&mut self) -> Result<&mut Writer, StoreError> {
         if self.is_deferred && self.writer.written() > 0 {

@@ -8,29 +8,30 @@ use crate::app::endpoint::HeaderField;
 use crate::app::endpoint::parameter::IF_NONE_MATCH;
 use crate::base::http::{Response, names_tag};
 
-/// The tag of the body.
+/// The response header field with the tag.
 pub const ETAG: HeaderField = HeaderField {
     name: "ETag",
     about: "Changes when the response changes. Send it in `If-None-Match` next time (RFC 9110, section 8.8.3).",
     example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
 };
 
-/// Adds the tag of the body, which is the same on every instance and after every start. It also changes when a full
-/// page gets its link to the next one, so that a client that polls does not miss the next page. A client may keep the
-/// response, but must revalidate it.
+/// Adds the tag: a hash of the body, which is the same on every instance and after every start. `is_followed` changes
+/// the tag of a full page when another page follows, so a client that polls the page notices the link. Clients may
+/// store the response, but must revalidate it.
 pub fn tagged(response: Response, is_followed: bool) -> Response {
     let tag = quoted(xxh3_128_with_seed(response.body(), u64::from(is_followed)));
     response.header("Cache-Control", "private, no-cache").header(ETAG.name, tag)
 }
 
-/// A response with a tag, or 304 if the client has it.
+/// Returns the response, or 304 if the client already has its tag.
 pub fn unless_known(response: Response, call: &Call) -> Response {
     let names_it = |tags| response.field(ETAG.name).is_some_and(|tag| names_tag(tags, tag.as_bytes()));
     let is_known = call.header_values(&IF_NONE_MATCH).any(names_it);
     if is_known { response.not_modified() } else { response }
 }
 
-/// The number in hexadecimal digits, in quotes. Each single pet pays for it.
+/// Formats the tag as hexadecimal digits in quotes. Without `format!`, because every response with a single pet needs
+/// it.
 fn quoted(tag: u128) -> [u8; 34] {
     let mut text = [b'"'; 34];
     for (digits, byte) in text[1..33].chunks_exact_mut(2).zip(tag.to_be_bytes()) {

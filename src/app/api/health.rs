@@ -1,5 +1,5 @@
-//! `GET /healthz` and `GET /readyz`: liveness and readiness.
-//! Both pass a lane for reading and the lane for writing, as ordinary requests do.
+//! `GET /healthz` and `GET /readyz`: liveness and readiness. Both go through a read lane and the write lane, as
+//! ordinary requests do.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ const READINESS: Handler = Handler::Health {
     read_only_body: r#"{"status":"ready","readOnly":true}"#,
 };
 
-/// Liveness. Getting here is the proof.
+/// Liveness: the writer has received the request, which is the proof.
 fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
     Ok(Response::json_bytes(200, OK.as_bytes()))
 }
@@ -32,8 +32,7 @@ fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 
-/// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked. Once damage was met, 503
-/// until the service ends.
+/// Readiness: 503 as soon as a batch has failed, and 200 again only after a write has succeeded.
 fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
     context.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))

@@ -6,15 +6,16 @@ use super::entity_tag::unless_known;
 use super::{Call, ReadContext};
 use crate::base::http::Response;
 
-/// The most bytes that one worker keeps.
+/// The size limit of one worker's cache, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
-/// A larger list is not kept, so that a few do not evict all others.
+/// Larger lists are not cached, so that a few of them do not evict all others.
 const MAX_LIST_BYTES: usize = MAX_BYTES / 16;
-/// The rough cost of a list beyond its body and its target: its entry in the map and its header fields.
+/// An estimate of the bytes that an entry takes in addition to its body and its target: in the map and for its header
+/// fields.
 const ENTRY_BYTES: usize = 512;
 
-/// One worker's lists, all of the same version of the database, by request target. A tree, because its cost
-/// is bounded whatever targets clients send.
+/// One worker's lists by request target, all of the same version of the database. A B-tree, not a hash map: clients
+/// choose the targets, and its lookups have a bounded cost for all of them.
 #[derive(Default)]
 pub struct ListCache {
     version: i64,
@@ -31,7 +32,7 @@ impl ListCache {
         self.lists.get(target).cloned()
     }
 
-    /// Keeps a list of the version last passed to [`ListCache::get`].
+    /// Caches a list, for the version last passed to [`ListCache::get`].
     pub fn keep(&mut self, target: &str, list: &Response) {
         let length = target.len() + list.body().len();
         if length > MAX_LIST_BYTES {
@@ -48,13 +49,13 @@ impl ListCache {
 }
 
 impl ReadContext {
-    /// Returns the list that a request asks for, if it is in the cache and nothing was committed since.
+    /// Returns the cached response to a request, if nothing was committed since.
     pub fn kept(&mut self, call: &Call) -> Option<Response> {
         let version = self.store.data_version();
         self.lists.get(call.request.target, version).map(|list| unless_known(list, call))
     }
 
-    /// Keeps a list that [`ReadContext::kept`] did not find. Returns the response.
+    /// Caches a list that [`ReadContext::kept`] did not find, and returns the response.
     pub fn keep(&mut self, call: &Call, list: Response) -> Response {
         let list = list.shared();
         self.lists.keep(call.request.target, &list);

@@ -55,7 +55,7 @@ pub type Call<'r> = endpoint::Routed<'r, Handler>;
 /// A response that waits for the commit: a closure that makes it once the batch is on disk.
 pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Result<Response, Failure> + 'r>;
 
-/// The part of a health check that asks the writer.
+/// The writer's part of a health check.
 pub type WriterCheck = fn(&mut WriteContext) -> Result<Response, Failure>;
 
 /// The handler of an operation. Its variant decides the lane and the key scope, so that they cannot disagree.
@@ -63,11 +63,11 @@ pub type WriterCheck = fn(&mut WriteContext) -> Result<Response, Failure>;
 pub enum Handler {
     /// GET and HEAD: reads, in a read lane.
     Get(for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>),
-    /// Any other method, such as POST: writes, in the write lane. A read-only key may not call it. It may run again,
-    /// after all that it wrote was undone, so it must have no effect outside the store.
+    /// Any other method, such as POST: writes, in the write lane. A read-only key may not call it. If the batch is
+    /// undone, it runs again, so it must have no effect outside the store.
     Write(&'static str, for<'r> fn(&mut BatchWriter, &Call<'r>) -> Result<Staged<'r>, Failure>),
-    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches. It must write nothing. A
-    /// read-only service sends `read_only_body` instead of asking the writer.
+    /// GET and HEAD: a health check. `read` runs in a read lane and, if it succeeds, `write` runs in the write lane
+    /// after a commit. Neither may change data. A read-only service sends `read_only_body` instead of calling `write`.
     Health {
         read: fn(&mut ReadContext) -> Result<(), Failure>,
         write: WriterCheck,
@@ -85,7 +85,7 @@ impl endpoint::HandlerKind for Handler {
 }
 
 /// Returns whether the first segment of a path belongs to an operation. A deploy may not have files there, except at
-/// the well-known places.
+/// the well-known paths.
 pub fn is_built_in(path: &str) -> bool {
     let well_known = [well_known::OPERATIONS, well_known::PAGES];
     let is_well_known =
@@ -99,9 +99,9 @@ pub fn is_built_in(path: &str) -> bool {
 /// The context of a handler that reads.
 pub struct ReadContext {
     pub store: Box<Reader>,
-    /// The damage that the service has met in it.
+    /// The damage to the database that the service has found.
     pub damage: Damage,
-    /// Finished lists, for requests that ask for them again.
+    /// Finished lists, for repeated requests.
     lists: ListCache,
     assets: Arc<LazyAssets>,
     /// Every setting.
@@ -114,7 +114,7 @@ impl ReadContext {
         Self { store, damage, lists: ListCache::default(), assets, config }
     }
 
-    /// The public URL of a path, or the path if the public address is unknown.
+    /// Returns the public URL of a path, or only the path if the public address is unknown.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.config.root().unwrap_or_default())
     }
@@ -123,12 +123,11 @@ impl ReadContext {
 /// The context of the writing worker.
 pub struct WriteContext {
     pub store: Box<Writer>,
-    /// The time and the result of the last write or trial.
+    /// The time and the result of the last write or probe.
     last_write: Option<(Instant, Result<(), StoreError>)>,
 }
 
-/// How long the result of the last write stands for the next one, so that a flood of health checks costs the writer
-/// nothing.
+/// How long the result of the last write is reused, so that a flood of health checks does not occupy the writer.
 const LAST_WRITE_COUNTS: Duration = Duration::from_millis(100);
 
 impl WriteContext {
@@ -142,10 +141,11 @@ impl WriteContext {
         self.last_write = Some((Instant::now(), written));
     }
 
-    /// Checks that the store takes writes, as a batch or a trial showed just now. Call it between batches only.
+    /// Checks that the store can write. Uses the result of the last write if it is recent, and otherwise probes the
+    /// store. Call it between batches only.
     ///
     /// # Errors
-    /// The [`StoreError`] of the last write.
+    /// The [`StoreError`] of the last write or probe.
     pub fn takes_writes(&mut self) -> Result<(), StoreError> {
         match &self.last_write {
             Some((at, written)) if at.elapsed() < LAST_WRITE_COUNTS => written.clone(),
@@ -157,7 +157,7 @@ impl WriteContext {
         }
     }
 
-    /// Keeps the result of the last write for the rest of a test.
+    /// Fixes the result of the last write for the rest of a test.
     #[cfg(test)]
     pub fn hold(&mut self, written: Result<(), StoreError>) {
         self.last_write = Some((Instant::now() + Duration::from_secs(3600), written));

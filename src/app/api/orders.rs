@@ -5,7 +5,8 @@ use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::{Failure, Stability, Tag};
 use crate::base::http::{ApiError, Code, Response};
 
-/// A group of its own for people, with the tag of the specification.
+/// The pages show orders as a group of their own; in the interface description they share the tag that the
+/// specification fixes.
 static STORE: Tag = Tag { title: "Store", about: "Orders in the store.", ..PETS_TAG };
 
 pub static OPERATIONS: &[Operation] = &[Operation {

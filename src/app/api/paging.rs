@@ -17,9 +17,9 @@ use crate::model::Page;
 
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: u32 = 100;
-/// The most rows that a list reads: a full page, and one row that shows whether another page follows.
+/// The most rows that a list reads: a full page, and one more row to see if another page follows.
 pub const MAX_PAGE_ROWS: u32 = MAX_LIMIT + 1;
-/// Items on a page (specification, section 8).
+/// The most items of a page (specification, section 8).
 pub static LIMIT: QueryParameter<Integer> = QueryParameter {
     name: "limit",
     about: "Maximum number of items per page.",
@@ -38,12 +38,12 @@ pub const LINK: HeaderField = HeaderField {
     example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
 };
 
-/// The JSON Schema of a page, whose items have the component of this name.
+/// Returns the JSON Schema of a page. `name` is the component of its items.
 pub fn list_of(name: &str, about: &str) -> Value {
     json!({ "type": "array", "description": about, "items": reference(name), "maxItems": MAX_LIMIT })
 }
 
-/// Returns whether a query asks a list for more than the default page.
+/// Returns whether a query has a `limit` above the default.
 pub fn is_long_page(query: &str) -> bool {
     let limit = parameter(Some(query), LIMIT.name).ok().flatten();
     limit.and_then(|limit| limit.parse().ok()).is_some_and(|limit: i64| limit > DEFAULT_LIMIT)
@@ -51,9 +51,9 @@ pub fn is_long_page(query: &str) -> bool {
 
 /// Writes a page as a JSON array.
 pub struct PageWriter {
-    /// The page that is asked for.
+    /// The requested page.
     pub page: Page,
-    /// The query of the link to the next page, as far as the filters make it.
+    /// The filters, as a part of the query in the link to the next page.
     filters: String,
     body: Vec<u8>,
     shown: u32,
@@ -62,7 +62,7 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    /// Begins the page that a request asks for.
+    /// Begins the page of a request.
     ///
     /// # Errors
     /// 400, if `limit` or `after` is given twice or has a wrong value.
@@ -84,8 +84,7 @@ impl PageWriter {
         }
     }
 
-    /// Adds an item. Returns `Break` once the page is full; one item more than fits shows that another page
-    /// follows.
+    /// Adds an item. If the page is already full, it notes that another page follows, and returns `Break`.
     pub fn push(&mut self, cursor: i64, item: &impl Serialize) -> ControlFlow<()> {
         if self.shown == self.page.limit || self.body.len() >= FULL_PAGE_BYTES {
             self.is_followed = true;
@@ -101,8 +100,8 @@ impl PageWriter {
         ControlFlow::Continue(())
     }
 
-    /// The response with its tag, and with a link if another page follows (RFC 8288). `first` is the URL of the first
-    /// page.
+    /// Returns the response with its tag, and with a link if another page follows (RFC 8288). `first` is the URL of the
+    /// first page.
     pub fn finish(mut self, first: &str) -> Response {
         self.body.push(b']');
         let response = tagged(Response::json_bytes(200, self.body), self.is_followed);

@@ -111,7 +111,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let mut list = PageWriter::of(call)?;
     let status = call.query(&STATUS)?;
     list.filter(STATUS.name, status.map(PetStatus::as_str));
-    // The rows are written from the database's own memory into the body.
+    // Each row is serialized from SQLite's memory into the body, without a copy in between.
     context.store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?;
     let list = list.finish(&context.url(PETS));
     Ok(context.keep(call, list))

@@ -1,4 +1,4 @@
-//! Documents for everybody: the interface description and the project site.
+//! Documents that need no key: the interface description and the project site.
 
 use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
@@ -18,10 +18,10 @@ pub static PAGES: &[Operation] = &[
     Operation { handler: Handler::Get(get_asset), ..row("/assets/{digest}/{file}", "getAsset") },
 ];
 
-/// Where every file of the pages is for clients that know another digest.
+/// The path prefix of the pages' current files, for clients that ask for another digest.
 pub const LATEST: &str = "/assets/latest/";
 
-/// Pages that have moved. The contract names the path of the deprecations.
+/// Pages that have moved: the old and the new path. The specification names the path of the deprecations.
 const MOVED: [(&str, &str); 5] = [
     ("/docs/deprecations", "/docs/versions#deprecations"),
     ("/docs/first-call", "/docs/quickstart"),
@@ -30,36 +30,36 @@ const MOVED: [(&str, &str); 5] = [
     ("/docs/running", "/docs/settings"),
 ];
 
-/// The reference while deployed files are on its origin: their scripts could read a key that the browser keeps for it.
+/// The variant of the reference that is served while its origin has deployed files, whose scripts could read a key that
+/// the browser stores for the reference.
 pub const REFERENCE_AMONG_FILES: &str = "/ among files";
 
-/// The request header field in which a browser asks for pages.
+/// The request header field that distinguishes browsers, which accept HTML.
 pub static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
 
-/// The page for paths that lead nowhere: the one of the deploy, or else the one of the site.
+/// The path of the page for a 404: the deploy's, or else the site's.
 pub const NOT_FOUND: &str = "/404.html";
 
-/// The header fields that decide what is sent for a path.
+/// The request header fields that select the form of a document.
 pub(super) const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
 
-/// A static file of the deploy, or the page for paths that lead nowhere, for paths that match no row.
+/// The operation for paths that match no row: a static file of the deploy, or the page for a 404.
 pub const FILE: Operation = Operation {
-    // Which deploy is live, the file or the index of its folder, and the content; or the deploy's own page for what
-    // is not there.
+    // The live deploy, the file or the index of its folder, and the content; or instead the deploy's page for a 404.
     rows: Some(8),
     parameters: PARAMETERS,
     ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
 };
 
-/// Returns a deployed file, or the page for what is not there.
+/// Returns a deployed file, or the 404.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     deployed(context, call)?.map_or_else(|| not_found(context, call), Ok)
 }
 
-/// The 404 for a browser outside `/v1`: a page, the deployed one if there is one.
+/// Returns the page for a 404, if a browser asks for a path outside `/v1`: the deploy's page, or else the site's.
 ///
 /// # Errors
-/// The 404 for everybody else.
+/// The 404 for other clients and paths.
 pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, Failure> {
     let error = || ApiError::new(Code::NotFound).into();
     let takes_pages = call.header_values(&ACCEPT).any(|value| value.contains("text/html"));
@@ -85,7 +85,7 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
     let Some(path) = decoded(encoded) else { return Ok(None) };
     let Some(file) = find(&*context.store, &path)? else { return Ok(None) };
     if file.path != path && !path.ends_with('/') {
-        // Relative, so that it never points to another host, whatever the name is.
+        // Relative, so that no name can point to another host.
         let name = encoded.rsplit('/').next().unwrap_or_default();
         let query = call.target.query.map(|query| format!("?{query}")).unwrap_or_default();
         return Ok(Some(Response::new(308, b"").header("Location", format!("./{name}/{query}"))));
@@ -96,7 +96,7 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
     Ok(Some(response.header("Cache-Control", "no-cache")))
 }
 
-/// The content of a file in this form. For HEAD, only its length is read.
+/// Returns the content of a file, compressed or not. For HEAD, it reads only the length.
 fn content(context: &ReadContext, call: &Call, file: &FileInfo, gzip: bool) -> Result<Body, StoreError> {
     let length = file.gzip_length.filter(|_| gzip).unwrap_or(file.length);
     if call.is_head() {
@@ -115,7 +115,7 @@ pub fn is_deployed(database: &Database, path: &str) -> Result<bool, StoreError> 
     Ok(find(database, &path)?.is_some())
 }
 
-/// The path with everything decoded; `None` if no file can have it.
+/// Returns the path without percent-encoding; `None` if no file can have it.
 fn decoded(encoded: &str) -> Option<String> {
     let path = String::from_utf8(percent::decode(encoded).into_owned()).ok()?;
     // An encoded slash would become a separator; no file has one in its name.
@@ -128,7 +128,7 @@ fn find(database: &Database, path: &str) -> Result<Option<FileInfo>, StoreError>
 }
 
 const fn row(path: &'static str, id: &'static str) -> Operation {
-    // The page for what is not there: which deploy is live, the file, and its content.
+    // For the page of a 404: the live deploy, the file, and its content.
     Operation { parameters: PARAMETERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
 }
 
@@ -149,8 +149,8 @@ fn get_reference(context: &mut ReadContext, call: &Call) -> Result<Response, Fai
     asset(context, call, if context.store.has_files()? { REFERENCE_AMONG_FILES } else { "/" })
 }
 
-/// Returns a file of the pages. A page that was made before an upgrade, or by another instance, names another digest:
-/// it gets the file as it is now, which it does not keep.
+/// Returns a file of the pages. A page from before an upgrade, or from another instance, may ask for another digest: it
+/// gets the current file, which the browser must not cache.
 fn get_asset(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let path = &*call.target.path;
     if context.assets.contains_key(path) {

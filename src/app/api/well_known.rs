@@ -1,4 +1,4 @@
-//! Well-known places (RFC 8615, RFC 9309). A deployed file at the same path takes precedence.
+//! Well-known paths (RFC 8615, RFC 9309). A deployed file at the same path takes precedence.
 
 use super::site_files::{PARAMETERS, asset, deployed, not_found};
 use super::{Call, Handler, Operation, ReadContext};
@@ -21,7 +21,7 @@ pub static OPERATIONS: &[Operation] = &[
     row(SECURITY_CONTACT, "getSecurityContact", Handler::Get(get_contact)),
 ];
 
-/// The places of the feature `site`.
+/// The paths of the feature `site`.
 pub static PAGES: &[Operation] = &[
     row(ROBOTS, "getRobots", Handler::Get(get)),
     row(SITEMAP, "getSitemap", Handler::Get(get)),
@@ -29,11 +29,11 @@ pub static PAGES: &[Operation] = &[
 ];
 
 const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
-    // Which deploy is live, the file, and its content; the same for the page for what is not there.
+    // The live deploy, the file, and its content; and again for the page of a 404.
     Operation { parameters: PARAMETERS, rows: Some(8), ..Operation::new(path, id, handler) }
 }
 
-/// Returns what is at this place.
+/// Returns the deployed file at this path, or the built-in document.
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     deployed(context, call)?.map_or_else(|| asset(context, call, &call.target.path), Ok)
 }

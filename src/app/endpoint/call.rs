@@ -18,12 +18,12 @@ pub struct Routed<'r, H: 'static> {
     pub request: &'r Request<'r>,
     /// The whole path, and the query as sent.
     pub target: Target<'r>,
-    /// The owner of the request's key; `None` if it needs no key.
+    /// The owner of the request's API key; `None` if the request needs no key.
     pub caller: Option<Caller>,
 }
 
 impl<'r, H> Routed<'r, H> {
-    /// Joins a request to the operation of its target. Nobody is its caller yet.
+    /// Creates a call without a caller.
     pub fn new(operation: &'static Endpoint<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
         Self { operation, request, target, caller: None }
     }
@@ -57,8 +57,8 @@ impl<'r, H> Routed<'r, H> {
         parameter.read(self.target.query)
     }
 
-    /// Panics in a debug build if the row does not declare the parameter: the interface description would lack it, and
-    /// the gate would not forward it.
+    /// Panics in a debug build if the row does not declare the parameter: it would be missing from the interface
+    /// description, and the gate would not forward it.
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
             let mut declared = self.operation.parameters.iter().map(|declared| declared.describe());
@@ -73,7 +73,7 @@ impl<'r, H> Routed<'r, H> {
         self.request.header_values(parameter.name)
     }
 
-    /// The header fields that decide in which form a static document is sent.
+    /// Returns the header fields that select the form of a static document.
     pub fn asset_fields(&self) -> AssetFields<'r> {
         AssetFields {
             accept_encoding: self.header_values(&ACCEPT_ENCODING).collect(),
@@ -81,11 +81,11 @@ impl<'r, H> Routed<'r, H> {
         }
     }
 
-    /// The body without any transfer coding, unless the header fields declare another media type than those of the
-    /// row, or a content coding (RFC 9110, sections 8.3 and 8.4).
+    /// Returns the body, which has no transfer coding.
     ///
     /// # Errors
-    /// 415.
+    /// 415, if the header fields declare a media type that the row does not have, or a content coding (RFC 9110,
+    /// sections 8.3 and 8.4).
     pub fn json_body(&self) -> Result<&'r [u8], ApiError> {
         debug_assert!(self.operation.body.is_some(), "{} does not declare a body", self.operation.id);
         for coding in self.request.header_values(CONTENT_ENCODING).flat_map(|value| value.split(',')) {

@@ -1,5 +1,5 @@
-//! How endpoints are written: the row in a table of operations, the router, the parameters and the request that
-//! a handler reads, and its failure. Each address has its own table and its own type of handler.
+//! The building blocks of endpoints: the rows of a table of operations, the router, the parameters and the request that
+//! a handler reads, and its failure. The service and the admin address each have a table and a type of handler.
 //!
 //! Knows no resource, no SQL and no sockets.
 

@@ -19,7 +19,7 @@ pub trait HandlerKind {
 pub struct Endpoint<H> {
     /// The path; a segment in braces is a parameter.
     pub path: &'static str,
-    /// The number of bytes of the path before its first parameter, which distinguish most rows.
+    /// The number of bytes of the path before its first parameter. This part alone rules out most rows.
     pub literal: usize,
     /// The name of the operation, also in the interface description (`operationId`).
     pub id: &'static str,
@@ -33,14 +33,15 @@ pub struct Endpoint<H> {
     pub about: &'static str,
     /// Its tag in the interface description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
-    /// The most rows of the database that the handler visits, by which the gate queues requests of different sizes
-    /// apart. `None`: not stated, which a test rejects for the operations of the service.
+    /// The most rows of the database that the handler reads. The gate has a queue for each size of requests, and
+    /// chooses it by this number. `None`: not stated, which a test rejects for the operations of the service.
     pub rows: Option<u32>,
     /// The parameters that the handler reads. No other header fields reach it.
     pub parameters: &'static [&'static dyn Parameter],
     /// The name of the body's schema in the interface description, or [`UNDESCRIBED`]; `None`: it reads no body.
     pub body: Option<&'static str>,
-    /// The media types of a body. Callers are shown the first, which a body without a Content-Type has.
+    /// The accepted media types of a body. The interface description names the first, and a body without a Content-Type
+    /// counts as such.
     pub media_types: &'static [&'static str],
     /// The successful response; `None` if the operation never succeeds.
     pub success: Option<Success>,
@@ -65,7 +66,7 @@ pub enum Stability {
     Experimental,
 }
 
-/// A group of operations. Groups of the pages may share a tag of the interface description.
+/// A group of operations on the pages. Several groups may have the same tag in the interface description.
 #[derive(Debug, PartialEq)]
 pub struct Tag {
     /// Its name in the interface description.
@@ -75,14 +76,14 @@ pub struct Tag {
     pub about: &'static str,
 }
 
-/// A success, for the interface description.
+/// A successful response, for the interface description.
 #[derive(Clone, Copy, Debug)]
 pub struct Success {
     pub status: u16,
     pub about: &'static str,
     /// The name of the body's schema in the interface description; `None`: it has no body.
     pub schema: Option<&'static str>,
-    /// The header fields that it may have in addition to the general ones.
+    /// The header fields of the response, in addition to the general ones.
     pub headers: &'static [HeaderField],
 }
 
@@ -94,10 +95,10 @@ pub struct HeaderField {
     pub example: &'static str,
 }
 
-/// The deprecation of an operation, which each of its responses announces.
+/// The deprecation of an operation. Each of its responses announces it.
 #[derive(Debug)]
 pub struct Deprecation {
-    /// Since when it is deprecated, in seconds of Unix time (RFC 9745).
+    /// The time of the deprecation, in seconds of Unix time (RFC 9745).
     since: i64,
     /// When it will be removed, in seconds of Unix time (RFC 8594).
     pub sunset: i64,
@@ -133,7 +134,7 @@ impl<H> Endpoint<H> {
         }
     }
 
-    /// The segment of `path` that is the value of a parameter. The path must match the row's.
+    /// Returns the segment of `path` that is the value of a parameter. `path` must match the row.
     pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
         let (names, values) = (self.path.get(self.literal..)?, path.get(self.literal..)?);
         let mut segments = names.split('/').zip(values.split('/'));
@@ -152,7 +153,7 @@ const fn literal(path: &str) -> usize {
 }
 
 impl<H: HandlerKind> Endpoint<H> {
-    /// The request header fields that reach the handler.
+    /// Lists the request header fields that reach the handler.
     pub fn headers(&self) -> impl Iterator<Item = &'static str> {
         let of_body = self.body.is_some().then_some([CONTENT_TYPE, CONTENT_ENCODING]);
         let declared = self.parameters.iter().filter_map(|parameter| parameter.header());

@@ -1,4 +1,5 @@
-//! Parameters as values: each reads its text, reports the expected form, and describes itself.
+//! Parameters of operations: each reads its value, reports the expected values, and describes itself for the interface
+//! description.
 
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use crate::base::json::Schema;
 
 /// A parameter that a handler reads.
 pub trait Parameter: Sync {
-    /// Its description: the Parameter Object (OpenAPI 3.1, section 4.8.12).
+    /// Returns the Parameter Object of the interface description (OpenAPI 3.1, section 4.8.12).
     fn describe(&self) -> serde_json::Value;
 
     /// The name of the request header field, if it is one.
@@ -91,7 +92,7 @@ impl Parameter for HeaderParameter {
 }
 
 impl<S: Schema> QueryParameter<S> {
-    /// Its value in this query; `None` if it is absent.
+    /// Returns its value in this query; `None` if it is absent.
     ///
     /// # Errors
     /// 400, if it is given twice or has a wrong value.

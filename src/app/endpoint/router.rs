@@ -17,7 +17,7 @@ impl<H: HandlerKind> Router<H> {
         self.0.iter().copied().flatten()
     }
 
-    /// The header fields that the operations declare, and `more`, each once.
+    /// Lists the header fields that the operations declare, and `more`, without duplicates.
     pub fn header_fields(&self, more: &[&'static str]) -> Vec<&'static str> {
         let declared = self.operations().flat_map(Endpoint::headers);
         let mut fields: Vec<_> = declared.chain(more.iter().copied()).collect();
@@ -29,8 +29,7 @@ impl<H: HandlerKind> Router<H> {
     /// Finds the row for a method and a path.
     ///
     /// # Errors
-    /// 501 for an unknown method, 404 for an unknown path, and 405 with Allow for a known path with other
-    /// methods.
+    /// 501 for an unknown method, 404 for an unknown path, and 405 with Allow if the path has only other methods.
     pub fn route(&self, method: &str, target: &Target) -> Result<&'static Endpoint<H>, ApiError> {
         let wanted = if method == "HEAD" { "GET" } else { method };
         let mut known_path = false;
@@ -51,7 +50,8 @@ impl<H: HandlerKind> Router<H> {
         })
     }
 
-    /// The most database rows that a GET of this path visits; `None` if there is none or no bound.
+    /// Returns the most database rows that a GET of this path reads; `None` if no operation matches, or its row states
+    /// no bound.
     pub fn rows(&self, path: &str) -> Option<u32> {
         self.operations().find(|row| row.method() == "GET" && fits(row, path))?.rows
     }
@@ -68,7 +68,7 @@ impl<H: HandlerKind> Router<H> {
         Ok(Response::new(204, b"").header("Allow", self.allow(target)))
     }
 
-    /// The methods that a path supports, in the order of the tables.
+    /// Lists the methods of a path, in the order of the tables.
     fn allow(&self, target: &Target) -> String {
         let mut methods = Vec::new();
         for operation in self.operations().filter(|row| target.path == "*" || fits(row, &target.path)) {

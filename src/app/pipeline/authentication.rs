@@ -1,4 +1,4 @@
-//! Bearer authentication (RFC 6750): the key of a request, and its scope.
+//! Bearer authentication (RFC 6750): finds the API key of a request.
 
 use crate::app::endpoint::Failure;
 use crate::base::http::{ApiError, Code, Request};
@@ -10,17 +10,17 @@ use crate::store::Database;
 /// The header field with the key.
 pub const AUTHORIZATION: &str = "Authorization";
 
-/// The name in the log of the key from the environment.
+/// The name of the key from the environment in the access log.
 const EXTRA_KEY: &str = "PETSTORE_API_KEY";
 
 /// Checks credentials against the store and the key from the environment.
 #[derive(Clone, Default)]
 pub struct Authenticator {
     extra_key: Option<Digest>,
-    /// Keys that were found, valid while the version of the database stays the same.
+    /// A cache of keys, valid for one version of the database.
     known: Vec<KnownKey>,
     version: i64,
-    /// The uses of keys that this authenticator and its clones have noted.
+    /// The last use of each key, shared with all clones.
     pub uses: LastUses,
 }
 
@@ -34,7 +34,7 @@ pub struct KnownKey {
     noted_at: i64,
 }
 
-/// The most keys to remember: few enough to compare a token with all of them.
+/// The most keys in the cache: few enough to compare a token with all of them.
 const MAX_KNOWN: usize = 64;
 
 impl Authenticator {
@@ -46,8 +46,8 @@ impl Authenticator {
     /// Returns the key of a request, and notes `now`, in seconds of Unix time, as its last use.
     ///
     /// # Errors
-    /// 401 with `WWW-Authenticate`, in the same words for an unknown, an expired and a revoked key; the
-    /// store's failure, if it cannot be read.
+    /// 401 with `WWW-Authenticate`, with the same message for an unknown, an expired and a revoked key; the store's
+    /// failure, if it cannot be read.
     pub fn authenticate(
         &mut self,
         request: &Request,
@@ -69,7 +69,7 @@ impl Authenticator {
         if known.key.is_expired(now) {
             return Err(invalid().into());
         }
-        // At most once a second per worker and key while the key is remembered.
+        // At most once a second per worker and key while the key is in the cache.
         if known.noted_at < now {
             known.noted_at = now;
             self.uses.note(known.key.digest, now);
@@ -77,20 +77,20 @@ impl Authenticator {
         Ok(known)
     }
 
-    /// Returns the text of the access log, instead of a name, for a request that was just rejected:
-    /// `expired` or `unknown` and the fingerprint of the key, if the token looks like one. Anything else may be a
-    /// password, whose digest would help to guess it.
+    /// Returns the text that the access log has in place of a key's name, for a request that was just rejected:
+    /// `expired` or `unknown`, and the fingerprint of the key. `None` if the token does not look like a key: it may be
+    /// a password, and its digest would help to guess it.
     pub fn refused(&self, request: &Request) -> Option<String> {
         let token = bearer_token(request.header_values(AUTHORIZATION).next()?)?;
         let digest = is_like_a_key(token).then(|| digest(token))?;
-        // A key that was found is remembered, even if it has expired.
+        // The cache has expired keys too.
         let is_known = self.known.iter().any(|known| known.key.digest == digest);
         let why = if is_known { "expired" } else { "unknown" };
         Some(format!("{why}:{}", fingerprint(&digest)))
     }
 
-    /// Looks up a key, and returns its place among the known ones. Only existing keys are remembered, so that
-    /// guessing cannot evict them.
+    /// Looks up a key, and returns its index in the cache. Only existing keys enter the cache, so guesses cannot evict
+    /// them.
     fn find(&mut self, token: &str, database: &Database) -> Result<Option<usize>, Failure> {
         let known = self.known.iter().position(|known| is_same(&known.token, token));
         if known.is_some() {
@@ -102,7 +102,7 @@ impl Authenticator {
         let found = if self.extra_key == Some(digest) {
             let (name, scope) = (EXTRA_KEY.to_owned(), KeyScope::Full);
             let key = ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None };
-            // Its uses are not stored anywhere.
+            // So that its uses are never noted: no row of the database could store them.
             KnownKey { token, key, caller: Caller::extra(), noted_at: i64::MAX }
         } else if let Some(key) = database.key(&digest)? {
             KnownKey { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
@@ -117,13 +117,13 @@ impl Authenticator {
     }
 }
 
-/// Compares two tokens in a time that reveals only whether their lengths are equal.
+/// Compares two tokens in constant time, except for their length.
 fn is_same(one: &str, other: &str) -> bool {
     let differences = one.bytes().zip(other.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b));
     one.len() == other.len() && differences == 0
 }
 
-/// The token of a credential; `None` if the scheme is another one or the token is missing.
+/// Returns the token of a credential; `None` if the scheme is not Bearer or the token is missing.
 fn bearer_token(credential: &str) -> Option<&str> {
     let (scheme, token) = credential.split_at_checked("Bearer ".len())?;
     let token = token.trim_ascii();
@@ -139,7 +139,7 @@ fn invalid() -> ApiError {
     challenge(ApiError::with_message(Code::Unauthorized, format!("{what}.")), "invalid_token", what)
 }
 
-/// Refuses a write with a read-only key (RFC 6750, section 3.1).
+/// The error for a write with a read-only key (RFC 6750, section 3.1).
 pub fn insufficient_scope() -> ApiError {
     challenge(ApiError::new(Code::InsufficientScope), "insufficient_scope", "This API key is read-only")
 }

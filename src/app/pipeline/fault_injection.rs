@@ -1,5 +1,5 @@
-//! Failures and delays on purpose, so that clients can test how they retry and wait. Only a service with an
-//! ephemeral database has them.
+//! Fault injection: failures and delays, so that clients can test their retries and timeouts. Only for services with an
+//! ephemeral database.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::net::worker::Service;
 
-/// Numbers that look random, in sequences that are the same in every run.
+/// Two sequences of pseudo-random numbers, one for failures and one for delays, which are the same in every run.
 #[derive(Clone, Default)]
 pub struct Draws(Arc<Drawn>);
 
-/// How many numbers of each sequence were drawn.
+/// The count of numbers drawn from each sequence.
 #[derive(Default)]
 struct Drawn {
     failures: AtomicU64,
@@ -38,12 +38,13 @@ fn draw(drawn: &AtomicU64) -> u64 {
     xxh3_64(&drawn.fetch_add(1, Relaxed).to_le_bytes())
 }
 
-/// The fraction of all numbers that are less than this one. It does not depend on the lower half of the bits.
+/// Maps a number to the range from 0 to 1, by its upper 32 bits.
 fn fraction(bits: u64) -> f64 {
     (bits >> 32) as f64 / 2f64.powi(32)
 }
 
-/// Draws how long the response to a request is held back, by its method and target with a space between.
+/// Returns a function that draws the delay of a response. Its argument is the method and the target of the request,
+/// with a space between them.
 pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u8]) -> Duration {
     let least = *between.start();
     let span = between.end().saturating_sub(least);
@@ -54,7 +55,7 @@ pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u
     }
 }
 
-/// Decides which requests fail, for all workers of a service together.
+/// Chooses the requests that fail. All workers of a service share it.
 #[derive(Clone)]
 pub struct Faults {
     /// The fraction of requests that fail.
@@ -62,12 +63,12 @@ pub struct Faults {
     draws: Draws,
 }
 
-/// How a request fails.
+/// An injected failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Fault {
     /// The code of its 503; `None`: the connection ends without a response.
     code: Option<Code>,
-    /// True if it is carried out nevertheless.
+    /// True if the request is carried out before it fails.
     is_done: bool,
 }
 
@@ -97,11 +98,11 @@ pub struct Faulty<S> {
 }
 
 impl<S: Service> Service for Faulty<S> {
-    /// Answers one request; the worker comes again with the others.
+    /// Answers only the first request; the worker calls again with the others.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let Some(request) = requests.first() else { return Duration::ZERO };
         let one = std::slice::from_ref(request);
-        // A browser's preflight is no request of its own, and the browser tries it only once.
+        // A failed preflight would test nothing: the browser does not retry it.
         let can_fail = request.method != "OPTIONS" && is_protected(&Target::parse(request.target));
         let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
             return self.service.answer(one, responses);
@@ -114,7 +115,7 @@ impl<S: Service> Service for Faulty<S> {
         }
         responses.push(match fault.code {
             None => Response::only(Disposition::Abort),
-            // As the gate answers if a lane breaks off: only the outcome of a write matters.
+            // The gate does the same if a lane breaks off: only a write can have an unknown outcome.
             Some(Code::OutcomeUnknown) if writes(request) => failed(Code::OutcomeUnknown),
             Some(_) => failed(Code::Overloaded),
         });
@@ -135,7 +136,7 @@ fn writes(request: &Request) -> bool {
     ROUTER.route(request.method, &Target::parse(request.target)).is_ok_and(Operation::writes)
 }
 
-/// The response that a real failure of this kind gets, with the same advice.
+/// Returns the response to a real failure with this code; its message also says that the failure is intentional.
 fn failed(code: Code) -> Response {
     ApiError::with_message(code, format!("This failure is intentional. {}", code.usual_message()))
         .into_response()

@@ -1,5 +1,5 @@
-//! The pipeline of one worker, from a request to its response: host, key, router, handler. Here a failure
-//! becomes a response and a line in the log. Knows no SQL and no sockets.
+//! The pipeline of one worker, from a request to its response: host, key, router, handler. It turns failures into
+//! responses and log lines. Knows no SQL and no sockets.
 
 mod authentication;
 mod fault_injection;
@@ -29,14 +29,15 @@ use virtual_hosts::{Admitted, FORWARDED_PROTO, HOST, link_canonical};
 pub use virtual_hosts::{Hosts, OnServed};
 pub use writing::WriteService;
 
-/// The request header field with which a browser asks for a script as a service worker (Service Workers, section 'Update').
+/// The request header field that a browser sends when it fetches the script of a service worker (Service Workers,
+/// section 'Update').
 const SERVICE_WORKER: &str = "Service-Worker";
 /// The methods of a deployed file.
 const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
 /// The label in the metrics for a request that reaches no operation.
 const NO_OPERATION: &str = "none";
 
-/// Creates the counters of all operations, and of the reasons for a 503, so that they are in the metrics from the start.
+/// Creates the counters of all operations and of the causes of a 503, so that the metrics have them from the start.
 pub fn announce(metrics: &mut Metrics) {
     let operations = ROUTER.operations().chain([&FILE]).map(|operation| operation.id);
     operations.chain([NO_OPERATION]).for_each(|operation| metrics.announce(operation));
@@ -44,7 +45,7 @@ pub fn announce(metrics: &mut Metrics) {
     reasons.for_each(|code| metrics.refused(code.as_str(), 0));
 }
 
-/// A callback for when the database is lost, which ends the service.
+/// Called when the database is lost; it ends the service.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 
 /// The state that all workers share; each gets a clone.
@@ -60,7 +61,7 @@ pub struct SharedState {
     pub hosts: Hosts,
 }
 
-/// The steps that are the same in every worker.
+/// The steps that reading and writing workers share.
 struct Pipeline {
     router: &'static Router<Handler>,
     shared: SharedState,
@@ -69,25 +70,25 @@ struct Pipeline {
     announcements: Vec<(&'static str, Fields)>,
 }
 
-/// The part of a request's context that its response needs.
+/// Facts about a request that its response needs.
 #[derive(Default)]
 struct RequestInfo {
     /// The operation, unless the request ends before it.
     operation: Option<&'static Operation>,
     /// The name of its key, for the access log.
     key_name: Option<String>,
-    /// The primary domain, if the request is for another name.
+    /// The canonical host, if the request is for another one.
     canonical: Option<Arc<str>>,
 }
 
 /// The outcome of a request. [`Pipeline::finish`] turns it into a response, and logs a failure.
 type Handled = Result<Response, Failure>;
 
-/// A request that has entered.
+/// The result of the checks before the handler.
 enum Entered<'r> {
-    /// It goes on to its operation.
+    /// The request goes to the handler of its operation.
     Call(Call<'r>),
-    /// It ends before its operation with this response, such as a redirect.
+    /// The request already has its response, such as a redirect.
     Answered(Response),
 }
 
@@ -100,14 +101,14 @@ impl Pipeline {
         Self { router: &ROUTER, shared, failures, announcements }
     }
 
-    /// Adds the header fields that every response of an operation has.
+    /// Adds the header fields of a deprecated operation.
     fn announce(&self, operation: &Operation, response: Response) -> Response {
         let own = self.announcements.iter().find(|(id, _)| *id == operation.id);
         own.into_iter().fold(response, |response, (_, fields)| response.with(fields))
     }
 
-    /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
-    /// requests that are handed to it. OPTIONS counts for no operation.
+    /// Makes the response, adds the header fields of a deprecation and of the canonical host, and counts it. A health
+    /// check that a reader sends on to the writer (204 here) is counted by the writer. OPTIONS is not counted.
     fn finish(&mut self, request: &Request, entry: RequestInfo, done: Handled) -> Response {
         let operation = entry.operation;
         let code = match &done {
@@ -135,7 +136,8 @@ impl Pipeline {
         response
     }
 
-    /// Logs the store's failure in a batch. `of` names the requests concerned, as far as they are known.
+    /// Logs the store's failure in a batch. `of` names the affected requests; it may be empty. A lost database ends the
+    /// service.
     fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
         if error.is_lost() {
             (self.shared.lost)(error);
@@ -144,8 +146,8 @@ impl Pipeline {
         }
     }
 
-    /// Finds the operation of a request: checks the host, then the key, the route and the scope. `now` is Unix time in
-    /// seconds.
+    /// Checks the host, the key, the route and the scope, in this order, and finds the operation of the request. `now`
+    /// is Unix time in seconds.
     ///
     /// # Errors
     /// The failure of one of these checks.
@@ -198,7 +200,7 @@ impl Pipeline {
         Ok(Entered::Call(call))
     }
 
-    /// The route of a path that matches no row: it may be a file of the deploy.
+    /// Routes a path that matches no row, which may be a file of the deploy.
     fn route_to_file(
         request: &Request,
         database: &Database,
@@ -212,7 +214,7 @@ impl Pipeline {
         Err(if is_file { refused } else { ApiError::new(Code::NotFound) }.into())
     }
 
-    /// Turns the failure of a request into its response, and logs what the client must not see.
+    /// Turns the failure of a request into its response, and logs the detail that the client must not see.
     fn refuse(&mut self, failure: Failure, operation: Option<&Operation>, request: &Request) -> Response {
         match &failure {
             Failure::Store(error) if error.is_lost() => (self.shared.lost)(error),
@@ -233,23 +235,24 @@ fn run<T>(part: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| Err(Failure::Fault("panicked".to_owned())))
 }
 
-/// Refuses a script to a browser that wants to keep it as a service worker: it would outlive its deploy, and see every key
-/// that is entered in the reference. A worker of a script that is gone goes with all that it has stored.
+/// Rejects the script of a service worker, which would outlive its deploy and could read every key that is entered in
+/// the reference. If the script is not deployed any more, the browser also clears the storage of the worker.
 fn refuse_worker(is_deployed: bool) -> ApiError {
     let message = "Scripts are not served as service workers, which could read the API keys of this origin.";
     let refused = ApiError::with_message(Code::NotFound, message);
     if is_deployed { refused } else { refused.header("Clear-Site-Data", "\"storage\"") }
 }
 
-/// The header fields that the service reads: the key, those of the operations, and those that name the host.
+/// Lists the request header fields that the service reads: the key, those of the operations and, if there may be
+/// domains, the host.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
     let own = [AUTHORIZATION, ACCEPT.name, SERVICE_WORKER, HOST, FORWARDED_PROTO];
     ROUTER.header_fields(if has_domains { &own } else { &own[..3] })
 }
 
-/// The size of the response to a read, by its method and target with a space between. HEAD of a list costs as much as
-/// the list.
+/// Estimates the size of the response to a read. `line` is its method and its target, with a space between them. HEAD
+/// of a list costs as much as the list.
 pub fn size(line: &[u8]) -> Size {
     let line = str::from_utf8(line).unwrap_or_default();
     let (method, target) = line.split_once(' ').unwrap_or_default();
@@ -257,7 +260,7 @@ pub fn size(line: &[u8]) -> Size {
     size_of(method, ROUTER.rows(path), query)
 }
 
-/// The size of a response for which the handler visits at most this number of rows. `None`: a deployed file.
+/// Estimates the size of a response by the most rows that its handler reads. `None`: a deployed file.
 fn size_of(method: &str, rows: Option<u32>, query: &str) -> Size {
     match (method, rows) {
         ("OPTIONS", _) | (_, Some(..=1)) => Size::Small,
@@ -269,19 +272,20 @@ fn size_of(method: &str, rows: Option<u32>, query: &str) -> Size {
     }
 }
 
-/// Returns whether a request needs a key before anything else is checked.
+/// Returns whether a target needs an API key: every path below `/v1`, even an unknown one.
 pub fn is_protected(target: &Target) -> bool {
     target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Cannot happen: the gate chooses the lane by the method, and so does a handler's variant.
+/// The failure of a request in the wrong lane. It cannot happen: the gate chooses the lane by the method, and a
+/// handler's variant follows from the method too.
 fn wrong_lane() -> Failure {
     Failure::Fault("the request came down the wrong lane".to_owned())
 }
 
 #[cfg(test)]
 impl SharedState {
-    /// With an authenticator, and defaults for the rest.
+    /// Creates a state with this authenticator, and defaults for the rest.
     fn for_tests(authenticator: Authenticator) -> Self {
         let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
         let (damage, metrics, hosts) = (Damage::default(), Metrics::default(), Hosts::default());
@@ -303,7 +307,7 @@ impl SharedState {
         values.find_map(|value| value.strip_prefix(' ')).map(str::to_owned)
     }
 
-    /// The losses of the database that are reported from now on.
+    /// Returns a channel with each loss of the database from now on.
     fn losses(&mut self) -> std::sync::mpsc::Receiver<StoreError> {
         let (sender, losses) = std::sync::mpsc::channel();
         let sender = std::sync::Mutex::new(sender);

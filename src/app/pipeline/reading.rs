@@ -13,18 +13,18 @@ use crate::base::http::{ApiError, Code, Request, Response};
 use crate::net::worker::Service;
 use crate::store::{Cause, IS_SHARED, MOST_PUT_OFF, Reader, StoreError};
 
-/// The bytes of responses at which a batch is sent, so that huge pages do not pile up.
+/// A batch ends when its responses have this size in bytes, so that large pages do not pile up in memory.
 const ENOUGH_BYTES: usize = 1024 * 1024;
 
 /// Answers the requests of a read lane.
 pub struct ReadService {
     context: ReadContext,
     pipeline: Pipeline,
-    /// The message for requests that write, if it answers them: in the write lane of a service that only reads.
+    /// The message for writes, in the write lane of a read-only service; `None` in a read lane.
     refusal: Option<Cow<'static, str>>,
 }
 
-/// How often a service that only reads looks whether its database is still there.
+/// How often a read-only service checks that its database is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
@@ -34,8 +34,8 @@ impl ReadService {
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
     }
 
-    /// Answers the requests of the write lane of a service that only reads: creates are refused, with
-    /// the public URL, to which they can go.
+    /// Creates the service of the write lane of a read-only service. It rejects writes, and its message names the
+    /// public URL, if there is one, as the place for them.
     pub fn refusing(store: Box<Reader>, shared: SharedState) -> Self {
         let refusal = shared.config.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
@@ -72,7 +72,7 @@ impl ReadService {
 impl Service for ReadService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         if let Err(error) = self.context.store.begin() {
-            // The queries that follow fail as well, each with its own response.
+            // The following queries fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
         if IS_SHARED && requests.len() > 1 {
@@ -95,7 +95,7 @@ impl Service for ReadService {
         }
         if IS_SHARED && !put_off.is_empty() {
             self.context.store.read_put_off();
-            // In ascending order, so that each response gets the place of its request.
+            // In ascending order, so that each response is inserted at the index of its request.
             for place in put_off {
                 let (entry, done) = self.handle(&requests[place], now);
                 responses.insert(place, self.pipeline.finish(&requests[place], entry, done));
@@ -109,7 +109,7 @@ impl Service for ReadService {
 
     fn rest(&mut self) -> Option<Duration> {
         self.refusal.as_ref()?;
-        // Also when there are no requests, so that a replaced file is noticed soon.
+        // Without requests too, so that a replaced file is noticed soon.
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot look at the database", &error);
         }

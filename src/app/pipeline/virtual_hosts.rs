@@ -1,4 +1,5 @@
-//! The names of this project (RFC 9110, section 7.4), and the redirects of those that only redirect to another.
+//! Virtual hosts: accepts the project's names, rejects others (RFC 9110, section 7.4), and redirects names with a
+//! redirect.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,24 +12,23 @@ use crate::base::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
 use crate::store::Database;
 
-/// The header field with the name that the client asked for.
+/// The header field with the host of the request.
 pub const HOST: &str = "Host";
-/// The scheme of the request to the proxy. The gate forwards it only from a trusted proxy.
+/// The header field with the scheme of the client's request to a proxy. The gate forwards it only from a trusted proxy.
 pub const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
-/// A callback that gets the name of a domain when a trusted proxy has forwarded an HTTPS request for it. Must not
-/// block.
+/// Called with the name of a domain when a trusted proxy forwards an HTTPS request for it. Must not block.
 pub type OnServed = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The project's names. Without a hosting platform, every name is accepted.
 #[derive(Clone, Default)]
 pub struct Hosts {
-    /// The names that are not custom domains: the one on the platform, and the hosts of the addresses in the
-    /// interface description. Empty: every name is accepted.
+    /// The names that are not custom domains: the one on the platform, and the hosts of the base URL and the staging
+    /// URL. Empty: every name is accepted.
     platform_names: Arc<[String]>,
-    /// Domains found in the database, valid while its version stays the same.
+    /// A cache of domains, valid for one version of the database.
     known: HashMap<Box<str>, KnownDomain>,
-    /// The primary domain, valid while that version stays the same.
+    /// The primary domain, valid for that version.
     primary: Option<Arc<str>>,
     version: i64,
     served: Option<OnServed>,
@@ -42,17 +42,18 @@ struct KnownDomain {
     redirect: Option<Redirect>,
 }
 
-/// The host of a request, if it is the project's.
+/// An accepted host.
 pub enum Admitted {
-    /// The project is served there. `canonical` is the primary domain if the request is for another name; pages link to
-    /// it.
+    /// The project is served at the host. `canonical` is the canonical host, which is the primary domain, if the
+    /// request is for another name; pages link to it.
     Served { canonical: Option<Arc<str>> },
-    /// Its requests are redirected with this response.
+    /// The host redirects to another one, with this response.
     Redirected(Response),
 }
 
 impl Hosts {
-    /// The hosts of a configuration. `served` is called when a trusted proxy forwards an HTTPS request for a domain.
+    /// Creates the hosts of a configuration. `served` is called when a trusted proxy forwards an HTTPS request for a
+    /// domain that waits for its certificate.
     pub fn new(config: &Config, served: Option<OnServed>) -> Self {
         let Some(address) = config.hosting.address() else { return Self::default() };
         Self {
@@ -62,7 +63,7 @@ impl Hosts {
         }
     }
 
-    /// Looks up the host of a request.
+    /// Accepts or rejects the host of a request.
     ///
     /// # Errors
     /// 421, if it is not the project's; the store's failure, if it cannot be read.
@@ -71,7 +72,7 @@ impl Hosts {
         if platform_names.is_empty() {
             return Ok(Admitted::Served { canonical: None });
         }
-        // The gate rejects requests with more than one.
+        // The gate rejects requests with more than one Host.
         let host = request.header_values(HOST).next().map(without_port).unwrap_or_default();
         let host = host.strip_suffix('.').unwrap_or(host);
         if host.is_empty() || is_address(host) {
@@ -118,7 +119,7 @@ pub fn link_canonical(domain: &str, request: &Request, response: Response) -> Re
     response.header("Link", format!("<https://{domain}{path}>; rel=\"canonical\""))
 }
 
-/// Looks up a domain, and its redirect if the target is served. Only existing domains are remembered, so that guessing
+/// Looks up a domain, and its redirect if the target is served. Only existing domains enter the cache, so guesses
 /// cannot fill the memory.
 fn find<'k>(
     known: &'k mut HashMap<Box<str>, KnownDomain>,

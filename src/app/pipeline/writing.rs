@@ -17,23 +17,23 @@ pub struct WriteService {
     context: WriteContext,
     pipeline: Pipeline,
     key_tasks: KeyTasks,
-    /// When the writer has been idle long enough to move the write-ahead log into the database.
+    /// The time of the next checkpoint, unless there is a write before.
     rests_at: Option<Instant>,
 }
 
-/// How long nothing is written before the writer counts as idle.
+/// The writer counts as idle if it has written nothing for this long.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How long the last work waits for the lock of another process.
+/// The busy timeout of the work at the stop.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the response to a request waits for.
+/// The step that a response waits for.
 enum Awaits<'r> {
-    /// Nothing: it does not depend on the commit.
+    /// The response is ready, and does not depend on the commit.
     Nothing(Handled),
-    /// The commit, after which the closure makes it.
+    /// The commit; then the closure makes the response.
     Commit(Staged<'r>),
-    /// The writer's part of a health check, after the commit.
+    /// The writer's part of a health check, which runs after the commit.
     Check(WriterCheck),
 }
 
@@ -50,14 +50,14 @@ impl Unanswered<'_> {
     }
 }
 
-/// A batch after the commit, and how long that took.
+/// A batch after its commit, and the duration of the commit.
 struct Batch<'r> {
     unanswered: Vec<Unanswered<'r>>,
     committed: Result<Committed, StoreError>,
     flush: Duration,
 }
 
-/// A request of several has failed after it had written, so that all must be undone.
+/// One of several requests failed after it had written, so the whole batch must be undone.
 struct MustUndo;
 
 impl WriteService {
@@ -108,7 +108,7 @@ impl WriteService {
     /// Handles and commits a batch.
     fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Batch<'r>, MustUndo> {
         if let Err(error) = self.context.store.begin() {
-            // The statements that follow fail as well, each with its own response.
+            // The following statements fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
         }
         let (now, is_alone) = (unix_time(), requests.len() == 1);
@@ -119,15 +119,15 @@ impl WriteService {
         Ok(Batch { unanswered, committed, flush: began.elapsed() })
     }
 
-    /// Answers requests that share a transaction. Returns how long its flush took.
+    /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written.
     fn answer_together(
         &mut self,
         requests: &[Request],
         responses: &mut Vec<Response>,
     ) -> Result<Duration, MustUndo> {
         let mut batch = self.write(requests)?;
-        // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
-        // first, so only a restore, or yet another change, can refuse it.
+        // Another instance of the cluster has changed data that the batch relied on, such as the keys. The second try
+        // reads the data again first, so only a restore or one more change can make it fail.
         if IS_SHARED && batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
             batch = self.write(requests)?;
         }
@@ -145,7 +145,7 @@ impl WriteService {
             let done = match (awaits, &committed) {
                 (Awaits::Nothing(done), _) => done,
                 (Awaits::Commit(staged), Ok(committed)) => run(|| staged(committed)),
-                // Its cause has been logged for the whole batch.
+                // The cause was logged once for the whole batch.
                 (Awaits::Commit(_), Err(error)) => Ok(Failure::from(error.clone()).into_response()),
                 (Awaits::Check(check), _) => run(|| check(&mut self.context)),
             };
@@ -168,16 +168,17 @@ impl WriteService {
         };
         let refused = unanswered.iter().filter(could_not_write).count();
         self.pipeline.shared.metrics.undone(ids.len() + refused);
-        // A request that could not write at all is logged by itself.
+        // A request that could not write at all is logged on its own.
         if !ids.is_empty() || error.is_lost() {
             let fate = fate(ids.len(), error);
             self.pipeline.trouble(&name_all(ids.into_iter()), &fate, error);
         }
     }
 
-    /// What is due now: moves the log, and looks. Returns in how long more is due.
+    /// Does the work that is due: checkpoints the write-ahead log if the writer is idle, checks the database's path,
+    /// and does the work on keys. Returns the time until more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
-        // Do not wait for a lock, because requests would wait behind it.
+        // No busy timeout: requests would wait meanwhile.
         self.context.store.be_patient(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
             && let Err(error) = self.context.store.checkpoint()
@@ -187,11 +188,11 @@ impl WriteService {
                 log::debug!("the write-ahead log stays for now: {error}");
                 self.rests_at = Some(now + QUIET);
             } else {
-                // The next try is after the next write.
+                // Tried again only after the next write.
                 log::warn!("the write-ahead log stays for now: {error}");
             }
         }
-        // Also when there are no requests, so that a moved file is noticed soon.
+        // Without requests too, so that a moved file is noticed soon.
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
@@ -201,7 +202,7 @@ impl WriteService {
     }
 }
 
-/// What became of so many writes whose commit failed.
+/// Describes the outcome of writes whose commit failed, for the log.
 fn fate(writes: usize, error: &StoreError) -> String {
     match (writes, error.is_unknown()) {
         (1, true) => "the outcome of 1 write is unknown".to_owned(),

@@ -1,4 +1,4 @@
-//! The reading service over a real database, without sockets: what a batch answers, counts and logs.
+//! The reading service over a real database, without sockets: the responses, counters and log lines of a batch.
 
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -61,12 +61,12 @@ fn ask(asked: &[(&str, &str)]) -> Vec<u16> {
     ask_of(&mut service, asked)
 }
 
-/// Sends all in one batch; returns the statuses of the ones that are answered.
+/// Sends all requests in one batch, and returns the statuses of those that get a response.
 fn ask_of(service: &mut ReadService, asked: &[(&str, &str)]) -> Vec<u16> {
     answer(service, asked).iter().map(|response| response.status).collect()
 }
 
-/// Sends all in one batch; returns the responses to the first ones.
+/// Sends all requests in one batch, and returns the responses, which may be fewer.
 fn answer(service: &mut ReadService, asked: &[(&str, &str)]) -> Vec<Response> {
     let requests: Vec<Request> = asked
         .iter()

@@ -1,5 +1,5 @@
-//! The writing service over a real database, without sockets: what a batch answers, counts and logs, and what it does
-//! at rest.
+//! The writing service over a real database, without sockets: the responses, counters and log lines of a batch, and the
+//! work between batches.
 
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -68,7 +68,7 @@ fn insert<'r>(batch: &mut BatchWriter, body: &[u8]) -> Result<Staged<'r>, Failur
     Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
 }
 
-/// The key that [`Bench::ask`] sends to what is protected.
+/// The key that [`Bench::ask`] sends to protected paths.
 fn secret_key(scope: KeyScope) -> ApiKey {
     let (digest, name) = (digest("secret"), "ci".to_owned());
     ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None }
@@ -77,7 +77,7 @@ fn secret_key(scope: KeyScope) -> ApiKey {
 struct Bench {
     service: WriteService,
     reader: Box<Reader>,
-    /// How long the flush of the last batch took.
+    /// The duration of the last batch's flush.
     flush: Duration,
     folder: Folder,
 }
@@ -100,7 +100,7 @@ fn bench_of(store: Box<Writer>, reader: Box<Reader>, folder: Folder) -> Bench {
 }
 
 impl Bench {
-    /// Sends all in one batch; returns the statuses.
+    /// Sends all requests in one batch, and returns the statuses.
     fn ask(&mut self, targets: &[&str]) -> Vec<u16> {
         let bodies: Vec<String> =
             targets.iter().map(|target| format!(r#"{{"name":"{target}","categoryId":1}}"#)).collect();
@@ -122,7 +122,7 @@ impl Bench {
         self.service.pipeline.shared.counted(sample)
     }
 
-    /// The bytes of the write-ahead log.
+    /// Returns the size of the write-ahead log, in bytes.
     fn log(&self) -> u64 {
         std::fs::metadata(self.folder.0.join("pets.db-wal")).unwrap().len()
     }
@@ -304,7 +304,7 @@ fn log_is_moved_into_the_database_once_nothing_was_written_for_a_while() {
     let at = bench.service.rests_at.unwrap();
     assert_eq!(bench.service.rest_at(at - QUIET), Some(QUIET));
     assert_ne!(bench.log(), 0);
-    // Whoever reads keeps the log.
+    // An open snapshot prevents the checkpoint.
     bench.reader.begin().unwrap();
     let lines = logged(|| assert_eq!(bench.service.rest_at(at), Some(QUIET)));
     assert!(lines[0].starts_with("DEBUG the write-ahead log stays for now: "), "{lines:?}");

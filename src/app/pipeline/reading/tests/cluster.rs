@@ -37,8 +37,8 @@ fn service() -> (Nodes, PathBuf, ReadService) {
     (nodes, path, service)
 }
 
-/// Sends all as a worker does: again those that are not answered yet. Returns how many each batch answers, and what
-/// each request gets: its status, and the body of a success.
+/// Sends all requests as a worker does: those without a response again. Returns the number of responses of each batch,
+/// and for each request its status, and the body of a success.
 fn ask_for(service: &mut ReadService, targets: &[&str]) -> (Vec<usize>, Vec<String>) {
     let (mut counts, mut all) = (Vec::new(), Vec::new());
     while all.len() < targets.len() {

@@ -8,7 +8,7 @@ use crate::store::close;
 use crate::store::tests::Nodes;
 
 thread_local! {
-    /// How often [`TRIED`] was handled.
+    /// The number of times that [`TRIED`] was handled.
     static TRIES: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -71,7 +71,7 @@ fn batch_is_handled_twice_at_most() {
 #[test]
 fn batch_that_may_have_been_carried_out_is_not_handled_again() {
     let (nodes, _, mut bench, _) = bench();
-    // Longer than any patience.
+    // Longer than any timeout.
     nodes.freeze(0);
     let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
     assert_eq!(TRIES.get(), 1);
