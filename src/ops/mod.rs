@@ -1,4 +1,4 @@
-//! The operator's work: API keys, import and export, backup, check and restore. Knows no HTTP.
+//! Operators' tasks: API keys, import and export, backup, check and restore. Knows no HTTP.
 
 pub mod keys;
 pub mod maintenance;

@@ -1,4 +1,4 @@
-//! The admin address: a gate of its own, so that all rules of HTTP, limits and failures hold there too.
+//! The admin address. It has a gate of its own, with the same rules of HTTP, limits and failures.
 
 use std::thread::JoinHandle;
 
@@ -13,17 +13,17 @@ use crate::net::gate::{Gate, GateConfig, Intake, Listening, Stopper, TrustedProx
 use crate::net::lane::LaneKind;
 use crate::store::Reader;
 
-/// Its share of the memory for clients, in addition to theirs: a quarter.
+/// The memory budget of its clients is that of the service's clients, divided by this, and in addition to it.
 const MEMORY_SHARE: usize = 4;
 
-/// The running admin address. Dropping it ends it.
+/// The running admin address. Dropping it stops it.
 pub struct Admin {
     stopper: Stopper,
     gate: Option<JoinHandle<()>>,
 }
 
 impl Admin {
-    /// Serves on an address. If it ends by a fault of its own, it calls `died` with the reason.
+    /// Serves on an address. Calls `died` with the reason if the gate fails.
     ///
     /// # Errors
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot

@@ -1,16 +1,16 @@
-//! How many connections the limit of open files allows.
+//! Computes the number of connections that the limit of open files allows.
 //!
-//! Only this file counts the descriptors that a service reserves for itself, by its configuration. `tests/it/overload.rs`
-//! shows that they are enough.
+//! Only this file has the number of descriptors that a service reserves for itself. `tests/it/overload.rs` tests that
+//! it is enough.
 
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
 
 /// The descriptors of every service: standard streams, signals, a passed socket, the private folder, the gate and its
-/// listener, the database and its log (16); the project's connection to the database, and the most DNS checks at once,
-/// with a socket each (10). And for a moment: a connection that is rejected, the watchdog's check, a notification, the
-/// connection to the database of the first key, or of the thread that checkpoints a large log, another socket if the file
-/// of a Unix socket is lost (9).
+/// listener, the database and its log (16); the project's connection to the database, and a socket for each of the most
+/// DNS checks at once (10). Some are open only for a moment (9): a connection that is rejected, the watchdog's check, a
+/// notification, the database for the first key or for the thread that checkpoints a large log, and another socket if
+/// the file of a Unix socket is lost.
 const SERVICE: usize = 35;
 /// The descriptors of a lane: its listener and the file of its socket, three for its connection, and the database with its log.
 const LANE: usize = 7;
@@ -18,18 +18,18 @@ const LANE: usize = 7;
 /// its clients.
 const ADMIN: usize = 4 + 2 * LANE + ADMIN_CONNECTIONS;
 
-/// The fewest connections worth starting for.
+/// A service does not start with fewer connections than this.
 const FEWEST: usize = 4;
-/// The most connections of the admin address. Few programs monitor a service.
+/// The most connections of the admin address, since few programs monitor a service.
 pub const ADMIN_CONNECTIONS: usize = 16;
 
-/// The descriptors that a service needs in addition to those of its clients.
+/// Returns the number of descriptors that a service needs in addition to those of its clients.
 fn reserved(config: &Config) -> usize {
     SERVICE + LANE * (config.workers + 1) + if config.admin.is_some() { ADMIN } else { 0 }
 }
 
-/// The most connections of the gate: as many as the configuration asks for, but no more than the descriptors allow
-/// if their number is known.
+/// Returns the most connections of the gate: `max_connections`, or fewer if the limit of open files is known and does
+/// not allow that many.
 ///
 /// # Errors
 /// [`ErrorKind::Resources`] if there are too few descriptors to start.

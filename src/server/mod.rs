@@ -1,4 +1,4 @@
-//! Puts the rooms together: opens the store, starts the workers and the gate, and ends them in order.
+//! Connects the rooms: opens the store, starts the workers and the gate, and stops them in order.
 
 mod admin;
 mod descriptors;
@@ -24,9 +24,9 @@ pub use verify_backup::drill;
 
 /// A running service.
 ///
-/// Dropping it ends the service like [`Stopper::stop`] and **blocks until it has ended**: until the requests in progress
-/// are answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the
-/// disk has everything. Call [`Server::wait`] to learn how it ended.
+/// Dropping it stops the service like [`Stopper::stop`] and **blocks until the service has ended**: until the requests
+/// in progress are answered, for at most [`Deadlines::drain`](crate::Deadlines::drain) (10 s by default), and then
+/// until everything is flushed to the disk. Call [`Server::wait`] to get the reason if it ended on its own.
 ///
 /// ```
 /// # fn main() -> Result<(), petstore::Error> {
@@ -60,14 +60,14 @@ impl Server {
     /// [`ErrorKind::Config`] if a field cannot be used, [`ErrorKind::AddressInUse`] or
     /// [`ErrorKind::AddressUnavailable`] for an address, [`ErrorKind::DatabaseInUse`] if another service has the
     /// database, [`ErrorKind::LogForeign`] or [`ErrorKind::LogOrphaned`] for its write-ahead log, the kinds of a
-    /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files
-    /// or threads. Nothing of the service is left then.
+    /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files or
+    /// threads. On failure, nothing of the service keeps running.
     pub fn start(config: Config) -> Result<Self, Error> {
         Self::start_after(config, || Ok(()))
     }
 
-    /// Starts like [`Server::start`], and calls `prepare` before the first response, once the database is open and the
-    /// addresses are bound. It can create an API key, for example.
+    /// Starts like [`Server::start`], and calls `prepare` once, when the database is open and the addresses are bound,
+    /// but before the first response. It can create an API key, for example.
     ///
     /// # Errors
     /// Those of [`Server::start`], and that of `prepare`.
@@ -83,38 +83,39 @@ impl Server {
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
 
-    /// The address that the service listens on, with the actual port.
+    /// Returns the address of the service, with the actual port.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The admin address, with the actual port; `None` if none was configured.
+    /// Returns the admin address, with the actual port; `None` if none was configured.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin_address
     }
 
-    /// One line for the log that describes the service: version, address, database and limits.
+    /// Returns one line for the log that describes the service: version, address, database and limits.
     pub fn summary(&self) -> &str {
         &self.summary
     }
 
-    /// Returns whether the service still runs. It has ended after [`Stopper::stop`], or because it could not go on; then
-    /// [`Server::wait`] returns at once, with the reason. While it answers its last requests, it still runs.
+    /// Returns whether the service still runs; it does until its last requests are answered. It ends after
+    /// [`Stopper::stop`] or on a failure; then [`Server::wait`] returns at once.
     pub fn is_running(&self) -> bool {
         self.gate.as_ref().is_some_and(|gate| !gate.is_finished())
     }
 
-    /// Creates a handle that checks from any thread whether the service answers.
+    /// Creates a handle for health checks from any thread.
     pub fn health_check(&self) -> HealthCheck {
         HealthCheck::new(self.stopper.clone())
     }
 
-    /// Creates a handle that ends the service from any thread.
+    /// Creates a handle that stops the service from any thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Waits until the service has ended: the requests in progress are answered, and everything is on disk.
+    /// Waits until the service has ended: until the requests in progress are answered and everything is flushed to the
+    /// disk.
     ///
     /// # Errors
     /// The reason if the service ended without [`Stopper::stop`], such as

@@ -1,4 +1,4 @@
-//! Opens everything that a service needs before its threads start: addresses and database.
+//! Opens the addresses and the database, before the threads of the service start.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Opened {
         let mut config = config.checked()?;
         config.database = store::absolute(&config.database)?;
         let max_connections = available_connections(&config)?;
-        // Before the database, so that a start that fails creates none.
+        // Before the database, so that a start that fails here creates no database.
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
         let mut folder = None;
@@ -63,7 +63,7 @@ impl Opened {
     }
 }
 
-/// Opens or creates the database. Warns if there is a backup of one that was there before.
+/// Opens or creates the database. Warns if a new one is created although there is a note about a backup.
 fn open_for_service(config: &Config) -> Result<OpenStore, Error> {
     let database = &config.database;
     let lost = if store::exists(database) { None } else { last_backup(database) };

@@ -1,4 +1,5 @@
-//! A private folder for the database of an ephemeral service, and the place of temporary files.
+//! A private folder for the database of an ephemeral service or a restored backup, and the choice of the folder for
+//! temporary files.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -10,8 +11,8 @@ use crate::base::files::folder_of;
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-private-";
 
-/// A folder that only this user may enter. Dropping it removes it. While it exists it is locked, which also keeps
-/// systemd's clean-up of `/tmp` away (`systemd.io/TEMPORARY_DIRECTORIES`).
+/// A folder that only this user may enter. Dropping it removes it. It stays locked, so that systemd's clean-up of
+/// `/tmp` skips it (`systemd.io/TEMPORARY_DIRECTORIES`).
 pub struct PrivateFolder {
     path: PathBuf,
     _lock: File,
@@ -34,7 +35,7 @@ impl PrivateFolder {
         let path = parent.join(format!("{PREFIX}{random:016x}"));
         DirBuilder::new().mode(0o700).create(&path).map_err(cannot)?;
         let lock = File::open(&path).map_err(cannot)?;
-        // A file system without locks has no clean-up that asks for them.
+        // The lock may fail on a file system without locks, where no clean-up honours them either.
         let _ = lock.try_lock();
         Ok(Self { path, _lock: lock })
     }
@@ -45,8 +46,8 @@ impl PrivateFolder {
     }
 }
 
-/// Creates something temporary in `TMPDIR` or, if that fails, next to the database: a container may have no other folder
-/// that can be written.
+/// Calls `make` with the folder for temporary files (`TMPDIR`) or, if that fails, with the folder of the database,
+/// which may be the only writable one in a container.
 ///
 /// # Errors
 /// The first failure, if both fail.

@@ -1,16 +1,18 @@
-//! The part of a service that is about its project: it distinguishes the project's names from others, checks the DNS of
-//! its domains, and serves the settings.
+//! Starts the part of a service that belongs to its project: its hosts, the DNS checks of its domains, and its
+//! settings.
 
 use crate::admin::ProjectSettings;
 use crate::app::pipeline::Hosts;
 use crate::base::config::Config;
 use crate::base::error::Error;
 
-/// Opens the project if a hosting platform or an admin address is set and the service may write. Returns the hosts that
-/// it has, and the settings for the admin address if there is one. `guide` is the address of the site, for links.
+/// Opens the project if a hosting platform or an admin address is configured and the service may write. Returns the
+/// project's hosts and, if there is an admin address, the settings that it serves. `guide` is the URL of the site, for
+/// links.
 ///
 /// # Errors
-/// Every kind of a database that cannot be opened, or [`ErrorKind::Resources`](crate::ErrorKind::Resources).
+/// The kinds of a database that cannot be opened, or [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are
+/// too few threads.
 #[cfg(feature = "site")]
 pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSettings>), Error> {
     use std::sync::Arc;
@@ -26,13 +28,13 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
     let settings = config.admin.map(|_| ProjectSettings {
         upkeep,
         assets: Arc::new(html::settings(config, guide)),
-        // The key of the environment lacks the admin scope, and the response says so.
+        // The key from the environment lacks the admin scope, so it gets a 403 with that message instead of a 401.
         authenticator: Authenticator::new(config.api_key.as_deref()),
     });
     Ok((Hosts::new(config, note_served), settings))
 }
 
-/// Without the site there is no project, and every name is accepted.
+/// Returns the hosts of the configuration. Without the feature `site` there is no project.
 ///
 /// # Errors
 /// Never fails.

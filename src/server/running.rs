@@ -1,4 +1,4 @@
-//! The rooms of a running service, and the order in which they end.
+//! Starts the threads of a service, and stops them in order.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::net::worker::{THREADS, Worker};
 use crate::site;
 use crate::store::{self, Damage, OpenStore, WriteAccess};
 
-/// The most requests in the lane for writing at once: they share a flush of the disk.
+/// The most requests in the write lane at once, which share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
 
-/// All that runs for a service. The fields drop in their order: senders of requests before those that serve them, and
-/// the claim on the database after the last connection to it.
+/// The parts of a running service. The order of the fields is the order of their drops: the gate before the workers
+/// that it sends requests to, and the claim on the database after the last connection to it.
 pub struct Running {
     gate: Gate,
     _workers: Vec<Worker>,
@@ -41,7 +41,7 @@ impl Running {
     /// If there are too few threads or descriptors, or the project cannot be opened.
     pub fn start(opened: Opened, stopper: &Stopper) -> Result<Self, Error> {
         let Opened { config, max_connections, listening, admin, mut store, folder } = opened;
-        // tiny_http panics if it cannot start a thread. The threads that serve no lane are no more than those of one.
+        // tiny_http panics if it cannot start a thread. The threads that serve no lane count as one more lane.
         let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
         check_threads((lanes + 1) * THREADS)?;
         let guide = config.root().map_or_else(|| listening.address.local_url(), str::to_owned);
@@ -69,12 +69,12 @@ impl Running {
         Ok(Self { gate, _workers: running, _admin: admin, _folder: folder, _claim: claim })
     }
 
-    /// Serves until the service is stopped, and ends all rooms in their order.
+    /// Serves until the service is stopped, and then drops its parts in order.
     ///
     /// # Errors
-    /// The reason, if the service ended by a fault of its own.
+    /// The reason, if the service ended because of a failure.
     pub fn serve(self) -> Result<(), Error> {
-        // The gate goes here, and the other fields at the end of this function.
+        // The gate is dropped here, and the other fields at the end of this function.
         self.gate.run()
     }
 }
@@ -85,7 +85,7 @@ fn stop_when_lost(stopper: &Stopper) -> Lost {
     Arc::new(move |error| stopper.stop_because(Error::from(error.clone())))
 }
 
-/// The counters; none if nobody can ask for them.
+/// Creates the counters; none without an admin address, where nobody could read them.
 fn metrics(config: &Config) -> Metrics {
     let is_watched = config.admin.is_some();
     let mut metrics = if is_watched { Metrics::watched(config.client_memory) } else { Metrics::default() };
@@ -93,7 +93,7 @@ fn metrics(config: &Config) -> Metrics {
     metrics
 }
 
-/// Starts a worker for each reader, and the one that writes.
+/// Starts a worker for each reader, and one for the write lane.
 fn start_workers<'a>(
     store: OpenStore,
     shared: &'a SharedState,
@@ -147,8 +147,8 @@ fn gate_config(
     }
 }
 
-/// Returns an ephemeral service to its first state; `None` for any other. Everything that workers remember is valid for
-/// one version of the database only, so they need no notice.
+/// Creates the function that resets an ephemeral service; `None` for other services. All caches of the workers are
+/// valid for one version of the database only, so they need no reset.
 fn reset(config: &Config, draws: &Draws) -> Option<Reset> {
     let sample = config.ephemeral.as_ref()?.sample;
     let database = config.database.clone();

@@ -1,4 +1,4 @@
-//! The drill: restores a backup into a private folder, and starts a service on it.
+//! Verifies a backup: restores it into a private folder, and starts a service on it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::base::error::{Error, ErrorKind, fail};
 use crate::net::worker::LaneListener;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 
-/// More than any response takes.
+/// The time limit of the request: more than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tries out a backup: restores it into a private folder within the one for temporary files (`TMPDIR`), which checks
-/// every pet, starts a service on it that listens on an unnamed Unix socket, and sends it a request. Returns the number
-/// of pets. Changes neither the backup nor any other database, and removes the folder at the end.
+/// Verifies a backup: restores it into a private folder within the one for temporary files (`TMPDIR`), starts a service
+/// on it, and sends it a request. Returns the number of pets. The restore checks every row. The service listens on a
+/// private Unix socket. Neither the backup nor any other database is changed, and the folder is removed at the end.
 ///
 /// ```no_run
 /// let pets = petstore::drill("copy.db".as_ref(), &|| false)?;
@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::BackupUnsound`] if the backup cannot be restored, or the service on it does not answer, and the errors of
-/// [`restore`] and of [`Server::start`].
+/// [`ErrorKind::BackupUnsound`] if the backup cannot be restored, or the service on it does not respond, and the errors
+/// of [`restore`] and of [`Server::start`].
 pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = PrivateFolder::new(file)?;
     let database = folder.file("pets.db");

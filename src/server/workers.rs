@@ -1,4 +1,4 @@
-//! Starts the workers of a gate, each with a socket for its lane.
+//! Starts the workers of a gate, each with its lane.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::net::gate::{OpenLane, Stopper};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{LaneListener, Service, Worker};
 
-/// The workers that run so far, and the gate's ends of their lanes.
+/// The workers that were started, and the gate's ends of their lanes.
 pub struct Workers<'a> {
     database: &'a Path,
     stopper: &'a Stopper,
@@ -20,12 +20,12 @@ pub struct Workers<'a> {
 }
 
 impl<'a> Workers<'a> {
-    /// `stopper` ends the gate if a worker dies.
+    /// Begins without workers. `stopper` stops the gate if a worker dies.
     pub fn new(database: &'a Path, stopper: &'a Stopper, faults: Option<Faults>) -> Self {
         Self { database, stopper, faults, running: Vec::new(), lanes: Vec::new() }
     }
 
-    /// Starts one more worker, whose lane has at most `window` requests at once.
+    /// Starts a worker. Its lane has at most `window` requests at once.
     ///
     /// # Errors
     /// If there are too few threads or descriptors.

@@ -1,5 +1,5 @@
-//! Helpers of the tests within the crate: a folder of their own, how long to wait, what is
-//! logged, and the two ends of a lane, worked by hand.
+//! Helpers for unit tests: a temporary folder, a timeout, captured log lines, and the two ends of a lane, driven by
+//! hand.
 
 #[doc(hidden)]
 #[cfg(feature = "site")]
@@ -16,10 +16,10 @@ use std::time::Duration;
 use crate::base::http::Response;
 use crate::net::lane::{LaneRequest, LaneResponse, TICKET, Ticket, write_response};
 
-/// Longer than anything in a test takes; a test that waits so long has failed.
+/// The timeout of tests, longer than any step of a test takes.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder of its own for one test, removed at the end.
+/// A temporary folder for one test, removed on drop.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -27,13 +27,13 @@ impl Folder {
         Self::within(&std::env::temp_dir())
     }
 
-    /// A folder in memory, where the system has such.
+    /// Creates a folder in memory, if the system has `/dev/shm`.
     pub fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::within(memory) } else { Self::new() }
     }
 
-    /// A folder whose path leaves room for that of a socket, whatever `TMPDIR` is.
+    /// Creates a folder with a path short enough for a socket in it, which `TMPDIR` may not be.
     pub fn for_sockets() -> Self {
         Self::within(Path::new("/tmp"))
     }
@@ -57,7 +57,7 @@ impl Drop for Folder {
 }
 
 thread_local! {
-    /// The log of this thread, while a test wants it.
+    /// The log lines of this thread, while a test captures them.
     static LOGGED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
@@ -79,7 +79,7 @@ impl log::Log for Lines {
     fn flush(&self) {}
 }
 
-/// The lines that this thread logs meanwhile, each after its level: `WARN the disk is full`.
+/// Runs `work`, and returns the lines that this thread logs meanwhile, each after its level: `WARN the disk is full`.
 pub fn logged(work: impl FnOnce()) -> Vec<String> {
     static LOGGER: Once = Once::new();
     LOGGER.call_once(|| {
@@ -91,7 +91,7 @@ pub fn logged(work: impl FnOnce()) -> Vec<String> {
     LOGGED.take().unwrap_or_default()
 }
 
-/// The worker's end of a lane, worked by hand.
+/// The worker's end of a lane, driven by hand.
 pub struct FarEnd(UnixListener);
 
 impl FarEnd {
@@ -134,7 +134,7 @@ pub struct OnLane {
 }
 
 impl OnLane {
-    /// Reads a head and what follows it. Nothing in the head may be other than printable ASCII, tabs, DEL and line ends.
+    /// Reads a head and the bytes after it. The head must be ASCII, without line breaks inside a line.
     pub fn parse(bytes: &[u8]) -> Self {
         let end = 4 + bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
         let head = str::from_utf8(&bytes[..end - 4]).unwrap();
@@ -182,7 +182,7 @@ pub fn respond_with(lane: &mut UnixStream, ticket: Ticket, response: &Response) 
     lane.write_all(&bytes).unwrap();
 }
 
-/// The gate's end of a lane, worked by hand.
+/// The gate's end of a lane, driven by hand.
 pub struct NearEnd {
     pub stream: UnixStream,
     read: Vec<u8>,
@@ -194,7 +194,7 @@ impl NearEnd {
         Self { stream, read: Vec::new() }
     }
 
-    /// Sends a request with this ticket, and as many bytes of a body.
+    /// Sends a request with this ticket, and a body of `length` bytes.
     pub fn ask(&mut self, place: usize, target: &str, length: usize) {
         let (mut request, mut bytes) = (LaneRequest::default(), Vec::new());
         request.begin(b"POST", [target.as_bytes(), b""], 0);
@@ -223,7 +223,7 @@ impl NearEnd {
     }
 }
 
-/// Reads all that a client gets.
+/// Reads until the connection is closed.
 pub fn all(mut client: TcpStream) -> String {
     let mut text = String::new();
     client.read_to_string(&mut text).unwrap();

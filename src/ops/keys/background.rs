@@ -1,5 +1,5 @@
-//! A running service's work on its keys between requests: it writes when they were last used, and warns of those that
-//! expire soon.
+//! The writer's work on keys between requests: it stores the time of their last use, and warns of keys that expire
+//! soon.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use crate::model::ApiKey;
 use crate::ops::keys::LastUses;
 use crate::store::{Damage, StoreError, Writer};
 
-/// How often the uses are written.
+/// The interval of writing the uses.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
-/// How often to warn of keys that expire soon.
+/// The interval of warnings about keys that expire soon.
 const WARN_EVERY: Duration = Duration::from_secs(DAY as u64);
 const DAY: i64 = 24 * 3600;
-/// How long before its expiry the log warns of a key, in seconds.
+/// The log warns of a key this long before its expiry, in seconds.
 const SOON: i64 = 14 * DAY;
 
 /// The work on keys that the writer does while no request waits.
@@ -25,12 +25,12 @@ pub struct KeyTasks {
 }
 
 impl KeyTasks {
-    /// The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
+    /// Creates the tasks. The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
     pub fn new(uses: LastUses, damage: Damage, now: Instant) -> Self {
         Self { uses, damage, next_write: now + WRITE_EVERY, next_warning: now }
     }
 
-    /// Does the work that is due. Returns the time until the next is.
+    /// Does the work that is due, and returns the time until the next work.
     pub fn do_due(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
         if now >= self.next_warning {
             self.next_warning = now + WARN_EVERY;
@@ -54,7 +54,7 @@ impl KeyTasks {
     /// Writes the noted uses at this Unix time.
     ///
     /// # Errors
-    /// Fails if the database cannot be written. The uses stay noted then.
+    /// Fails if the database cannot be written. The uses then stay in memory.
     pub fn write(&mut self, store: &mut Writer, now: i64) -> Result<(), StoreError> {
         let uses = self.uses.take();
         if uses.is_empty() || self.damage.found().is_err() {
@@ -68,7 +68,8 @@ impl KeyTasks {
     }
 }
 
-/// The expiry of each key without a successor: the key of a name that is valid for longest.
+/// Lists the keys without a successor that expire, and their expiries. Of several keys with one name, only the one that
+/// expires last has no successor.
 pub fn last_expiries(keys: &[ApiKey]) -> impl Iterator<Item = (&ApiKey, i64)> {
     let lives_longest = |key: &ApiKey| {
         let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
@@ -77,7 +78,7 @@ pub fn last_expiries(keys: &[ApiKey]) -> impl Iterator<Item = (&ApiKey, i64)> {
     keys.iter().filter_map(move |key| key.expires_at.filter(|_| lives_longest(key)).map(|at| (key, at)))
 }
 
-/// One line for each key without a successor that expires soon.
+/// Returns a log line for each key without a successor that expires soon.
 fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
     let soon = last_expiries(keys).filter(|(_, at)| (now + 1..now + SOON).contains(at));
     let line = |(key, at): (&ApiKey, _)| {

@@ -1,4 +1,4 @@
-//! The last use of each key, in memory until it is written.
+//! The last use of each key, kept in memory until it is written to the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

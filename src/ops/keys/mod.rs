@@ -1,6 +1,6 @@
-//! API keys: the operator's work on them, their secrets, and the work of a running service on them.
+//! API keys: operators' tasks, the secrets, and the background work of a running service.
 //!
-//! Knows the store, and neither HTTP nor the command line.
+//! Knows the store, but neither HTTP nor the command line.
 
 mod background;
 mod last_use;

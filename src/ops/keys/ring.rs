@@ -1,5 +1,5 @@
-//! The operator's work on API keys: add, list, rotate, revoke. A running service applies each change at once,
-//! because every request looks up its key in the database.
+//! Adds, lists, rotates and revokes API keys. A running service applies each change at once: it caches keys only while
+//! the database stays unchanged.
 
 use std::fmt;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// Which API keys a database has.
+/// The state of a database's API keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RingState {
@@ -62,7 +62,7 @@ pub enum Expiry {
 }
 
 impl KeyRing {
-    /// Opens the keys of a database, and creates the database if there is none.
+    /// Opens the keys of a database. Creates the database if it does not exist.
     ///
     /// # Errors
     /// The kinds of a database that cannot be opened or created, such as
@@ -71,7 +71,7 @@ impl KeyRing {
         Ok(Self { store: Writer::open(database)? })
     }
 
-    /// Tells whether the database has valid keys, and if not, why.
+    /// Returns whether the database has valid keys, and if not, the reason.
     ///
     /// # Errors
     /// Fails if the database cannot be read.
@@ -86,7 +86,7 @@ impl KeyRing {
         })
     }
 
-    /// Tells whether a key is valid, and neither expired nor revoked.
+    /// Returns whether a key is valid: it exists and has not expired.
     ///
     /// # Errors
     /// Fails if the database cannot be read.
@@ -95,7 +95,8 @@ impl KeyRing {
         Ok(found.is_some_and(|key| !key.is_expired(unix_time())))
     }
 
-    /// Creates a key, passes it to `hand_over`, and then stores its digest.
+    /// Creates a key, passes it to `hand_over`, such as to print it, and then stores its digest. The key itself is not
+    /// stored.
     ///
     /// The key expires at `expires_at`, a Unix time in seconds; with `None` it never does. No other process can
     /// write to the database during `hand_over`.
@@ -124,12 +125,12 @@ impl KeyRing {
         added.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
     }
 
-    /// Adds a key of full scope that [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has made. It
-    /// never expires. Other keys of the name stay valid.
+    /// Adds an existing key, which [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has created. It
+    /// gets full scope and never expires. Other keys with this name stay valid.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it does not look like one or cannot have the name, and the kinds of a database that
-    /// cannot be written.
+    /// [`ErrorKind::InvalidInput`] if petstore cannot have created the key or the name is unusable, and the kinds of a
+    /// database that cannot be written.
     pub fn adopt(&mut self, name: &str, key: &str) -> Result<(), Error> {
         if !secret::is_like_a_key(key) {
             return fail(ErrorKind::InvalidInput, "it is not an API key that petstore has made");
@@ -142,9 +143,9 @@ impl KeyRing {
     /// Creates the successor of the newest key of this name, with its scope, passes it to `hand_over`, and then
     /// stores its digest.
     ///
-    /// Both keys are valid during `overlap`, the old one no longer than before. No other process can write to
-    /// the database during `hand_over`. Returns when the successor expires, in seconds of Unix time; `None`:
-    /// never.
+    /// Both keys are valid during `overlap`, unless the old one expires earlier. No other process can write to the
+    /// database during `hand_over`. Returns the expiry of the successor, in seconds of Unix time; `None`: it never
+    /// expires.
     ///
     /// # Errors
     /// [`ErrorKind::KeyUnknown`] if no key has this name, [`ErrorKind::KeyExpired`] for [`Expiry::Kept`] if the
@@ -180,13 +181,13 @@ impl KeyRing {
         rotated.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
     }
 
-    /// Deletes every key of this name, or only the one whose SHA-256 digest begins with the hexadecimal digits
-    /// of `fingerprint`. Returns how many keys were deleted. If no key has this name, a [`fingerprint`](crate::fingerprint)
-    /// stands for it: a name that another program wrote may not be one that anybody can type.
+    /// Deletes every key with this name, or only the one whose SHA-256 digest begins with the hexadecimal digits of
+    /// `fingerprint`. Returns the number of deleted keys. If no key has this name, `name` may be the
+    /// [`fingerprint`](crate::fingerprint) of a key: another program may have written a name that nobody can type.
     ///
     /// # Errors
-    /// [`ErrorKind::KeyUnknown`] if there is no such key, [`ErrorKind::KeyAmbiguous`] if more than one key of
-    /// this name fits the fingerprint, or the kinds of a database that cannot be written.
+    /// [`ErrorKind::KeyUnknown`] if there is no such key, [`ErrorKind::KeyAmbiguous`] if more than one key with this
+    /// name matches the fingerprint, or the kinds of a database that cannot be written.
     pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
         let mut keys = named(&*self.store, name)?;
         if keys.is_empty() {
@@ -210,7 +211,7 @@ impl KeyRing {
     }
 }
 
-/// Lists every API key of an existing database, by name, the newest of a name last.
+/// Lists every API key of an existing database, sorted by name and then by age, the newest last.
 ///
 /// Changes nothing, and waits for no lock of another process.
 ///
@@ -240,7 +241,7 @@ fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: 
     ApiKey { digest, name, scope, created_at, expires_at, last_used_at: None }
 }
 
-/// A name appears in header fields, log lines and tables, and must not look like a flag.
+/// Checks a name, which appears in header fields, log lines and tables, and must not look like a flag.
 fn check_name(name: &str) -> Result<(), Error> {
     let is_graphic = name.bytes().all(|byte| byte.is_ascii_graphic());
     if is_graphic && (1..=MAX_NAME).contains(&name.len()) && !name.starts_with('-') {
@@ -263,7 +264,7 @@ fn no_key_named(name: &str) -> Error {
     Error::new(ErrorKind::KeyUnknown, format!("there is no key named '{name}'"))
 }
 
-/// The failure after a key was handed over. It may have been seen already, so the message says that it does not work.
+/// Adds to an error that the new key is not valid, because somebody may have seen the key already.
 fn not_kept(error: Error) -> Error {
     let is_unknown = error.kind() == ErrorKind::DatabaseUnreachable;
     error.context(if is_unknown { "the new key may be valid, or not" } else { "the new key is not valid" })

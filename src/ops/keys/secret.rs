@@ -3,11 +3,11 @@
 use crate::base::error::{Error, ErrorKind};
 use crate::model::Digest;
 
-/// The beginning of every key that petstore makes, and the hexadecimal digits after it.
+/// The prefix of every key that petstore creates, and the number of hexadecimal digits after it.
 const PREFIX: &str = "petstore_";
 const DIGITS: usize = 64;
 
-/// Creates an API key: 256 random bits, in characters that need no quoting anywhere. No database has it yet.
+/// Creates an API key: 256 random bits, in characters that need no quoting. It is not stored in any database.
 ///
 /// ```
 /// let config = petstore::Config::new().api_key(petstore::new_api_key()?);
@@ -28,7 +28,7 @@ pub fn digest(key: &str) -> Digest {
     hmac_sha256::Hash::hash(key.as_bytes())
 }
 
-/// The first eight hexadecimal digits of a key's SHA-256 digest, which distinguish keys of one name.
+/// Returns the first eight hexadecimal digits of a key's SHA-256 digest, which distinguish keys with the same name.
 pub fn fingerprint(digest: &Digest) -> String {
     hexadecimal(digest)[..8].to_owned()
 }
@@ -38,7 +38,8 @@ pub(super) fn hexadecimal(digest: &Digest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns whether a text looks like a key that petstore has made: 256 random bits, which nobody can guess from a digest.
+/// Returns whether a text has the form of a key that petstore creates: 256 random bits, which nobody can guess from a
+/// digest.
 pub fn is_like_a_key(text: &str) -> bool {
     let digits = text.strip_prefix(PREFIX).unwrap_or_default();
     digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

@@ -1,4 +1,4 @@
-//! A file that is not complete yet. It lies in the folder of its target, and gets its name in one step.
+//! Atomic files: written under a temporary name in the folder of the target, and then renamed in one step.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -10,8 +10,8 @@ use crate::base::clock::{rfc3339, unix_time};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::{flush_folder, folder_of};
 
-/// A file that only its owner may read, locked while it is written. It is removed on drop, or, if the process is
-/// killed, by the next process with the same target.
+/// An incomplete file that only its owner may read, locked while it is written. It is removed on drop or, if the
+/// process is killed, by the next process with the same target.
 pub struct Partial {
     pub path: PathBuf,
     pub file: File,
@@ -22,8 +22,8 @@ impl Partial {
     /// Creates an empty file named after its target: `pets.db.partial`.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] if another process writes it. Fails if the target is not the name of a file, or its folder
-    /// takes no files.
+    /// [`ErrorKind::Conflict`] if another process is writing this file. Fails if the target is not the name of a file,
+    /// or no file can be created in its folder.
     pub fn beside(target: &Path) -> Result<Self, Error> {
         if target.as_os_str().is_empty() || target.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let line = format!("'{}' is not the name of a file", target.display());
@@ -31,8 +31,8 @@ impl Partial {
         }
         let path = target.with_added_extension("partial");
         let is_in_use = || fail(ErrorKind::Conflict, format!("another process writes {}", path.display()));
-        // A killed process has left it. Its lock is held until the new file has one, so that only one process removes
-        // it.
+        // A killed process has left a file. Its lock is held until the new file is locked, so that only one process
+        // removes it.
         let left = File::open(&path).ok();
         if let Some(left) = &left {
             if matches!(left.try_lock(), Err(TryLockError::WouldBlock)) {
@@ -43,7 +43,8 @@ impl Partial {
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = made.map_err(|error| cannot_create(target, error))?;
         let _ = file.lock();
-        // Another process has removed it before it was locked. Not all file systems count a file's names.
+        // If the identities differ, another process has removed this file before it was locked. Not all file systems
+        // count links, so the link count does not show it.
         let id = |file: io::Result<Metadata>| file.map(|file| (file.dev(), file.ino())).ok();
         if id(fs::symlink_metadata(&path)) != id(file.metadata()) {
             return is_in_use();
@@ -51,7 +52,7 @@ impl Partial {
         Ok(Self { path, file, has_name: false })
     }
 
-    /// Gives the file its name. The content was flushed before; this flushes the name.
+    /// Renames the file to its target, which must not exist, and flushes the name. Flush the content before.
     ///
     /// # Errors
     /// [`ErrorKind::FileExists`] if there is a file of this name. If the name cannot be flushed, the file is removed.
@@ -63,10 +64,10 @@ impl Partial {
         flush_new(target)
     }
 
-    /// Replaces the target in one step. The content was flushed before; the name is not.
+    /// Replaces the target in one step. Flush the content before, and the name afterwards.
     ///
     /// # Errors
-    /// The target is then as it was.
+    /// Fails if the file cannot be renamed. The target is then unchanged.
     pub fn replace(mut self, target: &Path) -> Result<(), Error> {
         fs::rename(&self.path, target).map_err(|error| cannot_create(target, error))?;
         self.has_name = true;
@@ -74,12 +75,12 @@ impl Partial {
     }
 }
 
-/// Flushes the name of a file that this process has just made. If that fails, the file is removed.
+/// Flushes the name of a file that this process has just created. If that fails, the file is removed.
 pub fn flush_new(path: &Path) -> Result<(), Error> {
     flush_name(path).inspect_err(|_| drop(fs::remove_file(path)))
 }
 
-/// Flushes the names in the folder of a file.
+/// Flushes the folder of a file, and with it the file's name.
 pub fn flush_name(path: &Path) -> Result<(), Error> {
     let folder = folder_of(path);
     flush_folder(folder)
@@ -99,15 +100,15 @@ pub fn exists(path: &Path) -> Error {
     Error::new(ErrorKind::FileExists, format!("{} already exists and is not overwritten", path.display()))
 }
 
-/// A path that is named after a time.
+/// A path with a date in its name.
 pub struct Dated {
     pub path: PathBuf,
     /// The time, in seconds of Unix time.
     pub unix_time: i64,
 }
 
-/// The path that `name` gives to the present time in UTC, such as `2026-11-22T06-25-40Z`: some file systems allow no
-/// colons. If there is such a file, waits for the next second.
+/// Returns the path that `name` makes from the current time in UTC, such as `2026-11-22T06-25-40Z`, without colons,
+/// which some file systems do not allow. If the path exists, waits for the next second.
 pub fn dated(name: impl Fn(&str) -> PathBuf) -> Dated {
     loop {
         let unix_time = unix_time();

@@ -1,4 +1,5 @@
-//! Backup: a copy of a database, which may be in use. It gets its name when it is complete, flushed and found sound.
+//! Backup: copies a database, which may be in use. The copy is renamed to its target when it is complete, checked and
+//! flushed.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -21,22 +22,22 @@ pub struct Backup {
     pub bytes: u64,
     /// The number of pets in it.
     pub pets: u64,
-    /// The values in it that no column can have, one line each with the SQL that repairs it; empty if the backup is
-    /// sound. A service on it answers everything all the same: text that is not UTF-8 is shown with U+FFFD.
+    /// The values in it that their columns do not allow, one line each with the SQL that repairs it; empty if the
+    /// backup is sound. A service can use a backup with such values: text that is not UTF-8 is shown with U+FFFD.
     pub faults: Vec<String>,
     /// The older backups that [`backup_to`] removed.
     pub removed: Vec<PathBuf>,
 }
 
-/// Copies a database into one new file that only its owner may read, also while a service uses the database, and
-/// checks the copy.
+/// Copies a database into one new file that only its owner may read, and checks the copy. A service may use the
+/// database meanwhile.
 ///
-/// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
-/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed
-/// leaves a file with the suffix `.partial`; the next backup to the same file removes it.
+/// The copy has every pet that was acknowledged before the call. On success, the file is complete and flushed to the
+/// disk, and a service can use it; on failure, there is no file. A process that is killed leaves a file with the suffix
+/// `.partial`; the next backup to the same file removes it.
 ///
-/// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
-/// ends, the write-ahead log of the database grows by what is written.
+/// The copy pauses as long as it works, so that a service can flush its writes to the disk. Until the copy ends, no
+/// checkpoint can shorten the write-ahead log of the database, which grows with every write.
 ///
 /// ```
 /// # fn main() -> Result<(), petstore::Error> {
@@ -66,16 +67,17 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
     Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new() })
 }
 
-/// Makes a [`backup`] in `folder`, and then removes the oldest such files beyond `keep`. With `None`, it removes none.
-/// It also removes none if the backup has fewer than half of the pets that the one before had.
+/// Makes a [`backup`] in `folder`, and then rotates: the newest `keep` backups are retained, and older ones are
+/// removed. With `None`, all are retained. All are also retained if the new backup has fewer than half as many pets as
+/// the previous one.
 ///
 /// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Only
-/// files with such a name count, and only they are removed, so two databases that back up into one folder need
-/// different names. Backups of a database that was here before under this name stay, and do not count. For a moment,
-/// one file more than `keep` needs room. If the copy is not sound, nothing is removed.
+/// files with such a name count and are removed, so two databases that are backed up into one folder need different
+/// names. Backups of an earlier database with the same name are retained and do not count. During the call, the disk
+/// needs space for one file more than `keep`. If the copy is not sound, nothing is removed.
 ///
 /// A small file next to the database, `petstore.db.last-backup`, reports the result to a running service, for its
-/// metrics. A cluster has no folder for it.
+/// metrics. For a cluster there is no such file.
 ///
 /// ```no_run
 /// use std::num::NonZeroUsize;
@@ -91,8 +93,8 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::FileMissing`] if there is no such folder, [`ErrorKind::Conflict`] if another process makes a backup of
-/// this database there, and the kinds of [`backup`].
+/// [`ErrorKind::FileMissing`] if the folder does not exist, [`ErrorKind::Conflict`] if another process is backing up
+/// this database into it, and the kinds of [`backup`].
 pub fn backup_to(
     database: &Path,
     folder: &Path,
@@ -128,7 +130,7 @@ pub fn backup_to(
         let before = before.pets;
         log::warn!("the backup has {pets} pets, and the one before had {before}: no backup was removed");
     } else if let Some(keep) = keep {
-        // A file that does not identify its database counts as own.
+        // A file that does not identify its database counts as a backup of this one.
         let is_own = |file: &Path| {
             let other = Snapshot::of_file(file).ok().and_then(|backup| backup.identity());
             other.is_none() || other == identity

@@ -16,22 +16,22 @@ pub struct Soundness {
     pub version: i64,
     /// The faults, one line each; empty if the database is sound.
     pub faults: Vec<String>,
-    /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if something is lost,
-    /// [`ErrorKind::SchemaChanged`] if nothing is, or [`ErrorKind::ReplicasDiffer`] if only nodes of a cluster have
-    /// faults. `None` if the database is sound.
+    /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if data is lost, [`ErrorKind::SchemaChanged`] if no data
+    /// is lost, or [`ErrorKind::ReplicasDiffer`] if only nodes of a cluster have faults. `None` if the database is
+    /// sound.
     pub kind: Option<ErrorKind>,
-    /// Changes and additions of other programs, such as `the table _litestream_seq`. They do no harm to the file.
+    /// Changes and additions by other programs, such as `the table _litestream_seq`, which do no harm.
     pub foreign: Vec<String>,
 }
 
-/// Reads all of a database or of a backup, and lists its faults.
+/// Reads all of a database or a backup, and lists its faults.
 ///
 /// It finds damaged pages and indexes, values and references that the schema does not allow, text that is not UTF-8, and
 /// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use
 /// the database meanwhile.
 ///
-/// Of a cluster, it reads what the leader has, and compares the rows of each node of the address with it: pets, keys,
-/// domains and so on. A node that does not answer is a fault.
+/// For a cluster, it reads the database of the leader, and compares the rows of each node in the address with it: pets,
+/// keys, domains and so on. A node that does not respond is a fault.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), petstore::Error> {
@@ -42,10 +42,10 @@ pub struct Soundness {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::FileMissing`] if there is no such file. [`ErrorKind::DatabaseForeign`],
-/// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
-/// cannot be read as a database of this version. [`ErrorKind::Conflict`] if a cluster is restored meanwhile,
-/// or somebody writes to a file that this user may only read.
+/// [`ErrorKind::FileMissing`] if there is no such file. [`ErrorKind::DatabaseForeign`], [`ErrorKind::DatabaseNewer`],
+/// [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it cannot be read as a database of
+/// this version. [`ErrorKind::Conflict`] if a cluster is restored during the check, or another process writes to a file
+/// that this user may only read.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
     let Checked { pets, schema_version, mut faults, values, foreign } =
         Snapshot::of_file(&Whole::new(file)?)?.check()?;
@@ -61,19 +61,19 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     })
 }
 
-/// A copy with which a service can work.
+/// A copy that a service can use.
 pub struct Usable {
     /// Its size in bytes.
     pub bytes: u64,
     /// The number of pets in it.
     pub pets: u64,
-    /// The values in it that no column can have, one line each.
+    /// The values in it that their columns do not allow, one line each.
     pub faults: Vec<String>,
-    /// The text that all copies of its database have in common.
+    /// The identity of its database, which all copies share.
     pub identity: Option<String>,
 }
 
-/// Checks that a service can work with a copy.
+/// Checks that a service can use a copy.
 ///
 /// # Errors
 /// The first fault, with `name` as its subject.

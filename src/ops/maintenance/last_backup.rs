@@ -1,8 +1,8 @@
 //! The note about the last dated backup: a small file next to the database, which a running service reads for its
 //! metrics.
 //!
-//! A backup changes nothing in the database, which may be locked, full or read-only, so the note is a file of its
-//! own. It records that there was a sound backup, not that the file still exists: backups are moved elsewhere.
+//! The note is a separate file, because a backup must not write to the database, which may be locked, full or
+//! read-only. It records that a sound backup was made, not that the backup still exists: backups are moved elsewhere.
 
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind as Os, Write};
@@ -17,7 +17,7 @@ use crate::base::error::Error;
 
 /// The suffix of the note's name.
 const SUFFIX: &str = "last-backup";
-/// Everybody who may enter the folder may read it: the service may be another user than the one who makes backups.
+/// The mode of the note: readable by all, since the service may run as another user than the backup.
 const MODE: u32 = 0o644;
 
 /// The content of the note, such as `{"unix_time":1795328740,"pets":12,"is_sound":true}`.
@@ -27,12 +27,12 @@ pub struct Note {
     pub unix_time: i64,
     /// The number of pets in it.
     pub pets: u64,
-    /// False if the last backup of all had faults.
+    /// False if the last backup, or the last attempt at one, had faults.
     pub is_sound: bool,
 }
 
-/// Reads the note about a database. `None` if there is none; a note that cannot be read counts as 'never', and so does
-/// a time that is later than now.
+/// Reads the note about a database; `None` if there is none. If the note cannot be read, or its time is later than now,
+/// `unix_time` is 0.
 pub fn last_backup(database: &Path) -> Option<Note> {
     match fs::read(path(database)) {
         Ok(text) => {
@@ -63,7 +63,7 @@ impl Note {
     }
 }
 
-/// The path of the note: next to the file itself, not next to a link to it.
+/// Returns the path of the note: next to the database file, even if `database` is a symbolic link to it.
 fn path(database: &Path) -> PathBuf {
     fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()).with_added_extension(SUFFIX)
 }

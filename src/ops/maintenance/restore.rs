@@ -1,16 +1,17 @@
-//! Restore: puts a copy of a backup in the place of the database, and keeps the old database under a dated name.
+//! Restore: replaces the database by a copy of a backup, and keeps the old database under a dated name.
 //!
-//! The steps, and the database to which the name leads after each, also if the process is killed there:
+//! The steps. After each is the database that the name leads to, even if the process is killed at that point:
 //!
 //! 1. Write the copy next to the database, flush and check it: the old database.
-//! 2. Lock the old database, and run a checkpoint: the old database, in one file. If the log is not its own, or the
-//!    database is too damaged, the log stays for now.
+//! 2. Lock the old database, and run a checkpoint: the old database, in one file. If the log belongs to another
+//!   database, or the database is too damaged, the log stays for now.
 //! 3. Give the copy the API keys and the highest ids of the old database: the old database.
 //! 4. Give the old database the dated name as well, or copy it where a file cannot have two names: the old database.
 //! 5. Rename the copy to the database's name: the new database. The old one has the dated name.
-//! 6. Give the log that has stayed the dated name. Until then nothing opens the new database, as it is not its log.
+//! 6. If the log has stayed, rename it to match the dated name. Until then, the new database cannot be opened, since
+//!   the log belongs to another database.
 //!
-//! A failure before the end of step 5 removes the files that were made.
+//! If a step up to the fifth fails, the new files are removed.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Read};
@@ -27,7 +28,7 @@ use crate::store::{
     self, Claim, Snapshot, Whole, carry_over, check_supported, is_cluster, lacks_log, lock_old, log_of,
 };
 
-/// The bytes after which a copy asks whether to stop.
+/// A copy calls `stop` after this many bytes.
 const STEP: u64 = 1 << 20;
 
 /// The result of a [`restore`].
@@ -38,34 +39,34 @@ pub struct Restored {
     pub pets: u64,
     /// The new path of the old database, or of its log if only that existed; `None` if there was neither.
     pub kept: Option<PathBuf>,
-    /// True if the API keys are still those of the old database. Otherwise they are those of the backup.
+    /// True if the database has the API keys of the old one; false if it has those of the backup.
     pub has_old_keys: bool,
 }
 
-/// Whose API keys a database has after a restore.
+/// The API keys of a database after a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoredKeys {
-    /// Those of the database that is replaced, so that no key is valid again that was revoked since the backup. If it
-    /// is no earlier or later state of the backup's database, or cannot be read, those of the backup.
+    /// The keys of the replaced database, so that a key that was revoked after the backup stays revoked. If that
+    /// database cannot be read, or has another origin than the backup, the keys of the backup.
     Current,
-    /// Those of the backup.
+    /// The keys of the backup.
     FromBackup,
 }
 
 /// Replaces a database by a copy of the backup `file`.
 ///
-/// The old database is kept in its folder under a dated name, such as `petstore.db.2026-11-21T18-30-00Z` (UTC).
-/// Only the owner of the old database may read the new one; if there is none and root restores, the folder's owner. A
-/// process that is killed leaves the old database or the new one in place, never a mixture.
+/// The old database is kept in its folder under a dated name, such as `petstore.db.2026-11-21T18-30-00Z` (UTC). The new
+/// database belongs to the owner of the old one or, if there is none and root restores, to the owner of the folder;
+/// nobody else may read it. A process that is killed leaves the old database or the new one in place, never a mixture.
 ///
-/// The ids that the old database has given to pets are not given again.
+/// The new database does not reuse ids that the old one has assigned to pets.
 ///
 /// # Errors
-/// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
-/// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL repairs it,
-/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file,
-/// [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a
-/// regular file, and the kinds of a file that cannot be written. Nothing is changed then.
+/// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database, [`ErrorKind::BackupUnsound`] if
+/// `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL can repair it, [`ErrorKind::DatabaseNewer`] if it
+/// is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the
+/// database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a regular file, and the kinds of a file
+/// that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> Result<Restored, Error> {
     let with_keys = keys == RestoredKeys::Current;
     check_supported(database)?;
@@ -74,7 +75,7 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
     }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
-    // Held until the new database is in place, and longer than every connection to the old one.
+    // Held until the new database is in place and every connection to the old one is closed.
     let old = target.symlink_metadata().is_ok().then(|| Claim::take(&target)).transpose()?;
     if old.is_none() && fs::metadata(log_of(&target)).is_ok_and(|log| log.len() > 0) && lacks_log(file) {
         let message = format!(
@@ -90,7 +91,7 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
             let line = format!("{} belongs to another user", database.display());
             Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
         })?,
-        // Only root can do this. For others, the file stays theirs.
+        // Only root can do this. Other users keep the file.
         None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
@@ -103,14 +104,14 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
     let partial = Partial::beside(&target)?;
     let pets = fill(&partial, file, database, stop)?;
     let kept = dated(|date| target.with_added_extension(date)).path;
-    // From here on, no instance acknowledges a write that would be in neither database.
+    // From here on, instances reject writes, which would be in neither database.
     let closed = store::close(database)?;
     let kept =
         match Whole::new(database).and_then(|old| copied(&old, &kept, stop)).and_then(|copy| copy.put(&kept))
         {
             Ok(()) => Some(kept),
             Err(error) if error.kind() == ErrorKind::ClusterOutdated => None,
-            // Its message says so already.
+            // An interrupted task changes nothing, which needs no mention.
             Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
             Err(error) => return Err(error.followed_by("nothing was changed")),
         };
@@ -120,14 +121,14 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
     Ok(Restored { pets, kept, has_old_keys })
 }
 
-/// Step 1. The check reads the copy, because that comes into place. Returns the number of pets.
+/// Step 1. The check reads the copy, not the backup, because the copy becomes the database. Returns the number of pets.
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
     usable(&partial.path, file.display()).map(|usable| usable.pets).map_err(of_backup)
 }
 
-/// The failure to read a backup, which is not that of the database.
+/// Changes the kind of a failure to read the backup: the kinds of a database would mean the database to replace.
 fn of_backup(error: impl Into<Error>) -> Error {
     let error = error.into();
     match error.kind() {
@@ -179,13 +180,13 @@ fn put(
     Ok(Restored { pets, kept, has_old_keys })
 }
 
-/// Step 4. If it fails, there is nothing with the dated name.
+/// Step 4. If it fails, it leaves no file with the dated name.
 fn keep(old: &Claim, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error> {
     if fs::hard_link(target, kept).is_ok() {
-        // Otherwise, a power cut could keep the rename and lose this name.
+        // Without this flush, a power cut could keep the later rename and lose this name.
         return flush_new(kept);
     }
-    // Without a date, so that the next restore removes what a killed one leaves.
+    // Without a date, so that the next restore removes the file if this process is killed.
     let mut copy = Partial::beside(&target.with_added_extension("old"))?;
     let cannot = |error| Error::io(format!("cannot write {}", kept.display()), error);
     let content = old.file().map_err(cannot)?;
@@ -199,7 +200,8 @@ fn keep(old: &Claim, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error
     copy.put(kept)
 }
 
-/// Gives the copy to the owner of a file or folder, as the service of another user could not read it otherwise.
+/// Changes the owner of the copy to that of another file or folder: a service that runs as that user could not read it
+/// otherwise.
 fn give(partial: &Partial, like: &Metadata) -> std::io::Result<()> {
     let own = partial.file.metadata()?;
     let is_owner = (own.uid(), own.gid()) == (like.uid(), like.gid());

@@ -11,8 +11,8 @@ use crate::base::files::folder_of;
 /// The form of a date in a name.
 const FORM: &[u8] = b"0000-00-00T00-00-00Z";
 
-/// The names of a database's dated backups: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Sorted by name
-/// they are sorted by time.
+/// The names of a database's dated backups: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Their alphabetical
+/// order is the order of their dates.
 pub struct Series {
     /// The text before the date, such as `petstore-`.
     begin: String,
@@ -27,7 +27,7 @@ impl Series {
         Self { begin: text(database.file_stem()) + "-", end }
     }
 
-    /// The name of the backup of this date.
+    /// Returns the name of the backup with this date.
     pub fn name(&self, date: &str) -> String {
         format!("{}{date}{}", self.begin, self.end)
     }
@@ -39,8 +39,9 @@ impl Series {
         date.is_some_and(|date| date.len() == FORM.len() && date.bytes().zip(FORM).all(fits))
     }
 
-    /// Removes the oldest backups beyond `keep`, and returns their paths. `newest`, which was made now, always stays.
-    /// Backups that are dated later than now stay too, as do those that are not `is_own`; neither count.
+    /// Retains `keep` backups, removes the older ones, and returns their paths. `newest`, which was just made, is
+    /// always retained. Backups with a later date than it, and those for which `is_own` is false, are retained too and
+    /// do not count.
     ///
     /// # Errors
     /// Fails if a file cannot be removed; the older ones are then removed.

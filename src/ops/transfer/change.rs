@@ -1,4 +1,4 @@
-//! The operator's changes, which the HTTP interface lacks: to set the status of a pet, and to delete pets.
+//! Operators' changes that the HTTP interface does not have: set the status of a pet, and delete pets.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::base::error::{Error, ErrorKind};
 use crate::model::PetStatus;
 use crate::store::{self, Writer};
 
-/// Sets the status of a pet, and returns the pet as JSON, as the HTTP interface now serves it.
+/// Sets the status of a pet, and returns the changed pet in the JSON of the HTTP interface.
 ///
 /// The change is flushed to the disk, and a running service shows it at once.
 ///
@@ -30,7 +30,7 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
     Ok(pet)
 }
 
-/// Deletes pets, all of these or none, and returns how many were deleted.
+/// Deletes pets in one transaction: all of them or none. Returns their number.
 ///
 /// The change is flushed to the disk, and a running service shows it at once. The ids are never used again.
 ///
@@ -47,7 +47,7 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
     for (place, id) in ids.iter().enumerate() {
         let why = match store.delete_pet(*id) {
-            // A cluster deletes at the end of the batch, so a pet is there for the second time too.
+            // A cluster deletes at the end of the batch, so it would find a pet the second time too.
             Ok(is_there) if is_there && !ids[..place].contains(id) => continue,
             Ok(_) => unknown(*id),
             Err(error) => Error::from(error).context(format!("the pet {id} cannot be deleted")),

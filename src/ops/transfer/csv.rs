@@ -1,5 +1,5 @@
-//! Records of CSV (RFC 4180). Reading is strict: the usual crates also accept malformed CSV, such as a quote within a
-//! plain field, and nobody notices a misread pet until it is too late.
+//! Records of CSV (RFC 4180). Reading is strict: the usual crates also accept malformed CSV, such as a quote within an
+//! unquoted field, so a pet could be misread without notice.
 
 use crate::model::MEMBERS;
 
@@ -21,22 +21,22 @@ pub fn push_field(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// A record, which is read line by line.
+/// A record. It is read line by line, because a quoted field may have line breaks.
 #[derive(Default)]
 pub struct CsvRecord {
-    /// The fields, one after the other.
+    /// The text of all fields, without separators.
     text: String,
-    /// The end of each field.
+    /// The end of each field in the text.
     ends: Vec<usize>,
-    /// True if the last line ends within a quoted field, so that the next one belongs to the record.
+    /// True if the last line ends within a quoted field, so that the record continues on the next line.
     pub is_open: bool,
 }
 
 impl CsvRecord {
-    /// Adds a line, with its end.
+    /// Adds a line with its line break.
     ///
     /// # Errors
-    /// A sentence that describes the fault. The record ends with this line then.
+    /// A sentence that describes the fault. The record then ends with this line.
     pub fn add(&mut self, line: &str) -> Result<(), &'static str> {
         let mut rest = line;
         loop {
@@ -79,14 +79,14 @@ impl CsvRecord {
         self.text.trim_ascii().is_empty()
     }
 
-    /// Removes empty fields from its end until `count` are left, as spreadsheets add some.
+    /// Removes empty fields from its end, which spreadsheets add, until `count` fields are left.
     pub fn trim(&mut self, count: usize) {
         while self.ends.len() > count && self.fields().last() == Some(&"") {
             self.ends.pop();
         }
     }
 
-    /// The fields of a record that is not open.
+    /// Returns the fields. The record must not be open.
     pub fn fields(&self) -> Vec<&str> {
         let mut start = 0;
         self.ends.iter().map(|end| &self.text[std::mem::replace(&mut start, *end)..*end]).collect()
@@ -97,7 +97,7 @@ impl CsvRecord {
 mod tests {
     use super::*;
 
-    /// The records of a text, each as its fields or its fault.
+    /// Reads the records of a text: for each, its fields or its fault.
     fn read(text: &str) -> Vec<Result<Vec<String>, &'static str>> {
         let (mut records, mut record) = (Vec::new(), CsvRecord::default());
         for line in text.split_inclusive('\n') {

@@ -9,10 +9,10 @@ use crate::base::error::Error;
 use crate::model::{MemberValue, Pet};
 use crate::store::{Reader, Whole};
 
-/// How many bytes to gather before a write.
+/// The size of the output buffer, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// Writes all pets to `out` in ascending order of their ids, as they are at one moment.
+/// Writes all pets to `out` in ascending order of their ids, from one snapshot of the database.
 ///
 /// A service may use the database meanwhile.
 ///
@@ -93,7 +93,7 @@ mod tests {
     use crate::testing::Folder;
     use std::io::{self, ErrorKind};
 
-    /// Takes this many bytes, and then fails in this way.
+    /// A writer that accepts this many bytes, and then fails with this kind.
     struct Full(usize, ErrorKind);
 
     impl Write for Full {

@@ -1,4 +1,5 @@
-//! The rows of an import, for the fuzzers: they are the same in any pieces, and what is written again is read again.
+//! The rows of an import, for the fuzzers: the size of the buffer does not change them, and rows that are written again
+//! are read the same.
 
 use std::io::BufReader;
 
@@ -11,7 +12,7 @@ use super::rows::{InputRow, InputRows};
 pub fn rows(kind: u8, bytes: &[u8]) {
     let format = if kind & 4 > 0 { Format::Csv } else { Format::Ndjson };
     let whole = read(bytes, format, kind & 2 > 0, 1 << 16);
-    // A file is read in pieces that have room for a byte order mark.
+    // The buffer is never too small for a byte order mark.
     assert_eq!(whole, read(bytes, format, kind & 2 > 0, 3 + usize::from(kind >> 3)));
     let Ok(rows) = whole else { return };
     let mut csv = (columns().join(",") + "\n").into_bytes();
@@ -27,7 +28,7 @@ pub fn rows(kind: u8, bytes: &[u8]) {
 
 type Read = (u64, Result<InputRow<'static>, String>);
 
-/// Each row with its line, or what ends the import.
+/// Returns each row with its line, or the error that ends the import.
 fn read(bytes: &[u8], format: Format, keep_ids: bool, piece: usize) -> Result<Vec<Read>, String> {
     let source = BufReader::with_capacity(piece, bytes);
     let mut rows = InputRows::new(source, "", format, keep_ids).map_err(|error| error.to_string())?;

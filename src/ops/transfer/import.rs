@@ -1,4 +1,4 @@
-//! Import: many pets into a database. All of them are checked before the first one is written.
+//! Import: adds many pets to a database. All rows are checked before the first one is written.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,10 +18,10 @@ use crate::store::{self, BatchIds, Database, Progress, Reader, Writer};
 /// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
 /// a running service never wait long.
 const MOST_PETS: usize = 4096;
-/// The most bytes of names in a batch, which bound the memory.
+/// The most bytes of names in a batch, to limit its memory.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// The time between two batches, for which others can have the lock. The writer of a service, and every command, asks
-/// for it each millisecond; sleeps are never exact.
+/// The pause between two batches, in which other processes can take the lock. They try once per millisecond; a few more
+/// are a margin for inexact sleeps.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The busy timeout of a batch.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,18 +32,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ImportOptions {
     /// The format of the input; by default NDJSON.
     pub format: Format,
-    /// Keeps the ids of the pets, which takes a database that never had a pet; by default false.
+    /// Keeps the ids of the pets. The database must never have had a pet. By default false.
     pub keep_ids: bool,
     /// Writes the valid pets even if others are invalid; by default false.
     pub skip_invalid: bool,
     /// The first line to write, counted from 1. By default all lines are written.
     pub from_line: Option<u64>,
-    /// Continues the import of the same input, with the same format and `keep_ids`, however it ended: each pet is added
-    /// once. If nothing is missing, nothing is added. By default false.
+    /// Continues an earlier import of the same input, with the same format and `keep_ids`, after its last written line.
+    /// Each pet is added once; if the import was complete, nothing is added. By default false.
     pub resume: bool,
-    /// Writes lines even if an earlier import of the same input has written them; by default false.
+    /// Writes all lines, even if an earlier import of the same input has already written them; by default false.
     pub again: bool,
-    /// Only checks, so that a database that this user can only read will do; by default false.
+    /// Only checks. The database need not be writable. By default false.
     pub dry_run: bool,
 }
 
@@ -91,24 +91,25 @@ struct CheckedRows {
     lines: u64,
     /// The number of pets to write.
     valid: u64,
-    /// The lines that are refused, in ascending order.
+    /// The rejected lines, in ascending order.
     refused: Vec<u64>,
-    /// The greatest id that is kept, including those before the first line to write; 0 if there is none.
+    /// The highest id of the input if ids are kept, including lines before the first one to write; otherwise 0.
     last_id: i64,
 }
 
 impl Import {
-    /// Checks all pets of a source, and calls `refuse` for each invalid one with its line and a sentence that says
-    /// why. Writes nothing. A relative `database` must lead to the same file when the pets are written.
+    /// Checks all pets of a source, and calls `refuse` for each invalid one with its line and a sentence about its
+    /// fault. Adds no pets. Do not change the current folder before [`write`](Self::write) if `database` is a relative
+    /// path.
     ///
     /// # Errors
-    /// [`ErrorKind::ImportedBefore`] if the input was imported before, [`ErrorKind::ImportUnfinished`] if its import
-    /// must be continued, [`ErrorKind::InvalidInput`] if it cannot be,
+    /// [`ErrorKind::ImportedBefore`] if the input was imported before, [`ErrorKind::ImportUnfinished`] if an import of
+    /// it ended early and must be resumed, [`ErrorKind::InvalidInput`] if there is none to resume,
     /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
     /// [`ErrorKind::InvalidInput`] if the input is of another format, the header line of CSV is wrong, an invalid row
     /// takes several lines, a row is longer than 1 MiB, or [`ImportOptions::from_line`] is beyond the end,
-    /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is
-    /// no such file, and the kinds of a database that cannot be opened.
+    /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is no such
+    /// file, and the kinds of a database that cannot be opened.
     pub fn check(
         database: &Path,
         source: Source,
@@ -185,14 +186,14 @@ impl Import {
         self.rows.valid
     }
 
-    /// Writes the pets in batches, each flushed to the disk, and calls `progress` after each. Between the batches a
-    /// running service can write. Ends early once `stop` is set. Returns the least and the greatest id that pets of
-    /// the input have, those of imports that it continues included; `None` if there are none.
+    /// Writes the pets in batches, flushes each to the disk, and then calls `progress`. A running service can write
+    /// between the batches. Ends early if `stop` is set. Returns the lowest and the highest id of the input's pets,
+    /// including those of an earlier import that it resumes; `None` if it wrote none.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the
-    /// lock for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written, and the
-    /// kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
+    /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the lock
+    /// for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written meanwhile, and
+    /// the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is then written.
     pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<Ids, Error> {
         let mut line = self.from_line - 1;
         let lines = self.rows.lines;
@@ -250,7 +251,7 @@ impl Import {
             released = Some(Instant::now());
             written(line);
         }
-        // All is written, even if this cannot be read.
+        // A failure here does not matter, since all pets are written.
         Ok(store.progress(&self.digest).ok().flatten().map(|progress| progress.ids))
     }
 
@@ -260,7 +261,7 @@ impl Import {
             if self.from_line == 1 {
                 check_new(&self.database, Some(store))?;
             }
-            // From here on a running service assigns other ids.
+            // From here on, a running service assigns higher ids.
             store.reserve_ids(self.rows.last_id)?;
         }
         for row in batch {
@@ -296,8 +297,8 @@ impl Import {
 type Ids = Option<(i64, i64)>;
 type FileRows<'i> = InputRows<'i, BufReader<&'i File>>;
 
-/// Adds an id to a set; `false` if it is there. Each range, from its first id to its last, takes one place, so that an
-/// export takes little memory.
+/// Adds an id to a set; returns false if the set has it. Consecutive ids are one entry, from the first to the last, so
+/// the ids of an export take little memory.
 fn insert(ranges: &mut BTreeMap<i64, i64>, id: i64) -> bool {
     match ranges.range_mut(..=id).next_back() {
         Some((_, last)) if *last >= id => return false,
@@ -307,7 +308,7 @@ fn insert(ranges: &mut BTreeMap<i64, i64>, id: i64) -> bool {
     true
 }
 
-/// The first line to write, as an earlier import of the same input came this far.
+/// Returns the first line to write. `begun` is the progress of an earlier import of the same input.
 fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>) -> Result<u64, Error> {
     if options.resume {
         let begun = begun.filter(|begun| begun.keeps_ids == options.keep_ids).ok_or_else(|| {
@@ -336,7 +337,7 @@ fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>)
     fail(kind, message)
 }
 
-/// Refuses a database that has ever had a pet: an id would be used again.
+/// Rejects a database that has ever had a pet, since an id could be reused.
 fn check_new(database: &Path, store: Option<&Database>) -> Result<(), Error> {
     if store.map_or(Ok(0), |store| store.last_id())? > 0 {
         let line = format!("ids cannot be kept: {} already has or had pets", database.display());
@@ -351,7 +352,7 @@ mod tests {
 
     use crate::testing::Folder;
 
-    /// Checks an import of this text, and says what it refuses.
+    /// Checks an import of this text, and returns the messages about rejected lines too.
     fn checked(folder: &Folder, text: &str, options: ImportOptions) -> (Result<Import, Error>, Vec<String>) {
         let source = Source::Stream(Box::new(std::io::Cursor::new(text.to_owned())));
         let mut refused = Vec::new();
@@ -364,7 +365,7 @@ mod tests {
         ImportOptions { from_line: Some(from_line), ..ImportOptions::default() }
     }
 
-    /// Imports everything, and returns the lines up to which each batch came.
+    /// Imports the text, and returns the last line of each batch.
     fn imported(folder: &Folder, text: &str, options: ImportOptions) -> Vec<u64> {
         let mut written = Vec::new();
         let import = checked(folder, text, options).0.unwrap();
@@ -429,7 +430,7 @@ mod tests {
         imported(&folder, &text.replace("7", "8"), from(1));
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // So that trying for ever fails.
+            // Ends the test if the import tries for ever.
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(100));
                 stop.store(true, Ordering::SeqCst);

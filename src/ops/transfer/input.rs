@@ -1,4 +1,4 @@
-//! The input of an import. It can be read twice: once to check the pets, and once to write them.
+//! The input of an import. It is read several times: for its digest, to check the pets, and to write them.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::error::Error;
 
-/// How many bytes to read at once.
+/// The size of the input buffer, in bytes.
 const PIECE: usize = 64 * 1024;
 
 /// The source of the pets of an import.
@@ -16,8 +16,8 @@ const PIECE: usize = 64 * 1024;
 pub enum Source {
     /// A file. If it can be read only once, such as a named pipe, it is copied like a [`Stream`](Self::Stream).
     File(PathBuf),
-    /// A stream. The import copies it to a file in the folder for temporary files (`TMPDIR`) that no other user may
-    /// read, and that is gone when the process ends.
+    /// A stream. The import copies it to a file in the folder for temporary files (`TMPDIR`). No other user may read
+    /// this file, and it disappears when the process ends.
     Stream(Box<dyn Read>),
 }
 
@@ -93,7 +93,7 @@ pub fn cannot_read(name: &str, error: io::Error) -> Error {
     Error::io(format!("cannot read {name}"), error)
 }
 
-/// Creates a file without a name, so that nothing is left of it, however the process ends.
+/// Creates a file and removes its name, so that nothing is left when the process ends, even if it is killed.
 fn unnamed(folder: &Path) -> io::Result<File> {
     let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
     let path = folder.join(format!("petstore-import-{random:016x}"));

@@ -1,5 +1,5 @@
-//! The operator's work on pets: export all, import many, change one, delete some. A running service shows each
-//! change at once. Knows nothing of HTTP, terminals and signals.
+//! Operators' tasks with pets: export all, import many, change one, delete some. A running service shows each change at
+//! once. Knows nothing of HTTP, terminals and signals.
 
 mod change;
 mod csv;
@@ -23,11 +23,11 @@ use crate::base::error::Expected;
 /// The format of exported and imported pets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Newline-delimited JSON (`ndjson`): one pet on each line, as the HTTP interface serves it.
+    /// Newline-delimited JSON (`ndjson`): one pet on each line, with the members of the HTTP interface. The default.
     #[default]
     Ndjson,
-    /// CSV (`csv`, RFC 4180) with a header line of the names of the members. A member that a pet does not have is
-    /// empty, so an optional member that is an empty text becomes none.
+    /// CSV (`csv`, RFC 4180) with the names of the members as the header line. An absent member is an empty field, and
+    /// an empty field of an optional member is read as absent.
     Csv,
 }
 

@@ -1,5 +1,5 @@
-//! Reads an input pet by pet: each row is a pet, or a sentence about its fault. Only one row is in memory at a time, and
-//! it takes at most [`MAX_ROW`] bytes.
+//! Reads an input row by row. A row is a pet, or a sentence about its fault. Only one row is in memory at a time, of at
+//! most [`MAX_ROW`] bytes.
 
 use std::io::{BufRead, Read};
 
@@ -12,7 +12,7 @@ use crate::model::{MEMBERS, NewPet};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
-/// The byte order mark that spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
+/// The byte order mark, which spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A pet of the input.
@@ -23,7 +23,7 @@ pub struct InputRow<'a> {
     pub pet: NewPet<'a>,
 }
 
-/// The rows of an input. Empty lines are counted but are no rows.
+/// The rows of an input. Empty lines count as lines but are not rows.
 pub struct InputRows<'i, R> {
     source: R,
     /// The name of the input in messages.
@@ -31,15 +31,15 @@ pub struct InputRows<'i, R> {
     keep_ids: bool,
     /// The line after the last one that was read, counted from 1.
     pub next_line: u64,
-    /// The current row, with the ends of its lines.
+    /// The current row, with its line breaks.
     text: Vec<u8>,
     /// The current row of CSV, or its fault.
     record: Result<CsvRecord, &'static str>,
-    /// The places of the columns of CSV; `None` for NDJSON.
+    /// The positions of the columns of CSV; `None` for NDJSON.
     places: Option<Places>,
 }
 
-/// The places of the columns in a record, counted from 0, and their number.
+/// The positions of the columns in a record, counted from 0, and their number.
 #[derive(Default)]
 struct Places {
     id: Option<usize>,
@@ -103,7 +103,7 @@ impl<'i, R: BufRead> InputRows<'i, R> {
         let mut record = CsvRecord::default();
         let mut start = 0;
         loop {
-            // Text that is not UTF-8 is rejected later, so that it does not hide the end of the record.
+            // Text that is not UTF-8 is rejected only later, so that the end of the record is found.
             if let Err(fault) = record.add(&String::from_utf8_lossy(&self.text[start..])) {
                 return Ok(Err(fault));
             }
@@ -120,7 +120,7 @@ impl<'i, R: BufRead> InputRows<'i, R> {
 
     /// Adds the next line to the text; `false` at the end of the input.
     fn read_line(&mut self) -> Result<bool, Error> {
-        // With the line feed, and a byte more.
+        // The row, its line feed, and one byte more, which shows that the row is too long.
         let limit = MAX_ROW + 2;
         let before = self.text.len();
         let mut source = self.source.by_ref().take((limit - before) as u64);
@@ -136,7 +136,7 @@ impl<'i, R: BufRead> InputRows<'i, R> {
         Ok(has_line)
     }
 
-    /// A sentence, followed by the current row.
+    /// Returns a sentence followed by the current row.
     fn found(&self, why: &str) -> String {
         format!("{why} Found: {}", shown(String::from_utf8_lossy(&self.text).trim_ascii_end()))
     }
@@ -161,7 +161,7 @@ impl<'i, R: BufRead> InputRows<'i, R> {
             } else {
                 NewPet::from_json(line).map(|pet| InputRow { id: None, pet })
             };
-            // The row is no body, but one line of many.
+            // The messages are those for a body with a single object; here the object is one line of many.
             return row.map_err(|invalid| {
                 let why = invalid.into_message().replace(" at line 1 column ", " at column ");
                 self.found(&why.replacen("The body ", "The line ", 1))
@@ -210,7 +210,7 @@ mod tests {
     use crate::ops::transfer::csv::MALFORMED;
     use std::io;
 
-    /// Every row of a text with its line, as `id name categoryId` or what is wrong with it.
+    /// Reads every row of a text: its line, and `id name categoryId` or its fault.
     fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
         // A small buffer, so that every row is read in pieces.
         let source = io::BufReader::with_capacity(3, text.as_bytes());
@@ -270,7 +270,7 @@ mod tests {
                 InputRows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
             assert!(said.contains(named), "{header:?}: {said}");
         }
-        // As a spreadsheet's "Unicode text" is.
+        // UTF-16, which spreadsheets save as "Unicode text".
         let said = InputRows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, false).err().unwrap().to_string();
         assert_eq!(said, "line 1: The line is not UTF-8 text. Found: \u{fffd}\u{fffd}n\\0,\\0");
     }

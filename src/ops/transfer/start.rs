@@ -1,4 +1,5 @@
-//! Checks the start of an input: if it is of another format, one message names that format.
+//! Checks the start of an input, so that an input of another format gets one message that names its format, instead of
+//! one per line.
 
 use std::io::BufRead;
 
@@ -22,14 +23,14 @@ pub fn check(input: &Input, format: Format) -> Result<(), Error> {
         .map_or(Ok(()), |what| fail(ErrorKind::InvalidInput, format!("{} is {what}", input.name)))
 }
 
-/// The actual format of an input that is not of the expected one.
+/// Returns the actual format of an input with another format than the expected one.
 fn other(start: &[u8], format: Format) -> Option<String> {
     let text = String::from_utf8_lossy(start);
     let text = text.trim_start_matches('\u{feff}').trim_ascii_start();
     let line = text.lines().next().unwrap_or_default();
     let is_json = |line: &str| line.trim_ascii_start().starts_with('{');
     Some(match format {
-        // A byte order mark, or half of a usual character.
+        // A byte order mark of UTF-16, or the zero byte of an ASCII character in UTF-16.
         _ if start.iter().take(2).any(|byte| matches!(byte, 0 | 0xfe | 0xff)) => UTF_16.to_owned(),
         _ if line == "{" || line.starts_with('[') => SPREAD.to_owned(),
         _ if line.trim_ascii_end().contains('\r') => {

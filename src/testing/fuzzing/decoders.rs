@@ -1,5 +1,5 @@
-//! The decoders of text from clients and operators: queries, paths, JSON, and the rows of an import. Each is compared with a
-//! second reading of the same text.
+//! Decodes text from clients and operators, that is queries, paths, JSON and the rows of an import, and compares each
+//! result with that of a second decoder.
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -10,7 +10,8 @@ use crate::base::json::Invalid;
 use crate::model::{NewPet, PetStatus};
 use crate::ops::transfer::fuzz_tests::rows;
 
-/// Decodes text. Its first letter says as what: a query (q), a target (t), JSON (j), or an import (others).
+/// Decodes text. Its first byte chooses the decoder: a query (`q`), a target (`t`), JSON (`j`), or the rows of an
+/// import (others).
 pub fn decoders(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
     match (kind, str::from_utf8(rest)) {
@@ -33,7 +34,7 @@ fn query(text: &str) {
             Err(_) => assert!(expected.1.is_some()),
         }
     }
-    // Any text at all can be sent as a value.
+    // Any text can be a value.
     let sent: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let query = format!("x=&a={sent}&y");
     assert_eq!(parameter(Some(&query), "a").unwrap().unwrap(), text);
@@ -61,7 +62,7 @@ fn target(text: &str) {
     assert_eq!(target.query, query);
     if !path.contains('%') {
         assert_eq!(target.path, path);
-        // It means the same with its unreserved characters encoded.
+        // The same path with its unreserved characters encoded is equivalent.
         let encoded = |character: char| match character {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~' => {
                 format!("%{:02X}", u32::from(character))
@@ -89,7 +90,8 @@ fn target(text: &str) {
 
 fn json(bytes: &[u8]) {
     let read = NewPet::from_json(bytes);
-    // Where the two may differ: in what the service never looks into, values may be as deep or as large as they like.
+    // The two may differ only in members that the service ignores: it does not limit the depth or the size of their
+    // values.
     let other: serde_json::Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
         Err(error) => {
@@ -123,7 +125,7 @@ fn json(bytes: &[u8]) {
     }
 }
 
-/// How many members an object has, with those that come twice.
+/// Counts the members of an object, including duplicates.
 fn members(bytes: &[u8]) -> usize {
     struct Count;
     impl<'de> Visitor<'de> for Count {

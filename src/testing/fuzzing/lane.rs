@@ -1,11 +1,11 @@
-//! The lane's codec, both ways: what one end writes the other reads, and nothing else is taken for it.
+//! The lane's codec in both directions: each end reads what the other writes, and rejects all other bytes.
 
 use super::Parts;
 use crate::base::http::Response;
 use crate::net::lane::{LaneRequest, LaneResponse, Ticket, write_response};
 use crate::testing::OnLane;
 
-/// Reads bytes as either end of a lane does, and writes and reads what can be made of them.
+/// Reads the bytes as a response, and makes a request and a response from them, which are written and read again.
 pub fn lane(bytes: &[u8]) {
     response_is_read_whole_or_not_at_all(bytes);
     request_comes_back(&mut Parts(bytes));
@@ -33,7 +33,7 @@ fn read_of(bytes: &[u8]) -> LaneResponse<'_> {
 
 const TICKET: Ticket = 7 << 32 | 12_345;
 
-/// Text that the gate would forward: without line ends and control characters.
+/// Makes text that the gate would forward: without line breaks and control characters.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace(|character: char| character.is_ascii_control(), "")
 }
@@ -82,7 +82,7 @@ fn response_comes_back(parts: &mut Parts) {
     out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     let read = read_of(&out);
     assert_eq!((read.ticket, read.length, read.status, read.body), (TICKET, length, status, parts.0));
-    // Whatever a value holds, it makes no further line.
+    // No value can add a line.
     let lines: Vec<&[u8]> = read.fields.split(|byte| *byte == b'\n').collect();
     let framing = if [204, 304].contains(&status) { 2 } else { 3 };
     assert_eq!(lines.len(), values.len() + framing);

@@ -1,7 +1,7 @@
-//! The targets of fuzzers: each function takes any bytes, and panics if the service would break a promise with them.
+//! Fuzz targets. Each function takes any bytes, and panics if they make the service break a promise.
 //!
-//! `tests/fuzz/` feeds them with libFuzzer and keeps the inputs that matter; the test below replays those on every run.
-//! A promise about one room alone stands in that room, in its `fuzz_tests.rs`. No build that ships has any of it.
+//! `tests/fuzz/` runs them with libFuzzer and keeps the inputs that matter; the test below replays those on every run.
+//! The target of a single room is in that room, in its `fuzz_tests.rs`. No released build contains fuzz targets.
 
 mod decoders;
 mod lane;
@@ -13,7 +13,7 @@ pub use decoders::decoders;
 pub use lane::lane;
 pub use start::start;
 
-/// Takes an input apart, from its start. What is not there is zero, or empty.
+/// Splits an input into parts, from its start. Past the end, a byte is zero and a piece is empty.
 pub(crate) struct Parts<'a>(pub &'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -21,14 +21,14 @@ impl<'a> Parts<'a> {
         self.0.split_off_first().copied().unwrap_or(0)
     }
 
-    /// So many bytes, or what is left.
+    /// Returns the next `count` bytes, or fewer at the end.
     pub fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (part, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
         part
     }
 
-    /// The bytes after a byte that counts them.
+    /// Returns a piece: its length in one byte, and then its bytes.
     pub fn piece(&mut self) -> &'a [u8] {
         let count = self.byte();
         self.bytes(count.into())
@@ -66,7 +66,7 @@ mod tests {
             let inputs = files(&format!("corpus/{name}"));
             assert!(!inputs.is_empty(), "{name}");
             for input in inputs {
-                // Shown if it fails.
+                // The test's output is shown only if it fails.
                 eprintln!("{}", input.display());
                 target(&std::fs::read(input).unwrap());
             }

@@ -1,4 +1,5 @@
-//! A start on any database, log and index: a sound service, or one plain line and files as they were.
+//! Starts on any database, write-ahead log and shared-memory index. Either the service works, or it fails with a
+//! one-line message and leaves the files unchanged.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -15,8 +16,8 @@ type Files = [Option<Vec<u8>>; 3];
 
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Opens files that the input makes as a service does, and works with them. Its first byte chooses what they are made from; what follows changes
-/// them, piece by piece.
+/// Makes files from the input, opens them as a service does, and works with them. The first byte of the input chooses
+/// the original files; the rest changes them, piece by piece.
 pub fn start(bytes: &[u8]) {
     let mut parts = Parts(bytes);
     let base = parts.byte();
@@ -39,7 +40,7 @@ pub fn start(bytes: &[u8]) {
         Err(error) => {
             let line = error.to_string();
             assert!(!line.is_empty() && !line.contains('\n'), "{line:?}");
-            // The index is SQLite's alone.
+            // SQLite may change the index.
             for (number, after) in read(&path)[..2].iter().enumerate() {
                 assert!(*after == files[number], "{line}: yet the file {number} is another");
             }
@@ -47,8 +48,8 @@ pub fn start(bytes: &[u8]) {
     }
 }
 
-/// Works as a service's workers do: lists, looks for a key, creates a pet, and lists again. A failure must be one that
-/// clients get as a 503, or a value that petstore never writes, which is a 500 whose log line names the column.
+/// Works as a service's workers do: lists pets, reads keys, creates a pet, and lists again. A failure must be one that
+/// clients get as a 503, or be caused by a value that petstore never writes, which clients get as a 500.
 fn serve(store: OpenStore) {
     let OpenStore { writer, mut readers, .. } = store;
     let WriteAccess::Writes(mut writer) = writer else { return };
@@ -90,7 +91,7 @@ fn expect_no_fault<T>(done: Result<T, StoreError>) -> Option<T> {
     }
 }
 
-/// True if a row is to blame, by the detail of the failure.
+/// Returns whether a value of a row caused the failure, by its detail.
 fn is_value(why: &str) -> bool {
     ["Invalid column type ", "Conversion error from type "].iter().any(|words| why.starts_with(words))
 }
@@ -103,7 +104,7 @@ fn read(path: &Path) -> Files {
     SUFFIXES.map(|suffix| fs::read(with(path, suffix)).ok())
 }
 
-/// The files that inputs change: none, a database at rest, and one whose service was killed.
+/// The original files that inputs change: none, a closed database, and one whose service was killed.
 fn bases() -> &'static [Files; 3] {
     static BASES: OnceLock<[Files; 3]> = OnceLock::new();
     BASES.get_or_init(|| {
@@ -137,7 +138,7 @@ fn change(files: &mut Files, parts: &mut Parts) {
     match kind / 3 % 8 {
         0 => *file = None,
         1 => file.get_or_insert_default().truncate(place * 16),
-        // Near the start, where the headers are, or at the same place of a page.
+        // Within the first page, where the headers are, or anywhere.
         kind => {
             let at = if kind < 5 { place % 4096 } else { place * 4 };
             let piece = parts.piece();
