@@ -8,7 +8,7 @@ use petstore::Config;
 use super::command::{Command, Flag, Invocation, Takes};
 use super::{all, help};
 
-/// The action that a command line asks for.
+/// The result of parsing a command line.
 pub enum Action {
     /// Help about the commands that begin with these words.
     Help(Vec<String>),
@@ -16,7 +16,7 @@ pub enum Action {
     Run(&'static Command, Box<Invocation>),
 }
 
-/// Reads the words of the command line; `variable` reads the environment.
+/// Parses the command line; `variable` reads the environment.
 ///
 /// # Errors
 /// One line that names the wrong word and the expected one.
@@ -30,7 +30,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Short('h') | Arg::Long("help") => wants_help = true,
             Arg::Short('V') | Arg::Long("version") => return Ok(Action::Version),
             Arg::Long(name) => {
-                // A name may belong to the command named so far, to a setting, or to another command.
+                // The flag may belong to the command named so far, or to another one if its words are still to come.
                 let named = find(&words).ok().map(|(command, _)| command);
                 let known = named.into_iter().chain(all()).flat_map(flags_of).find(|(flag, _)| *flag == name);
                 let (flag, has_value) = known.ok_or_else(|| format!("unknown flag --{name}"))?;
@@ -66,19 +66,19 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     Ok(Action::Run(command, Box::new(call)))
 }
 
-/// The flags of a command, including those of settings. True for those with a value.
+/// Lists the flags of a command, including those of its settings, each with true if it has a value.
 fn flags_of(command: &Command) -> impl Iterator<Item = (&'static str, bool)> {
     let flags = command.flags.iter().map(|flag| (flag.name, flag.value.is_some()));
     flags.chain(command.settings().map(|setting| (setting.flag, true)))
 }
 
-/// The command that the words begin with, and the words after it.
+/// Finds the command at the beginning of the words, and returns it with the words after it.
 fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
     let fits = |command: &&Command| {
         let name = command.name.split(' ');
         name.clone().count() <= words.len() && name.zip(words).all(|(expected, word)| expected == word)
     };
-    // The longest name wins, as one name may be the beginning of another.
+    // The longest name wins, since one name may be a prefix of another.
     let found = all().filter(fits).max_by_key(|command| command.name.len());
     match (found, all().next()) {
         (Some(command), _) => Ok((command, words[command.name.split(' ').count()..].to_vec())),
@@ -99,7 +99,7 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
     }
 }
 
-/// Rejects a value that a shell or an editor has left by mistake.
+/// Rejects a value with a flaw that a shell or an editor may have left.
 fn check(name: &str, value: &str) -> Result<(), String> {
     petstore::flaw(value).map_or(Ok(()), |flaw| Err(format!("{name} {flaw}: {value:?}")))
 }
@@ -133,7 +133,7 @@ fn set(
         }
         call.settings.push((setting.flag, text));
     }
-    // The same flag of another command, such as --read-only of `key add`, has none.
+    // Only for `serve`: a flag of the same name of another command, such as --read-only of `key add`, has no variable.
     let has_variable = |flag: &&Flag| flag.value.is_none() && command.takes == Takes::All;
     for switch in command.flags.iter().filter(has_variable) {
         let Some((name, text)) = from_environment(switch.variable())? else { continue };

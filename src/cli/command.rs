@@ -1,5 +1,5 @@
-//! The rows of the table of commands. Each file of `cli/` owns its rows; the parser, the help text, the manual page and the
-//! completions read them.
+//! The rows of the table of commands. Each file of `cli/` has the rows of its commands. The parser, the help text, the
+//! manual page and the shell completions use them.
 
 use std::fmt;
 use std::path::Path;
@@ -51,9 +51,9 @@ impl Command {
 /// The settings that a command takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
-    /// All of them, and the variables that have no flag.
+    /// All settings, and the variables that have no flag.
     All,
-    /// These, by their flags.
+    /// The settings with these flags.
     Only(&'static [&'static str]),
 }
 
@@ -87,7 +87,7 @@ impl Flag {
     }
 }
 
-/// Lets a command make the database that it writes to.
+/// The flag that lets a command create the database that it writes to.
 pub const CREATE: Flag = Flag::new("create", "create the database if it does not exist");
 
 /// The result of a command.
@@ -115,27 +115,27 @@ impl From<Error> for CommandError {
     }
 }
 
-/// A parsed command line. Every word in it has been checked against the command's row.
+/// A parsed command line, with only the flags and operands that the command's row has.
 #[derive(Debug)]
 pub struct Invocation {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
-    /// The settings that were given, as text, including those that have no field in the library; and each flag without a
-    /// value whose variable is `true`.
+    /// The given settings as text, including those that have no field in the library, and each flag without a value
+    /// whose variable is `true`.
     pub settings: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
-    /// The flags that were given, including those of settings.
+    /// The given flags, including those of settings.
     pub flags: Vec<(&'static str, String)>,
 }
 
 impl Invocation {
-    /// The operand at a place; empty if it is optional and was not given.
+    /// Returns the operand at an index; empty if it was not given.
     pub fn operand(&self, place: usize) -> &str {
         self.operands.get(place).map_or("", String::as_str)
     }
 
-    /// The value of a flag; the last one if it was given twice.
+    /// Returns the value of a flag; the last one if it was given more than once.
     pub fn flag(&self, name: &str) -> Option<&str> {
         self.flags.iter().rfind(|(flag, _)| *flag == name).map(|(_, value)| value.as_str())
     }
@@ -150,7 +150,7 @@ impl Invocation {
         self.has(name) || self.settings.iter().any(|(flag, _)| *flag == name)
     }
 
-    /// The path of the database, which must exist unless `--create` is given.
+    /// Returns the path of the database, which must exist unless `--create` is given.
     pub fn writable(&self) -> Result<&Path, Error> {
         let database = &self.config.database;
         if self.has("create") { Ok(database) } else { existing(database) }

@@ -1,7 +1,8 @@
-//! The API key of a new database. It goes to a file or to a terminal; anywhere else it could end up in a log.
+//! The first API key of a new database. It is written to a file or shown on a terminal, and never printed elsewhere,
+//! where it could end up in a log.
 //!
-//! The file is there before the key is valid. A start that is killed in between leaves an empty file or a key, and the
-//! next start takes either for its own. So that no key becomes valid that another user has put there, the file must belong
+//! The file is written before the key becomes valid. A start that is killed in between leaves an empty file or a file
+//! with the key, and the next start continues with it. So that another user cannot choose the key, the file must belong
 //! to this user, nobody else may write to it, and nobody else may rename files in its folder.
 
 use std::fs::{self, OpenOptions};
@@ -17,9 +18,9 @@ use super::output::{absolute, print};
 /// The name of the key.
 const NAME: &str = "first";
 
-/// Checks the keys at the start, before the service answers. If none is valid, the log says how to create one. The first
-/// key of a new database goes to the file that is named for it, unless the file has one, or else to a terminal. Returns a
-/// key that was shown there.
+/// Checks the keys at the start, before the first response. A new database gets its first key: the key in `file`, or a
+/// new one that is written to `file`; without `file`, a new one that is shown if standard output is a terminal. If no
+/// key is valid otherwise, the log advises how to create one. Returns a key that was shown.
 ///
 /// # Errors
 /// Fails if the keys cannot be read, or the first one cannot be created, written or shown.
@@ -46,7 +47,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         (Ok(RingState::Revoked), _) => "all API keys were revoked",
         (Ok(RingState::Expired), _) => "all API keys have expired",
         (Err(error), _) if error.kind() != ErrorKind::DatabaseDamaged => return Err(error),
-        // Requests that need a damaged page report it. Others are served.
+        // The database is damaged: requests that need a damaged page fail, and others succeed.
         _ => return Ok(None),
     };
     let database = absolute(&config.database);
@@ -64,11 +65,11 @@ fn show(ring: &mut KeyRing) -> Result<String, Error> {
     Ok(key)
 }
 
-/// The key that a start that was killed has left in the file, or the operator has put there; `None` if there is no file.
-/// An empty one is deleted, so that the new one has the right mode.
+/// Reads the key in the file, which a killed start or the operator has put there; `None` if there is no file. Deletes
+/// an empty file, so that the new one gets the right mode.
 ///
 /// # Errors
-/// Fails if another user can have put it there.
+/// Fails if another user may have put the file there.
 fn left(path: &Path) -> io::Result<Option<String>> {
     let file = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

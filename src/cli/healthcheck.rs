@@ -1,4 +1,4 @@
-//! `petstore healthcheck`: asks a running service whether it is ready. For images without a shell.
+//! `petstore healthcheck`: checks the readiness of a running service. For images without a shell.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -18,7 +18,7 @@ pub const COMMANDS: &[Command] = &[Command {
 
 /// The timeout from the look-up of the host to the last byte.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// More than the response has.
+/// The size limit of the response, in bytes.
 const MAX_BYTES: u64 = 16 * 1024;
 const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
@@ -39,8 +39,8 @@ fn run(call: &Invocation) -> CommandResult {
     Err(Error::new(ErrorKind::Io, format!("{address} is not ready: {}", said.trim_end())).into())
 }
 
-/// Sends the request, and returns the response. For the system, `0.0.0.0` and `[::]` are this machine; a service at `[::]`
-/// may have IPv4 alone.
+/// Sends the request, and returns the response. The system connects `0.0.0.0` and `[::]` to this machine. If `[::]`
+/// fails, tries IPv4, which may be all that the machine has.
 fn ask(address: &str) -> io::Result<String> {
     match address.strip_prefix("unix:") {
         Some(path) => exchange(UnixStream::connect(path)?),

@@ -10,7 +10,7 @@ pub const ABOUT: &str = "a pet store inventory service over HTTP, with an embedd
 /// The column in which the explanations begin.
 const COLUMN: usize = 31;
 
-/// The help text about the commands that begin with these words; about all commands if there are no words.
+/// Returns the help text about the commands that begin with these words; about all commands if there are no words.
 pub fn text(words: &[String]) -> String {
     let commands: Vec<&Command> = all().filter(|command| is_about(command, words)).collect();
     let mut text = format!("petstore: {ABOUT}\n\n");
@@ -47,7 +47,7 @@ pub fn is_about(command: &Command, words: &[String]) -> bool {
     command.name.split(' ').zip(words).all(|(expected, word)| expected == word)
 }
 
-/// Notes on placeholders. Each is printed if the help text has its first word.
+/// Notes on placeholders. A note is printed if its first word is in the help text.
 const NOTES: &[&str] = &[
     "DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.",
     "FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.",
@@ -60,7 +60,7 @@ fn describe(command: &Command) -> String {
     std::iter::once(command_row).chain(command.flags.iter().map(flag)).collect()
 }
 
-/// A default as it follows the help text of a setting; nothing if there is none.
+/// Formats a default, to follow the help text of a setting; empty if there is none.
 fn default(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" [{value}]") }
 }

@@ -1,13 +1,13 @@
-//! Advice for the operator after a failure. The library's messages describe; only this file names flags and commands, by
-//! the kind of the error.
+//! Advice for the operator after a failure. The library's messages describe the failure; this file adds flags and
+//! commands, by the kind of the error.
 //!
-//! No advice may cost data: none is to delete or overwrite a file.
+//! No advice may lose data: none may say to delete or overwrite a file.
 
 use petstore::{Error, ErrorKind, SETTINGS};
 
 use super::command::Invocation;
 
-/// The message of an error, with the advice for its kind, on one line.
+/// Returns the message of an error, with the advice for its kind, on one line.
 pub fn line(error: &Error, call: &Invocation) -> String {
     match advice(error, call) {
         Some(advice) => format!("{error}; {advice}"),
@@ -16,7 +16,7 @@ pub fn line(error: &Error, call: &Invocation) -> String {
 }
 
 fn advice(error: &Error, call: &Invocation) -> Option<String> {
-    // A command that names a file of its own, such as `check FILE`, may fail because of that file.
+    // A command with a file as its operand, such as `check FILE`, may fail because of that file, not the database.
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
     let text = match error.kind() {
         ErrorKind::Config(field) => {
@@ -45,7 +45,7 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
             "if it finds nothing the next time, the disk failed to read; otherwise restore a backup: \
              petstore restore FILE keeps the damaged database under another name"
         }
-        // SQLite reports a failed read of the disk as damage.
+        // SQLite may report a failed read of the disk as damage.
         ErrorKind::DatabaseDamaged if !has_file => {
             "run petstore check: if it finds nothing, the disk failed to read, so try again; otherwise restore a backup: \
              petstore restore FILE keeps the damaged database under another name"

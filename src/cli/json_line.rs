@@ -20,18 +20,18 @@ pub fn format(record: &Record) -> String {
     format!("{}\n", serde_json::Value::Object(members.0))
 }
 
-/// The time such as `2027-01-31T18:00:00.250Z`.
+/// Returns the current time, such as `2027-01-31T18:00:00.250Z`.
 pub fn now() -> impl std::fmt::Display {
     shown(SystemTime::now())
 }
 
-/// A time before 1970 or after 9999 becomes the nearest one between: humantime panics on others.
+/// Formats a time. One outside the years 1970 to 9999 becomes the nearest inside, because humantime would panic.
 fn shown(time: SystemTime) -> impl std::fmt::Display {
     let last = UNIX_EPOCH + Duration::from_millis(253_402_300_799_999);
     humantime::format_rfc3339_millis(time.clamp(UNIX_EPOCH, last))
 }
 
-/// The members of a line, in their order.
+/// The members of a line, in order.
 struct Members(Map<String, serde_json::Value>);
 
 impl<'kvs> VisitSource<'kvs> for Members {
@@ -40,7 +40,7 @@ impl<'kvs> VisitSource<'kvs> for Members {
         // JSON has no infinity and no NaN.
         let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| json!(n)));
         let value = number.unwrap_or_else(|| part.to_string().into());
-        // An empty text is left out.
+        // Empty texts are omitted.
         if value != "" {
             self.0.insert(key.to_string(), value);
         }

@@ -78,7 +78,7 @@ fn rotate(call: &Invocation) -> CommandResult {
     Ok(())
 }
 
-/// Keeps a new key, so that it is printed only once it is stored.
+/// Stores a new key in `key`, so that it is printed only after the database has its digest.
 pub fn keep(key: &mut String, made: &str) -> Result<(), Error> {
     made.clone_into(key);
     Ok(())
@@ -131,7 +131,7 @@ fn table(keys: &[ApiKey]) -> String {
     output::table(&rows)
 }
 
-/// An array with one object for each key. A time is text as in the table; null means never, or that the time is unknown.
+/// Returns an array with an object for each key. Times have the form of RFC 3339; null means never, or an unknown time.
 fn json(keys: &[ApiKey]) -> String {
     let object = |key: &ApiKey| {
         json!({

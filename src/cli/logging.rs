@@ -1,5 +1,6 @@
-//! The log. A thread of its own writes the lines, so that a slow reader of standard error never blocks the service. They
-//! wait in a channel of bounded lines and bytes; those that find it full are dropped and counted, and a line reports it.
+//! The log. A separate thread writes the lines to standard error, so that a slow reader never blocks the service. Lines
+//! wait in a channel that is bounded by their number and their bytes. If it is full, new lines are dropped and counted,
+//! and a later line reports the count.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -13,20 +14,20 @@ use petstore::{Error, ErrorKind};
 use super::json_line;
 use super::output::start_thread;
 
-/// The most lines that can wait to be written, and their bytes.
+/// The most lines that can wait to be written, and their most bytes.
 const MAX_LINES: usize = 2048;
 const MAX_BYTES: usize = 1024 * 1024;
-/// How long the end of the program waits for the last lines.
+/// The end of the program waits at most this long for the last lines.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static SENDER: OnceLock<SyncSender<Message>> = OnceLock::new();
 static DROPPED: AtomicU64 = AtomicU64::new(0);
-/// The bytes of the lines that wait.
+/// The bytes of the waiting lines.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 enum Message {
     Line(Vec<u8>),
-    /// Dropped once everything before it is written.
+    /// The sender is dropped when everything before it is written.
     Flush(Sender<()>),
 }
 
@@ -42,7 +43,7 @@ pub fn start(is_json: bool) -> Result<(), Error> {
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
         .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
-    // At the level trace, ureq_proto logs requests to a cluster as they are, with the password.
+    // At the level trace, ureq_proto logs whole requests to a cluster, with the password.
     log::set_max_level(log::max_level().min(LevelFilter::Debug));
     std::panic::set_hook(Box::new(|panic| log::error!("{}", panic.to_string().replace('\n', " "))));
     Ok(())
@@ -56,7 +57,7 @@ fn write(out: &mut impl Write, record: &Record, is_json: bool) -> io::Result<()>
     writeln!(out, "[{} {:<5} {}] {}", json_line::now(), record.level(), record.target(), record.args())
 }
 
-/// Has a command print the library's warnings to standard error.
+/// Makes a command print the library's warnings to standard error.
 pub fn warn_plainly() {
     let _ = env_logger::Builder::new()
         .filter_level(LevelFilter::Warn)
@@ -64,7 +65,7 @@ pub fn warn_plainly() {
         .try_init();
 }
 
-/// Waits until the lines so far are written, but not for long.
+/// Waits until the lines so far are written, at most a second.
 pub fn flush() {
     let (pending, written) = channel();
     if let Some(sender) = SENDER.get()
@@ -75,7 +76,7 @@ pub fn flush() {
     }
 }
 
-/// The writer of `env_logger`, which gets one whole line in each call.
+/// The output of `env_logger`. Each call of `write` gets one whole line.
 struct LineEnd(SyncSender<Message>);
 
 impl Write for LineEnd {
@@ -96,7 +97,7 @@ impl Write for LineEnd {
 
 fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, is_json: bool) {
     for message in receiver {
-        // If standard error fails, there is nowhere to report it.
+        // A failure of standard error cannot be reported anywhere.
         match message {
             Message::Line(line) => {
                 let _ = out.write_all(&line);
@@ -128,7 +129,7 @@ mod tests {
         drop(end);
         let waiting = receiver.iter().count();
         WAITING.fetch_sub(waiting * line.len(), Ordering::Relaxed);
-        // A line of another test may wait too.
+        // The count may include a line of another test.
         assert!((60..=64).contains(&waiting), "{waiting}");
         DROPPED.store(0, Ordering::Relaxed);
     }

@@ -124,7 +124,7 @@ fn drill(file: &Path) -> CommandResult {
     Ok(print(&format!("{} can be restored: a service runs on it, with {pets}\n", file.display()))?)
 }
 
-/// Returns a function that returns true once a signal has asked the task to stop.
+/// Catches signals, and returns a function that returns true after the first of them.
 fn stop() -> Result<impl Fn() -> bool, Error> {
     let noted = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
     Ok(move || noted.load(Ordering::SeqCst))

@@ -44,11 +44,11 @@ fn page() -> String {
     )
 }
 
-/// The words that can follow each beginning of a command line. A beginning that ends with `*` is a whole command, followed
-/// by its flags; the others come after all of these.
+/// Lists the words that can follow each beginning of a command line. A beginning that ends with `*` is a whole command,
+/// and its words are its flags. These come first; then come the beginnings that more words of a command must follow.
 fn offers() -> Vec<(String, Vec<String>)> {
     let mut commands: Vec<&Command> = all().collect();
-    // The longest name first, as one name may be the beginning of another.
+    // The longest name first, since one name may be a prefix of another.
     commands.sort_by_key(|command| std::cmp::Reverse(command.name.len()));
     let flags = |command: &Command| {
         let settings = command.settings().map(|setting| setting.flag);
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(offered(&["--v"]), ["--version"]);
         assert_eq!(offered(&["key", "re"]), ["revoke"]);
         assert_eq!(offered(&["key", "add", "ci", "--re"]), ["--read-only"]);
-        // Not without the site.
+        // Builds without the site have no domains.
         if offers().iter().any(|(begun, _)| begun == "domain") {
             assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);
             assert_eq!(offered(&["domain", "redirect", "add", "--st"]), ["--status", "--staging-url"]);

@@ -1,11 +1,12 @@
-//! The command line: the table of commands, and the way from the words to an exit code.
+//! The command line: parses it, runs a command, and returns an exit code.
 //!
-//! `args` reads the words and the environment, the file of a command does its work by calling the library, and
-//! `hints` adds advice when that fails.
+//! `args` parses the words and the environment, the file of a command calls the library, and `hints` adds advice to a
+//! failure.
 //!
-//! Not clap: with `clap_mangen` and `clap_complete` it is 15 packages, and a flag, its environment variable, its help text
-//! and its row in the guide would have two sources, as the guide reads the library's table of settings. `args`, `command`,
-//! `help` and `manual` read that table, on top of lexopt, which has no dependencies.
+//! It does not use clap. With `clap_mangen` and `clap_complete`, clap is 15 packages. It would also be a second source
+//! of each flag, its environment variable and its help text, besides the library's table of settings, which the guide
+//! needs. `args`, `command`, `help` and `manual` use that table, and lexopt, which has no dependencies, splits the
+//! words.
 
 mod args;
 mod command;
@@ -36,7 +37,7 @@ use output::{print, print_error};
 use petstore::ErrorKind;
 use signal_hook::consts::SIGXFSZ;
 
-/// Every command, in the order of the help text. Without a command, the first runs.
+/// Every command, in the order of the help text. The first is the default command.
 const COMMANDS: &[&[Command]] = &[
     serve::COMMANDS,
     healthcheck::COMMANDS,
@@ -87,7 +88,7 @@ pub fn run() -> ExitCode {
 
 const VERSION: &str = concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n");
 
-/// The exit code of a failure, and the line that describes it.
+/// Returns the exit code of a failure, and the line that describes it.
 fn describe(failure: CommandError, call: &Invocation) -> (u8, String) {
     match failure {
         CommandError::Usage(line) => usage(&line),

@@ -1,4 +1,4 @@
-//! Standard output, standard error, and how values look there.
+//! Writes to standard output and standard error, and formats values for people.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ pub fn print(text: &str) -> Result<(), Error> {
     printed.map_err(|error| Error::io("cannot write to standard output", error))
 }
 
-/// Standard output. Characters that a terminal would interpret are escaped there as in JSON, such as `\u001b`; files and
-/// programs get them as they are.
+/// Returns standard output. On a terminal, characters that it would interpret are escaped as in JSON, such as `\u001b`;
+/// files and programs get the original characters.
 pub fn out(is_csv: bool) -> Box<dyn Write> {
     let out = io::stdout();
     if out.is_terminal() { Box::new(Terminal { is_csv, is_quoted: false }) } else { Box::new(out.lock()) }
@@ -21,12 +21,12 @@ pub fn out(is_csv: bool) -> Box<dyn Write> {
 
 struct Terminal {
     is_csv: bool,
-    /// True within a quoted field of CSV, where no line ends.
+    /// True within a quoted field of CSV, where a line break is a part of the field.
     is_quoted: bool,
 }
 
 impl Write for Terminal {
-    /// Expects whole characters.
+    /// Writes whole characters; a character must not be split between two calls.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut shown = String::with_capacity(bytes.len());
         for c in String::from_utf8_lossy(bytes).chars() {
@@ -53,7 +53,8 @@ pub fn is_control(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Prints the outcome of a change. A failure to print is ignored: the change is made, and must not be made twice.
+/// Prints the result of a change. A failure to print is ignored, because a failing exit code could make a script repeat
+/// the change.
 pub fn report(text: &str) {
     let _ = print(text);
 }
@@ -63,15 +64,15 @@ pub fn print_error(line: &str) {
     let _ = io::stderr().write_all(format!("petstore: {line}\n").as_bytes());
 }
 
-/// The path of a database that must exist.
+/// Returns the path of a database, which must exist.
 pub fn existing(database: &Path) -> Result<&Path, Error> {
     if petstore::database_exists(database) { Ok(database) } else { Err(Error::no_database(database)) }
 }
 
-/// The absolute path of a file, which need not exist.
+/// Returns the absolute path of a file, which need not exist, or the address of a cluster without its options.
 pub fn absolute(path: &Path) -> PathBuf {
     match path.to_str().and_then(|text| text.strip_prefix("rqlite")) {
-        // The address of a cluster is the same in every folder; options for this machine follow it.
+        // The options after the address of a cluster may name files of this machine.
         Some(rest) if rest.contains("://") => {
             PathBuf::from(format!("rqlite{}", rest.split('?').next().unwrap_or_default()))
         }
@@ -79,12 +80,12 @@ pub fn absolute(path: &Path) -> PathBuf {
     }
 }
 
-/// A time in the past; `unknown` for one later than now, which a wrong clock has left.
+/// Formats a past time; `unknown` if it is later than now, because the clock was wrong.
 pub fn past(at: i64) -> String {
     petstore::past(at).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// A number of things, such as `1 pet` or `2 pets`.
+/// Formats a number of things, such as `1 pet` or `2 pets`.
 pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     match number.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {thing}"),
@@ -92,8 +93,8 @@ pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     }
 }
 
-/// Starts a thread that ends with its work, or with the process. The work is boxed, because the code that starts a thread
-/// is large and would otherwise be compiled for each of them.
+/// Starts a detached thread. The work is boxed, because the code that starts a thread is large and would otherwise be
+/// compiled for each kind of work.
 pub fn start_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     thread.map(drop).map_err(Error::no_thread)

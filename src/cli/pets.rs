@@ -1,4 +1,4 @@
-//! `petstore pet …`: what the HTTP interface leaves to the operator.
+//! `petstore pet …`: changes to pets that the HTTP interface does not have.
 
 use super::command::{Command, CommandError, CommandResult, Invocation};
 use super::output::{print, report};

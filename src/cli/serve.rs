@@ -1,4 +1,4 @@
-//! `petstore serve`: runs the service until a signal ends it.
+//! `petstore serve`: runs the service until a signal stops it.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -30,7 +30,8 @@ pub const COMMANDS: &[Command] = &[Command {
     ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
 }];
 
-/// Flags that cannot be combined. A variable for the second is ignored, because it may be meant for other starts.
+/// Pairs of flags that cannot be combined. If the second is set by its environment variable, it is ignored, because the
+/// variable may be meant for other starts.
 const EXCLUSIVE: &[(&str, &str)] = &[
     ("ephemeral", "database"),
     ("ephemeral", "first-key-file"),
@@ -43,7 +44,7 @@ const MAX_SAMPLE: u32 = 1_000_000;
 /// The longest delay of a response, in milliseconds.
 const MAX_DELAY: u64 = 60_000;
 
-/// Serves until a signal asks for the end.
+/// Serves until a signal stops the service, or it fails.
 fn run(call: &Invocation) -> CommandResult {
     let mut config = call.config.clone();
     if let Some((one, other)) = EXCLUSIVE.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
@@ -51,22 +52,22 @@ fn run(call: &Invocation) -> CommandResult {
     }
     config.read_only = call.is_on("read-only");
     config.ephemeral = ephemeral(call)?;
-    // Only a service that writes to a database of its own makes a first key.
+    // A read-only or ephemeral service creates no first key in the database.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
     let setting = |flag| call.settings.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
     let first_key_file =
         setting("first-key-file").filter(|file| needs_key && !file.is_empty()).map(Path::new);
     let is_json = setting("log-format") == Some("json");
-    // Before anything is opened.
+    // Before any file is opened.
     let passed = supervisor::take_socket()?;
     logging::start(is_json)?;
     unknown_variables::warn_unknown();
     config.api_key = petstore::from_environment("PETSTORE_API_KEY")
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let began = Instant::now();
-    // Programs that rotate log files send SIGHUP or SIGUSR1.
+    // Programs that rotate log files send these signals, which would end the process by default.
     signals::note(&[SIGHUP, SIGUSR1, SIGUSR2])?;
-    // The service listens on it and on nothing else.
+    // The passed socket replaces --listen.
     if let Some(socket) = passed {
         if config.listen.text() != Listen::default().text() {
             log::warn!("--listen (PETSTORE_LISTEN) is ignored, because the supervisor passes a socket");
@@ -115,7 +116,7 @@ fn raise_open_files() -> Result<usize, Error> {
     Ok(maximum.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX))
 }
 
-/// The ephemeral database that `--ephemeral` and its flags describe.
+/// Reads `--ephemeral` and its flags.
 fn ephemeral(call: &Invocation) -> Result<Option<Ephemeral>, CommandError> {
     if !call.is_on("ephemeral") {
         let alone = ["sample", "fail", "delay"].into_iter().find(|flag| call.has(flag));
@@ -140,14 +141,14 @@ fn ephemeral(call: &Invocation) -> Result<Option<Ephemeral>, CommandError> {
     Ok(Some(ephemeral))
 }
 
-/// Reads a number of milliseconds, or two with a hyphen between.
+/// Reads a number of milliseconds, or two numbers with a hyphen between them.
 fn delay(text: &str) -> Option<RangeInclusive<Duration>> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let [least, most] = [least.parse().ok()?, most.parse().ok()?];
     (least <= most && most <= MAX_DELAY).then(|| Duration::from_millis(least)..=Duration::from_millis(most))
 }
 
-/// Prints the lines that scripts wait for, and the use of a key that was made, for people.
+/// Prints the lines that scripts wait for and, for people, examples with a key that was created.
 fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_key: Option<&str>) {
     let mut text = format!("petstore listening on {address}\n");
     if let Some(admin) = admin {
@@ -157,7 +158,7 @@ fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_
         }
     }
     if let Some(key) = made_key {
-        // Otherwise it was shown when it was made.
+        // A first key was shown when it was created.
         if config.ephemeral.is_some() {
             text += "\nThe database and this API key are deleted when the service stops. To choose the key, set PETSTORE_API_KEY:\n";
             text += &format!("\n    {key}\n");
@@ -169,8 +170,8 @@ fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_
     }
 }
 
-/// Two `curl` lines with a key and, on a terminal, the address of the reference with it. A browser sends nothing of what
-/// follows the `#`, and the page takes it out of the address.
+/// Returns two `curl` lines with a key and, on a terminal, the URL of the reference with the key after a `#`. A browser
+/// does not send that part to the server, and the page removes it from the address bar.
 fn usage(address: &Address, key: &str, is_terminal: bool) -> String {
     let url = address.local_url();
     let curl = match address {

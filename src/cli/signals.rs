@@ -1,4 +1,4 @@
-//! Signals: the first one ends the service in order, a later one ends the process immediately.
+//! Signals: the first one stops the service in order, a later one ends the process immediately.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -18,11 +18,11 @@ use super::{logging, supervisor};
 /// and timeout(1) sends two.
 const SAME: Duration = Duration::from_secs(1);
 
-/// True as long as the signals of [`end_as_first`] end the process.
+/// True while the signals of [`end_as_first`] end the process.
 static ENDS: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
-/// Makes SIGTERM and SIGINT end process 1 of a container immediately, as they end any other process by default: process 1
-/// gets only signals that it catches (`pid_namespaces(7)`).
+/// Makes SIGTERM and SIGINT end process 1 of a container immediately. They end other processes by default, but process
+/// 1 gets only signals that it catches (`pid_namespaces(7)`).
 pub fn end_as_first() -> Result<(), Error> {
     if std::process::id() != 1 {
         return Ok(());
@@ -31,7 +31,7 @@ pub fn end_as_first() -> Result<(), Error> {
     [SIGTERM, SIGINT].into_iter().try_for_each(|signal| catch(signal).map(drop)).map_err(cannot_watch)
 }
 
-/// Returns a flag that each of these signals sets, in place of what it did before.
+/// Makes each of these signals set a flag, instead of its earlier effect, and returns the flag.
 pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let noted = Arc::new(AtomicBool::new(false));
     signals
@@ -44,8 +44,8 @@ pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     Ok(noted)
 }
 
-/// Makes SIGTERM or SIGINT end the service after the requests in progress, and a second one end the process immediately.
-/// The name of the first signal appears in the returned cell.
+/// Makes SIGTERM or SIGINT stop the service after the requests in progress, and a second one end the process
+/// immediately. The returned cell gets the name of the first signal.
 pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str>>, Error> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot_watch)?;
     ENDS.store(false, Ordering::Relaxed);

@@ -9,10 +9,10 @@ use sd_notify::NotifyState;
 
 use super::output::start_thread;
 
-/// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`), if any.
+/// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`); `None` if it passes none.
 ///
-/// Invocation this before opening any file: the number of a descriptor that was not passed could become that file.
-/// The environment variables stay as they are, because the service starts no other program.
+/// Call this before opening any file: if the descriptor was not really passed, its number could be that of the file.
+/// The environment variables are not removed, because the service starts no other program.
 ///
 /// # Errors
 /// [`ErrorKind::SocketUnusable`] if it is not exactly one open socket.
@@ -23,7 +23,7 @@ pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
         passed.map_err(|_| refused("the number of sockets that the supervisor passes is malformed"))?;
     if passed.len() > 1 {
         let line = format!("the supervisor passes {} sockets instead of one", passed.len());
-        // They may not be open, and closing them would panic then.
+        // They may not be open, and then closing them would panic.
         std::mem::forget(passed);
         return Err(refused(&line));
     }
@@ -37,7 +37,7 @@ pub fn notify(notices: &[NotifyState]) {
     }
 }
 
-/// Notifies the supervisor's watchdog (`WATCHDOG_USEC`) as long as the service answers its own health check.
+/// Notifies the supervisor's watchdog (`WATCHDOG_USEC`) while the service answers its own health checks.
 pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
     let Some(interval) = sd_notify::watchdog_enabled() else { return Ok(()) };
     let watch = move || {
@@ -47,7 +47,6 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
             std::thread::sleep(interval / 4);
         }
     };
-    // The thread ends with the process.
     start_thread("watchdog", Box::new(watch))
 }
 

@@ -80,7 +80,7 @@ fn import(call: &Invocation) -> CommandResult {
         print_to_stderr(&format!("would import {valid}{left_out}\n"));
         return Ok(());
     }
-    // Nothing has been written yet, so until here a signal can end the process immediately.
+    // Until here, nothing has been written, and a signal may end the process immediately.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
     let mut has_begun = false;
     let written = import.write(&stop, |LinesWritten { line, lines, .. }| {
@@ -95,14 +95,14 @@ fn import(call: &Invocation) -> CommandResult {
 }
 
 fn format(call: &Invocation) -> Result<Format, CommandError> {
-    // An export has no file.
+    // An export has no operand, and its default is NDJSON.
     let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") { "csv" } else { "ndjson" };
     let word = call.flag("format").unwrap_or(named);
     word.parse().map_err(|expected: Expected| CommandError::wrong("--format", expected, word))
 }
 
-/// Prints to standard error. If nobody reads it, the import goes on: the exit code depends on the pets alone, so that a
-/// program that tries again after a failure adds none twice.
+/// Prints to standard error. A failure to print is ignored: the exit code depends on the pets alone, so that a program
+/// that retries after a failure does not add pets twice.
 fn print_to_stderr(text: &str) {
     let _ = stderr().write_all(text.as_bytes());
 }

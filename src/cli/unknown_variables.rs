@@ -1,4 +1,4 @@
-//! Environment variables that are probably misspelt.
+//! Finds environment variables that are probably misspelt.
 
 use std::cmp::Reverse;
 
@@ -14,9 +14,10 @@ pub fn warn_unknown() {
     }
 }
 
-/// The known variable that is most like an unknown one; `None` if it is known, or none of ours.
+/// Returns the known variable that is most similar to an unknown one; `None` if it is known, or does not belong to
+/// petstore.
 fn nearest(name: &str, value: &str) -> Option<String> {
-    // Kubernetes sets such variables for a service that is called petstore.
+    // Kubernetes sets these variables for a service that is called petstore.
     let is_foreign = ["PETSTORE_SERVICE_", "PETSTORE_PORT_"].iter().any(|prefix| name.starts_with(prefix))
         || value.starts_with("tcp://");
     if !name.starts_with("PETSTORE_") || is_foreign {

@@ -5,7 +5,7 @@ use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Red
 use crate::cli::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use crate::cli::output::{past, print};
 
-/// The settings of the service that describe how the project is hosted.
+/// The settings that describe the hosting of the project.
 const HOSTING: Takes = Takes::Only(&[
     "database",
     "project",
@@ -65,7 +65,7 @@ fn add(call: &Invocation) -> CommandResult {
     Ok(print(&text)?)
 }
 
-/// The record to create, and a remark if there is one.
+/// Formats the record to create, and a remark if there is one.
 fn record(domain: &DomainView) -> String {
     let record = &domain.record;
     format!(
