@@ -10,7 +10,7 @@ mod section;
 #[cfg(not(feature = "site"))]
 fn main() {}
 
-/// Writes `OUT_DIR/NAME.rs` for every page `NAME.md`: a `PageText` of its HTML and its sections.
+/// Writes `OUT_DIR/NAME.rs` for every page `NAME.md`: a `PageText` with its HTML and its sections.
 #[cfg(feature = "site")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FOLDER: &str = "src/site/pages";

@@ -1,5 +1,5 @@
-//! The interface description (OpenAPI 3.1), generated from the tables of operations and from the schemas that
-//! the service parses with, so that the two cannot differ.
+//! The interface description (OpenAPI 3.1). It is generated from the table of operations and the schemas that also
+//! route and parse requests, so it cannot differ from the service.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ pub fn print(config: &Config) -> String {
     text + "\n"
 }
 
-/// The operations that are described. The others are for operators.
+/// Lists the described operations. The others are for operators.
 pub fn operations() -> impl Iterator<Item = &'static Operation> {
     ROUTER.operations().filter(|row| row.tag.is_some())
 }
@@ -116,7 +116,7 @@ pub fn document(config: &Config) -> Value {
     document
 }
 
-/// Each tag once, in the order of the tables. Rows of one tag stand together.
+/// Lists each tag once, in the order of the tables, where rows of one tag are adjacent.
 fn describe_tags() -> Value {
     let mut tags: Vec<&Tag> = operations().filter_map(|operation| operation.tag).collect();
     tags.dedup_by_key(|tag| tag.name);
@@ -152,7 +152,7 @@ fn describe(operation: &Operation) -> Value {
     }
     if operation.is_experimental() {
         described["x-stability"] = "experimental".into();
-        // There is nothing to try yet.
+        // An operation that never succeeds cannot be tried.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
     }
     if let Some(deprecation) = operation.deprecation {
@@ -171,7 +171,7 @@ fn describe(operation: &Operation) -> Value {
     described
 }
 
-/// Moves the responses that almost all operations share to the components, and refers to them.
+/// Moves the responses that several operations share to the components, and replaces them by references.
 fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
     let mut shared: Map<String, Value> = Map::new();
     let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
@@ -186,7 +186,8 @@ fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
     shared
 }
 
-/// Every response of an operation: the statuses of its own, and `default` for what every operation can return.
+/// Describes every response of an operation: its own statuses, and `default` for the errors that every operation can
+/// return.
 pub fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
@@ -216,7 +217,7 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
             503 => &[RETRY_AFTER],
             _ => &[],
         };
-        // A request refused before its operation is known cannot announce a deprecation.
+        // The response to a request that is rejected before routing cannot announce a deprecation.
         let is_past_authentication =
             [500, 501, 503].contains(&status) || codes.iter().any(|code| operation.codes.contains(code));
         let announced = if is_past_authentication { announced } else { &[] };
@@ -227,14 +228,15 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
     success.chain(known).chain(failures).chain([("default".to_owned(), default)]).collect()
 }
 
-/// The codes that every operation can return for the same reasons, in the order of their statuses. They stand once, as
-/// the response `default`.
+/// Lists the codes that every operation can return for the same reasons, in the order of their statuses. They are
+/// described once, as the response `default`.
 pub fn shared_codes() -> impl Iterator<Item = Code> {
     // The specification lists 401 for each operation.
     Code::general(false).filter(|code| *code != Code::Unauthorized)
 }
 
-/// The codes that stand with an operation, by status: those that depend on what it does, and the missing key.
+/// Lists the codes that an operation describes itself, by status: those that are specific to it, and the code for a
+/// missing key.
 pub fn own_codes(operation: &Operation) -> BTreeMap<u16, Vec<Code>> {
     let mut causes: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     let all = Code::general(operation.writes()).chain(operation.codes.iter().copied());
@@ -370,7 +372,7 @@ mod tests {
         assert_eq!(contact(Some("https://example.com/help")), json!({ "url": "https://example.com/help" }));
     }
 
-    /// A response in a line: the component that it refers to, or its header fields and its codes.
+    /// Returns one line for a response: the component that it refers to, or its header fields and its codes.
     fn outline(response: &Value) -> String {
         let names = |map: &Value| {
             let names = map.as_object().into_iter().flatten().map(|(name, _)| name.as_str());

@@ -4,7 +4,7 @@ use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd,
 
 use super::section::Section;
 
-/// The HTML of a page, and its sections in their order.
+/// Renders a page: returns its HTML, and its sections in order.
 pub fn render(markdown: &str) -> (String, Vec<Section<String>>) {
     let mut page = Renderer::default();
     Parser::new_ext(markdown, Options::ENABLE_TABLES).for_each(|event| page.add(event));
@@ -14,24 +14,24 @@ pub fn render(markdown: &str) -> (String, Vec<Section<String>>) {
     }
     let mut html = String::new();
     html::push_html(&mut html, page.events.into_iter());
-    // A gap that the code fills is a block of its own.
+    // A gap for generated content is a block of its own, not a paragraph.
     (html.replace("<p>{{", "{{").replace("}}</p>\n", "}}"), page.sections)
 }
 
-/// A page up to some event.
+/// The state of rendering: the events so far.
 #[derive(Default)]
 struct Renderer<'e> {
     events: Vec<Event<'e>>,
     sections: Vec<Section<String>>,
-    /// Where the heading under way starts among the events.
+    /// The index of the event at which the current heading starts.
     start: usize,
-    /// Set within a heading: text belongs to the title of the last section.
+    /// True within a heading, whose text is the title of the last section.
     is_title: bool,
-    /// Set within a block of code, which the search leaves out, unless it shows a response.
+    /// True within a block of code that the search index omits; it includes blocks with responses.
     is_code: bool,
-    /// The headings of the columns of the table under way.
+    /// The column headings of the current table.
     heads: Vec<String>,
-    /// How many cells the row under way has so far; `None` outside the body of a table.
+    /// The number of cells of the current row so far; `None` outside the body of a table.
     cells: Option<usize>,
 }
 
@@ -89,7 +89,7 @@ impl<'e> Renderer<'e> {
         self.events.push(Event::InlineHtml(html.into()));
     }
 
-    /// Gives the heading that ends an id, and makes it a link to itself.
+    /// Gives the heading that has just ended an id, and makes it a link to itself.
     fn link_heading(&mut self) {
         let Some(Section { id, title, .. }) = self.sections.last_mut() else { return };
         *id = slug(title);
@@ -101,7 +101,7 @@ impl<'e> Renderer<'e> {
         self.html("</a>");
     }
 
-    /// Adds text. In a table, words with a hyphen stay in one line.
+    /// Adds text. In a table, words with a hyphen are not broken.
     fn text(&mut self, text: &str) {
         self.note(text);
         if self.cells.is_none() {
@@ -115,7 +115,7 @@ impl<'e> Renderer<'e> {
         }
     }
 
-    /// Keeps text for the search.
+    /// Adds text to the search index.
     fn note(&mut self, text: &str) {
         if let Some(section) = self.sections.last_mut().filter(|_| !self.is_code) {
             if self.is_title { &mut section.title } else { &mut section.text }.push_str(text);
@@ -123,7 +123,7 @@ impl<'e> Renderer<'e> {
     }
 }
 
-/// The text of a heading as GitHub writes it in an anchor: small letters, digits, dashes and underscores.
+/// Returns the anchor of a heading in the form of GitHub: lower-case letters, digits, hyphens and underscores.
 fn slug(text: &str) -> String {
     let text = text.to_lowercase().replace(' ', "-");
     text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()

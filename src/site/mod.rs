@@ -1,7 +1,6 @@
-//! The project site: the interface description and, with the feature `site`, the reference and the pages for
-//! people. All of it is made when the first document is asked for, from the values that the code itself parses with; only the Markdown
-//! of the pages is rendered when the service is built, by `build.rs`. Knows the tables of operations, settings and
-//! limits, and nothing of SQL or sockets.
+//! The project site: the interface description and, with the feature `site`, the reference and the pages. All documents
+//! are generated at the first request for one of them, from the tables and schemas that the service itself uses; only
+//! the Markdown of the pages is rendered at build time, by `build.rs`. Knows nothing of SQL or sockets.
 
 #[cfg(feature = "site")]
 pub mod dns;
@@ -17,13 +16,13 @@ use std::sync::Arc;
 use crate::base::config::{Address, Config};
 use crate::base::http::{Asset, Assets, LazyAssets};
 
-/// Every static document of the service, made when it is needed.
+/// Returns every static document of the service, generated at first use.
 pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {
     let (config, address) = (Arc::clone(config), address.clone());
     Arc::new(LazyAssets::new(Box::new(move || assets(&config, &address))))
 }
 
-/// Every static document of the service. `address` is where the service listens.
+/// Generates every static document of the service. `address` is the address of the service.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
     let description = document::document(config).to_string();

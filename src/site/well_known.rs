@@ -1,4 +1,4 @@
-//! The documents at well-known places, for programs and researchers (RFC 8615).
+//! The catalogue of interfaces, at a well-known path (RFC 8615, RFC 9727).
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-edit
 
 /// Adds the catalogue.
 pub fn add(assets: &mut Assets, config: &Config) {
-    // Relative if nobody has set the public address.
+    // Relative, unless the public address is known.
     let root = config.root().unwrap_or_default();
     let mut links = json!({
         "anchor": format!("{root}{BASE}"),

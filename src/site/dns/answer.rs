@@ -1,4 +1,4 @@
-//! The records of a response: plain values, checked and bounded.
+//! The records of a DNS response: plain values, checked and bounded.
 
 use std::net::IpAddr;
 
@@ -7,11 +7,11 @@ use simple_dns::{Name, ResourceRecord};
 
 use super::{DnsError, RecordType};
 
-/// The most aliases in a row.
+/// The most aliases in a chain.
 const MAX_ALIASES: usize = 8;
 
-/// The records in an answer: those of the name in the question and, if that is an alias, of its targets. Without
-/// records, the name does not exist or has no record of that type.
+/// The records in an answer: those of the name in the question and, if it is an alias, those of its targets. If there
+/// are none, the name does not exist or has no record of that type.
 #[derive(Debug)]
 pub(crate) struct DnsAnswer {
     /// The name in the question.
@@ -38,10 +38,10 @@ impl DnsAnswer {
         self.records.iter().filter(move |record| record.name == name)
     }
 
-    /// The name at the end of the aliases (RFC 1034, section 3.6.2), as far as this answer has them.
+    /// Returns the canonical name: the end of the chain of aliases in this answer (RFC 1034, section 3.6.2).
     ///
     /// # Errors
-    /// If there are more than eight or they form a circle.
+    /// If the chain has more than eight aliases, or is a loop.
     pub fn canonical(&self) -> Result<String, DnsError> {
         let mut name = self.name.clone();
         for _ in 0..=MAX_ALIASES {
@@ -57,10 +57,10 @@ impl DnsAnswer {
         )))
     }
 
-    /// The addresses at the end of the aliases.
+    /// Returns the addresses of the canonical name.
     ///
     /// # Errors
-    /// If the aliases do not end.
+    /// If the chain of aliases is too long, or is a loop.
     pub fn addresses(&self) -> Result<Vec<IpAddr>, DnsError> {
         Ok(self.of(&self.canonical()?).filter_map(AnswerRecord::address).collect())
     }
@@ -101,8 +101,8 @@ impl AnswerRecord {
 }
 
 impl std::fmt::Display for AnswerRecord {
-    /// Writes type and content as in a zone file, in graphic ASCII. Of types that the service does not need, it writes
-    /// the type alone.
+    /// Writes type and content as in a zone file, in graphic ASCII. For types that the service does not use, writes
+    /// only the type.
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "{:?}", self.kind())?;
         if let Some(address) = self.address() {
@@ -116,14 +116,14 @@ impl std::fmt::Display for AnswerRecord {
     }
 }
 
-/// A name as in a zone file (RFC 1035, section 5.1): lower case, no trailing dot, and graphic ASCII whatever the
-/// server sent.
+/// Formats a name as in a zone file (RFC 1035, section 5.1): in lower case, without a trailing dot, and in graphic
+/// ASCII, even if the server sent other bytes.
 pub(super) fn text(name: &Name) -> String {
     let labels = name.as_bytes().map(|label| escaped(label).replace('.', "\\.").replace(' ', "\\032"));
     labels.collect::<Vec<_>>().join(".").to_ascii_lowercase()
 }
 
-/// Bytes as graphic ASCII and spaces. Quotes and backslashes get a backslash; other bytes become `\DDD`.
+/// Formats bytes as graphic ASCII and spaces. Quotes and backslashes get a backslash; other bytes become `\DDD`.
 fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
     for &byte in bytes {

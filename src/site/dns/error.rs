@@ -1,16 +1,17 @@
-//! Why DNS gave no answer, in words for an operator.
+//! Failures of DNS, in words for an operator.
 
 use std::net::SocketAddr;
 
 /// The port of name servers.
 pub(super) const PORT: u16 = 53;
 
-/// Why DNS gave no answer. Its text ends a sentence, such as `the name server 192.0.2.1 refuses to answer`.
+/// The reason why there is no answer, as the end of a sentence, such as `the name server 192.0.2.1 refuses to answer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DnsError(pub(super) String);
 
 impl DnsError {
-    /// Creates the error of a name server from its behaviour, such as ` refuses to answer`. The usual port is left out.
+    /// Creates the error of a name server. `what` describes its behaviour, such as ` refuses to answer`. The default
+    /// port is omitted.
     pub(super) fn of(server: SocketAddr, what: &str) -> Self {
         match server.port() {
             PORT => Self(format!("the name server {}{what}", server.ip())),
@@ -18,7 +19,7 @@ impl DnsError {
         }
     }
 
-    /// The zone has no authorities, or none with an address.
+    /// Creates the error for a zone without authoritative servers, or without an address of one.
     pub(super) fn no_servers(zone: &str) -> Self {
         Self(format!("no name server with an address is named for {zone}"))
     }

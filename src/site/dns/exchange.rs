@@ -10,8 +10,8 @@ use super::{DnsError, RecordType};
 /// The most bytes of a message (RFC 1035, section 4.2.2).
 const MAX_MESSAGE: usize = 65_535;
 
-/// Asks, and waits for the response until an instant. Id and port are random, so that somebody who cannot see the
-/// question cannot forge an answer (RFC 5452).
+/// Sends the question, and waits for the response until a deadline. Its id and its source port are random, so that an
+/// attacker who cannot see the question cannot forge an answer (RFC 5452).
 pub(super) fn exchange(
     server: SocketAddr,
     (name, kind): (&str, RecordType),
@@ -44,7 +44,7 @@ fn over_udp(
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(own)?;
-    // Datagrams from elsewhere do not reach a connected socket.
+    // A connected socket receives no datagrams from other addresses.
     socket.connect(server)?;
     socket.send(message)?;
 
@@ -96,13 +96,13 @@ fn read(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> io::Re
     Ok(())
 }
 
-/// The time that is left.
+/// Returns the time until the deadline.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
     left.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// Returns true if a retry can help. The deadline ends the retries.
+/// Returns whether a retry can succeed. The deadline ends the retries.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

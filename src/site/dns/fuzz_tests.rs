@@ -1,4 +1,4 @@
-//! DNS messages, for the fuzzers: whatever a server sends, only an answer to the question is taken for one.
+//! DNS messages, for the fuzzers: only an answer to the question is accepted, whatever a server sends.
 
 use super::RecordType;
 use super::message::Question;
@@ -7,8 +7,8 @@ const NAME: &str = "www.example.com";
 const TYPES: [RecordType; 5] =
     [RecordType::A, RecordType::AAAA, RecordType::CNAME, RecordType::NS, RecordType::CAA];
 
-/// Reads a message as the response to a question. Its first byte chooses the type of record that is asked for, and its
-/// id, which nobody can guess, is given.
+/// Reads a message as the response to a question. Its first byte chooses the type of the question, and it gets the
+/// right id, which a fuzzer cannot guess.
 pub fn dns(bytes: &[u8]) {
     let Some((kind, message)) = bytes.split_first() else { return };
     let question = Question::new(NAME, TYPES[usize::from(*kind) % TYPES.len()]).unwrap();
@@ -18,7 +18,7 @@ pub fn dns(bytes: &[u8]) {
         id.copy_from_slice(&query[..2]);
     }
     let Some(response) = question.read(&message) else { return };
-    // It is a response, and has one question, letter by letter.
+    // It is a response with exactly one question.
     assert!(message[2] & 0x80 > 0 && message[4..6] == [0, 1]);
     let asked = message.get(12..query.len());
     assert!(asked.is_some_and(|asked| asked.eq_ignore_ascii_case(&query[12..])), "{asked:?}");

@@ -1,4 +1,4 @@
-//! Name servers that fail, lie, or break the rules: each question ends, with an error that tells why.
+//! Name servers that fail, lie, or break the rules: each question ends with an error that gives the reason.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -15,7 +15,7 @@ const GOOD: [u8; 4] = [192, 0, 2, 7];
 const FORGED: [u8; 4] = [192, 0, 2, 66];
 const NO_ANSWER: &str = "the name server sent a response that does not answer the question";
 
-/// Asks for the address. Fails if no answer comes at all.
+/// Asks for the addresses.
 fn ask(dns: Dns) -> Result<Vec<IpAddr>, DnsError> {
     let (done, answer) = channel();
     std::thread::spawn(move || {
@@ -29,7 +29,7 @@ fn good() -> Result<Vec<IpAddr>, DnsError> {
     Ok(vec![GOOD.into()])
 }
 
-/// The words of the error, without the server.
+/// Returns the text of the error, without the server.
 fn words(answer: Result<Vec<IpAddr>, DnsError>) -> String {
     let text = answer.unwrap_err().to_string();
     text.split_whitespace()
@@ -46,7 +46,7 @@ fn silence_ends_with_the_deadline() {
     assert_eq!(words(ask(server.dns().within(60_000, 20))), "the name server did not answer in time");
     let waited = begun.elapsed();
     assert!(waited >= Duration::from_millis(20 + 40), "the second try takes twice as long: {waited:?}");
-    // The whole deadline is shorter than the first try.
+    // The deadline of the whole is shorter than the timeout of the first try.
     assert_eq!(words(ask(server.dns().within(20, 60_000))), "the name server did not answer in time");
 }
 
@@ -201,7 +201,7 @@ fn wait(stream: &mut TcpStream) {
 #[test]
 fn hanging_tcp_ends_with_the_deadline() {
     let expected = "the name server did not answer in time";
-    // Nothing, half of the length, a length alone, and a part of the message. All wait at the same time.
+    // Nothing, half of the length, only the length, and a part of the message. All run at the same time.
     let servers = [0, 1, 2, 30].map(|part| {
         Server::truncating(move |stream, query| {
             let response = respond(query, &www(GOOD));
@@ -222,7 +222,7 @@ fn drip_over_tcp_ends_with_the_deadline() {
     let server = Server::truncating(|stream, _| {
         stream.write_all(&[0xff, 0xff]).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
-        // Until the client has gone; otherwise this would take minutes.
+        // The client closes the connection at its deadline; to send everything would take minutes.
         while stream.write_all(&[0]).is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
     });
     let expected = "the name server did not answer in time";
@@ -299,7 +299,7 @@ fn mutated_responses_never_panic() {
         }
         let response = question.read(&message);
         counts[usize::from(response.is_some())] += 1;
-        // Whatever was read can be followed and shown.
+        // Every response that is accepted can be followed and printed.
         if let Some(response) = response {
             let _ = response.answer.canonical();
             response.answer.records.iter().for_each(|record| drop(record.to_string()));

@@ -1,4 +1,4 @@
-//! The servers to ask: the resolvers, or the authoritative servers of the zone that contains a name.
+//! Finds the servers to ask: the resolvers, or the authoritative servers of the zone that contains a name.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use super::resolv_conf::resolvers_of_the_system;
 use super::servers::NameServers;
 use super::{DnsError, RecordType, with_parents};
 
-/// The longest that all questions together may take.
+/// The time limit of all questions together.
 const WHOLE: Duration = Duration::from_secs(20);
-/// How long to wait for a server in the first round; twice as long in the second.
+/// The timeout of a server in the first round; it is twice as long in the second.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The most name servers of a zone that are looked up, and the most addresses that are asked.
+/// The most name servers of a zone to look up, and the most addresses to ask.
 const MAX_SERVERS: usize = 8;
 
-/// Questions that belong together and share one deadline.
+/// Related questions with one deadline.
 pub(crate) struct Dns {
     /// The given resolver, or those of the system.
     pub(super) resolvers: Vec<SocketAddr>,
-    /// The resolver is given: it is asked everything, and need not be an authority.
+    /// True if the resolver is configured: it gets all questions, and need not be authoritative.
     pub(super) is_given: bool,
     /// The port of the authoritative servers.
     pub(super) port: u16,
@@ -29,15 +29,15 @@ pub(crate) struct Dns {
 }
 
 impl Dns {
-    /// Starts the clock: 20 seconds for all questions together. A given resolver is asked and believed. Without one,
-    /// the system's resolver is asked for the authorities of a name, and then these are asked.
+    /// Starts the time limit of 20 seconds for all questions together. A configured `resolver` gets all questions.
+    /// Without one, the system's resolver finds the authoritative servers of a name, and these get the question.
     pub fn new(resolver: Option<SocketAddr>) -> Self {
         let resolvers = resolver.map_or_else(resolvers_of_the_system, |given| vec![given]);
         let (is_given, until) = (resolver.is_some(), Instant::now() + WHOLE);
         Self { resolvers, is_given, port: PORT, patience: PATIENCE, until }
     }
 
-    /// The resolvers, which query others for what they do not know.
+    /// Returns the resolvers, which query other servers if necessary.
     pub fn resolvers(&self) -> NameServers {
         self.servers(self.resolvers.clone(), true)
     }
@@ -46,7 +46,7 @@ impl Dns {
         NameServers { addresses, resolve, patience: self.patience, until: self.until }
     }
 
-    /// The authoritative servers of the name's zone, or the given resolver if there is one.
+    /// Returns the authoritative servers of the name's zone, or the configured resolver.
     ///
     /// # Errors
     /// If they cannot be found.
@@ -59,7 +59,7 @@ impl Dns {
         for at in with_parents(name) {
             let answer = match resolvers.ask(at, RecordType::NS) {
                 Ok(answer) => answer,
-                // The name itself may be an alias without a target. Its parents cannot be.
+                // The name itself may be an alias without a target, and then its parents have the answer.
                 Err(error) if at == name => {
                     last = error;
                     continue;
@@ -75,7 +75,7 @@ impl Dns {
         Err(last)
     }
 
-    /// The name servers of a zone with these names, IPv4 first.
+    /// Looks up the addresses of name servers, IPv4 first.
     fn servers_of(
         &self,
         zone: &str,

@@ -5,12 +5,12 @@ use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, RCODE};
 use super::answer::{AnswerRecord, DnsAnswer, text};
 use super::{DnsError, RecordType};
 
-/// The most records in an answer. Real names never have more of one type, and each costs memory and time.
+/// The most records in an answer. Real names do not have more of one type, and each record costs memory and time.
 const MAX_RECORDS: u16 = 512;
 /// The length of a message's head.
 const HEAD: usize = 12;
 
-/// One question, under an id that nobody can guess.
+/// One question, with a random id.
 pub(super) struct Question<'a> {
     id: u16,
     name: Name<'a>,
@@ -24,7 +24,7 @@ pub(super) struct DnsResponse {
     pub truncated: bool,
     /// The server is an authority for the name.
     pub authoritative: bool,
-    /// The server looks up names for others (the flag RA, RFC 1035, section 4.1.1).
+    /// The server offers recursion (the flag RA, RFC 1035, section 4.1.1).
     pub recursive: bool,
     pub rcode: RCODE,
     pub answer: DnsAnswer,
@@ -41,7 +41,7 @@ impl<'a> Question<'a> {
         Ok(Self { id: id as u16, name, kind })
     }
 
-    /// The encoded message. `resolve` asks the server to query others (the flag RD).
+    /// Encodes the message. `resolve` asks for recursion (the flag RD).
     ///
     /// # Errors
     /// If the name is too long.
@@ -55,7 +55,7 @@ impl<'a> Question<'a> {
         message.build_bytes_vec().map_err(|_| bad_name(&text(&self.name)))
     }
 
-    /// Decodes a received message: its question and its answers, nothing else. `None` if it is no response to this
+    /// Decodes a received message: only its question and its answers. Returns `None` if it is not a response to this
     /// question.
     pub fn read(&self, message: &[u8]) -> Option<DnsResponse> {
         let mut message = message.to_vec();
@@ -65,7 +65,8 @@ impl<'a> Question<'a> {
         if head[4..6] != [0, 1] || answers > MAX_RECORDS {
             return None;
         }
-        // The sections that are not read; the answers too if they may be cut off anywhere.
+        // Drop the other sections, and the answers too if the message is truncated, which may be in the middle of a
+        // record.
         let truncated = head[2] & 0x02 != 0;
         head[if truncated { 6 } else { 8 }..].fill(0);
         let packet = Packet::parse(&message).ok().filter(|packet| self.is_answered_by(packet))?;
@@ -79,7 +80,7 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Returns true if it has this id and exactly this question (RFC 5452, section 9.1).
+    /// Returns whether the message has this id and exactly this question (RFC 5452, section 9.1).
     fn is_answered_by(&self, packet: &Packet) -> bool {
         let [question] = &packet.questions[..] else { return false };
         packet.id() == self.id

@@ -1,8 +1,8 @@
-//! Asks DNS which records a name has. Knows nothing of the domains of this service.
+//! A DNS client: looks up the records of a name. Knows nothing of the domains of this service.
 //!
-//! Every byte of a response may be hostile. `inquiry.rs` gives several questions one deadline and finds the
+//! Every byte of a response may be hostile. `inquiry.rs` sets one deadline for several questions and finds the
 //! authoritative servers of a name, and `servers.rs` tries the next server if one fails. `exchange.rs` gets a response
-//! over UDP or TCP, `message.rs` decodes it, and `answer.rs` keeps its records.
+//! over UDP or TCP, `message.rs` decodes it, and `answer.rs` has its records.
 
 mod answer;
 mod error;
@@ -28,7 +28,7 @@ pub(crate) use servers::NameServers;
 /// The type of a record, such as `A` or `CNAME`.
 pub(crate) use simple_dns::TYPE as RecordType;
 
-/// A name and its parents, from the longest to the one of a single label.
+/// Lists a name and its parents, from the longest to the single label at the end.
 pub(crate) fn with_parents(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(name), |at| at.split_once('.').map(|(_, parent)| parent))
 }

@@ -12,7 +12,7 @@ pub(super) fn resolvers_of_the_system() -> Vec<SocketAddr> {
     resolvers(&std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
 }
 
-/// The resolvers that a resolv.conf(5) names; without any, the one on this machine.
+/// Returns the resolvers in a resolv.conf(5); if it has none, the one on this machine.
 fn resolvers(text: &str) -> Vec<SocketAddr> {
     let named = text.lines().filter_map(|line| {
         let address = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;

@@ -9,16 +9,16 @@ use super::exchange::exchange;
 use super::message::DnsResponse;
 use super::{DnsAnswer, DnsError, RecordType};
 
-/// How often each server is asked.
+/// The most times that each server is asked.
 const ROUNDS: u32 = 2;
 
 /// Equivalent servers.
 pub(crate) struct NameServers {
     /// In the order in which to ask them.
     pub(super) addresses: Vec<SocketAddr>,
-    /// They may query others. If not, only authoritative responses count.
+    /// True for resolvers, which may query other servers; otherwise only authoritative responses count.
     pub(super) resolve: bool,
-    /// How long to wait for a server in the first round; twice as long in the second.
+    /// The timeout of a server in the first round; it is twice as long in the second.
     pub(super) patience: Duration,
     /// The deadline of all questions together.
     pub(super) until: Instant,
@@ -51,7 +51,7 @@ impl NameServers {
     }
 
     fn judge(&self, server: SocketAddr, response: DnsResponse) -> Result<DnsAnswer, DnsError> {
-        // Some forwarders recurse without the flag RA, so an answer counts even so.
+        // Some forwarders recurse without setting the flag RA, so a response with records counts anyway.
         let cannot_know = self.resolve && !response.recursive && !response.authoritative;
         let is_empty = response.answer.records.is_empty();
         let what = match response.rcode {

@@ -1,4 +1,4 @@
-//! What the tests that ask DNS share.
+//! Helpers for tests of the DNS client.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ impl AsDns for Server {
 }
 
 impl Dns {
-    /// Sets how long to wait, in all and for each server.
+    /// Sets the deadline of all questions, and the timeout of each server.
     pub fn within(self, whole_ms: u64, patience_ms: u64) -> Self {
         let until = Instant::now() + Duration::from_millis(whole_ms);
         Self { until, patience: Duration::from_millis(patience_ms), ..self }

@@ -1,4 +1,4 @@
-//! Looks things up in the components of the interface description: schemas, and their examples.
+//! Looks up schemas and their examples in the components of the interface description.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub fn resolve(value: &Value) -> Value {
     referred(value).map_or_else(|| value.clone(), schema)
 }
 
-/// An example of a component; of a list, one with a single item.
+/// Returns an example of a component; for a list, a list with one item.
 pub fn example(name: &str) -> Value {
     let schema = schema(name);
     referred(&schema["items"])

@@ -17,8 +17,8 @@ pub const SITE: Files<'static> = files!("answer.js" "code.js" "colours.js" "elem
 pub const SETTINGS: Files<'static> = files!("elements.js" "icon.svg" "settings.css" "settings-dialogs.js" "settings-domain.js"
     "settings-parts.js" "settings-redirects.js" "settings.js" "site.css" "theme.js");
 
-/// Adds files that know each other by their names, and returns the path of their folder. It has a digest of all of them,
-/// so that browsers can keep them for good.
+/// Adds files that refer to each other by name, and returns the path of their folder. The path has a digest of all
+/// files, so browsers can cache them without revalidation.
 pub fn add(assets: &mut Assets, files: Files<'_>) -> String {
     let all: Vec<&[u8]> = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]).collect();
     let folder = format!("/assets/{}/", tag_of(&all.concat()));

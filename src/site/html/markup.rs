@@ -10,7 +10,7 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
+/// Converts plain text to HTML, with code between backticks. Words with a hyphen are not broken.
 pub fn inline(text: &str) -> String {
     let escaped = escape(text);
     let word = |word: &str| {
@@ -33,18 +33,18 @@ pub fn heading(id: &str, words: &str) -> String {
     anchored("h4", &format!("{id}-{}", words.to_lowercase().replace(' ', "-")), words)
 }
 
-/// JSON in lines.
+/// Prints JSON on several lines.
 pub fn pretty(value: &Value) -> String {
     // Printing strings and numbers cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// The text of a string; empty if it is none.
+/// Returns the text of a JSON string; empty for other values.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The method of an operation, in its colour.
+/// The method of an operation, with the class for its colour.
 pub fn method(operation: &Operation) -> String {
     let method = operation.method();
     format!("<span class=\"method {}\">{method}</span>", method.to_lowercase())
@@ -60,7 +60,7 @@ pub fn in_reference(operation: &Operation) -> String {
     format!("/#{}", operation.id)
 }
 
-/// Text without the marks of code.
+/// Removes backticks from text.
 pub fn plain(text: &str) -> String {
     text.replace('`', "")
 }

@@ -23,7 +23,7 @@ use crate::site::document::BASE;
 pub use navigation::SETTINGS_PAGE;
 pub use settings::assets as settings;
 
-/// Adds the reference and the pages. `address` is where the service listens.
+/// Adds the reference and the pages. `address` is the address of the service.
 pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     // The address that examples call.
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);

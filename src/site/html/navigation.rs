@@ -1,13 +1,13 @@
-//! Every page, and how the pages lead to each other.
+//! The list of all pages, and the links between them.
 
 use crate::site::document;
 use crate::site::html::markup::{Filling, escape, in_reference, method};
 use crate::site::html::section::Section;
 
-/// The path of the settings page, which is on the admin address and not among the others.
+/// The path of the settings page, which is on the admin address and not in the list of pages.
 pub const SETTINGS_PAGE: &str = "/settings/domains";
 
-/// A page as the build script has rendered it.
+/// The text of a page, rendered by the build script.
 pub struct PageText<'t> {
     pub html: &'t str,
     pub sections: &'t [Section<&'t str>],
@@ -17,11 +17,11 @@ pub struct PageText<'t> {
 pub struct PageEntry {
     pub path: &'static str,
     pub name: &'static str,
-    /// The heading above it. Pages of a group come after each other.
+    /// The heading of its group in the navigation. Pages of a group are adjacent.
     pub group: &'static str,
     /// Its content, in one sentence.
     pub about: &'static str,
-    /// Its text, of which the code fills the gaps; none for the reference, which the code makes.
+    /// Its text, with gaps for generated tables; empty for the reference, which is generated.
     pub text: &'static [PageText<'static>],
 }
 
@@ -74,7 +74,7 @@ pub fn here(here: &str) -> String {
     entry.map(|entry| format!("{}: {}", entry.group, entry.name)).unwrap_or_default()
 }
 
-/// The groups and their entries, on the page at a path.
+/// The navigation of the page at a path: the groups and their entries.
 pub fn entries(here: &str) -> String {
     let entry = |PageEntry { path, name, .. }: &PageEntry| {
         let current = if *path == here { " aria-current=\"page\"" } else { "" };
@@ -96,7 +96,7 @@ fn operations() -> String {
     format!("\n<ul>\n{}</ul>\n", document::operations().map(entry).collect::<String>())
 }
 
-/// The groups with a sentence on each page but the one at a path.
+/// The groups, with a sentence about each page except for the one at a path.
 pub fn index(here: &str) -> Filling {
     let page = |PageEntry { path, name, about, .. }: &PageEntry| {
         format!("<dt><a href=\"{path}\">{name}</a></dt>\n<dd>{about}</dd>\n")

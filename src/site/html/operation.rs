@@ -1,4 +1,4 @@
-//! One operation of the reference as HTML: what it does, a form to try it, and all that a caller needs to know.
+//! One operation of the reference as HTML: its description, a form to try it, its parameters, and its responses.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
 use crate::site::html::samples;
 use crate::site::html::trial::form;
 
-/// Opens the element that it is in, before the first paint, if the address names it or something in it.
+/// Opens its parent element before the first paint, if the fragment of the URL names the parent or an element in it.
 const OPEN: &str = "<at-once task=\"open\"></at-once>\n";
 
 /// The whole operation, closed. `base` is the address that samples call.
@@ -42,7 +42,7 @@ pub fn html(operation: &Operation, base: &str) -> String {
     )
 }
 
-/// The form, and under it what it sends and what comes back.
+/// The form, and below it the request and an example of the response.
 fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &str) -> String {
     let example = success.schema.map(|schema| {
         let (heading, json) = (heading(operation.id, "Example response"), escape(&pretty(&example(schema))));
@@ -64,7 +64,7 @@ fn marks(operation: &Operation) -> String {
     stability.into_iter().chain(deprecation).collect()
 }
 
-/// When the operation ends, and what to call instead.
+/// The date of the removal, and the operation to call instead.
 fn deprecation(operation: &Operation) -> String {
     let text = operation.deprecation.map(|end| {
         let (sunset, successor) = (day(end.sunset), end.successor);
@@ -111,7 +111,7 @@ fn is_sent(name: &str) -> bool {
     operations().filter_map(|row| row.body).any(|body| schema(body)["properties"].get(name).is_some())
 }
 
-/// The failures that the operation itself causes, folded, and where the others are.
+/// The failures that are specific to the operation, folded, and a link to the others.
 fn failures(operation: &Operation) -> String {
     let own = own_codes(operation).into_iter().flat_map(|(status, codes)| {
         codes.into_iter().map(move |code| {
@@ -140,14 +140,14 @@ fn list(id: &str, words: &str, entries: impl Iterator<Item = String>) -> String 
     if entries.is_empty() { entries } else { format!("{}<dl>\n{entries}</dl>\n", heading(id, words)) }
 }
 
-/// A name, what kind of thing it is in a few words, and what it means.
+/// An entry of a list: a name, its kind in a few words, and its meaning.
 fn entry(name: &str, kind: &[&str], about: &str) -> String {
     let kind: Vec<&str> = kind.iter().copied().filter(|word| !word.is_empty()).collect();
     let kind = if kind.is_empty() { String::new() } else { format!(" <span>{}</span>", kind.join(", ")) };
     format!("<div><dt><code>{name}</code>{kind}</dt><dd>{}</dd></div>\n", inline(about))
 }
 
-/// The fields of an object. `note` adds a word to each, from its name and whether it is required.
+/// The fields of an object. `note` returns a word for each, by its name and true if it is required.
 fn fields(object: &Value, note: impl Fn(&str, bool) -> &'static str) -> Vec<String> {
     let required = object["required"].as_array().map_or(&[][..], Vec::as_slice);
     let field = |(name, field): (&String, &Value)| {
@@ -161,7 +161,7 @@ fn presence(is_required: bool) -> &'static str {
     if is_required { "required" } else { "optional" }
 }
 
-/// The type of a value: `int64` for what takes every such number.
+/// The type of a value: `int64` if it may be any 64-bit integer.
 fn kind(schema: &Value) -> String {
     let schema = resolve(schema);
     let name = if is_int64(&schema) { "int64" } else { text(&schema["type"]) };
@@ -172,7 +172,7 @@ fn is_int64(schema: &Value) -> bool {
     (schema["minimum"].as_i64(), schema["maximum"].as_i64()) == (Some(i64::MIN), Some(i64::MAX))
 }
 
-/// A parameter or a field of a body: its allowed words, bounds and default at the end of the first clause of what it means.
+/// A parameter or a field of a body. Its allowed words, bounds and default follow the first clause of its meaning.
 fn value(name: &str, kind: &[&str], about: &str, schema: &Value) -> String {
     let schema = resolve(schema);
     let mut words = String::new();

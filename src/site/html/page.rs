@@ -7,7 +7,7 @@ use crate::site::document::VERSION;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::{PAGES, entries, here, neighbours};
 
-/// The beginning of the element with the address of a page (ogp.me).
+/// The beginning of the element with the URL of a page (ogp.me).
 const META: &str = "<meta property=\"og:url\" content=\"";
 const FRAME: &str = include_str!("../files/page.html");
 /// The elements of the head that only the first page has.
@@ -29,7 +29,7 @@ pub struct HtmlPage<'a> {
 }
 
 impl HtmlPage<'_> {
-    /// Puts the page into its frame. `files` is the folder of what it loads.
+    /// Puts the page into its frame. `files` is the folder of the files that it loads.
     pub fn into_asset(self, config: &Config, files: &str) -> Asset {
         let is_listed = PAGES.iter().any(|entry| entry.path == self.path);
         let root = config.root().filter(|_| is_listed);
@@ -50,15 +50,15 @@ impl HtmlPage<'_> {
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION)
             .replace("\"/assets/", &format!("\"{files}"))
-            // Last: text of the operator is no template.
+            // Last, so that gaps in the operator's texts are not filled.
             .replace("{{description}}", &escape(&config.description))
             .replace("{{site}}", &escape(&config.title));
         secured(html, self.asks)
     }
 }
 
-/// A page that may load and call (Content Security Policy Level 3) nothing from elsewhere but from the origins in `asks`,
-/// and has nothing inline.
+/// Creates a page with a content security policy (CSP Level 3): it may load only its own files, have no inline scripts
+/// and styles, and send requests only to its own origin and those in `asks`.
 pub fn secured(html: String, asks: &[String]) -> Asset {
     let asks: String = asks.iter().map(|origin| format!(" {origin}")).collect();
     let policy = format!(

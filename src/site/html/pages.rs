@@ -20,7 +20,7 @@ pub fn filled(config: &Config, base: &str) -> Vec<Filled> {
     PAGES.iter().filter_map(fill).collect()
 }
 
-/// Adds the pages. `files` is the folder of what they load.
+/// Adds the pages. `files` is the folder of the files that they load.
 pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str) {
     for (entry, html, sections) in pages {
         let page = HtmlPage {

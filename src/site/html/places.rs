@@ -1,5 +1,5 @@
-//! Documents that browsers and search engines request unasked: the page for missing addresses, the icon, and the rules and
-//! the map for crawlers.
+//! Documents that browsers and search engines request on their own: the page for a 404, the icon, robots.txt and the
+//! sitemap.
 
 use crate::app::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
 use crate::base::config::Config;
@@ -7,8 +7,8 @@ use crate::base::http::{Asset, Assets};
 use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::page::HtmlPage;
 
-/// Adds the page, the icon, the rules for robots and, if the public address is known, the map of the site. `files`
-/// is the folder of what the page loads.
+/// Adds the page, the icon, robots.txt and, if the public address is known, the sitemap. `files` is the folder of the
+/// files that the page loads.
 pub fn add(assets: &mut Assets, config: &Config, files: &str) {
     let page = HtmlPage {
         path: NOT_FOUND,
@@ -20,7 +20,7 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
     assets.insert(NOT_FOUND.into(), page.into_asset(config, files));
     assets
         .insert(FAVICON.into(), Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
-    // Nobody without a key gets anything there (RFC 9309).
+    // Crawlers have no key for these paths (RFC 9309).
     let mut robots = "User-agent: *\nDisallow: /v1/\n".to_owned();
     if let Some(root) = config.root() {
         robots += &format!("Sitemap: {root}{SITEMAP}\n");

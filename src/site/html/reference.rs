@@ -1,5 +1,4 @@
-//! The reference: every operation as HTML, from the tables that the interface description comes from, and a small
-//! script that sends requests.
+//! The reference: every operation as HTML, generated from the table of operations, with forms that send requests.
 
 use crate::app::api::{Operation, REFERENCE_AMONG_FILES};
 use crate::base::config::Config;
@@ -10,7 +9,8 @@ use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
 use crate::site::html::page::HtmlPage;
 
-/// Adds the reference at the root. `base` is the address that samples call, and `files` the folder of what it loads.
+/// Adds the reference at the root. `base` is the address that samples call, and `files` the folder of the files that it
+/// loads.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
     let asks: Vec<String> =
         [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
@@ -31,7 +31,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
     }
 }
 
-/// A link to the settings page. It is for whoever runs the service on this machine, so it is not on a public site.
+/// A link to the settings page, for the operator of a service on this machine. A public site does not have it.
 fn settings(config: &Config) -> String {
     let is_own = config.base_url.is_none() && !config.read_only;
     let admin = config.admin.filter(|admin| is_own && admin.ip().is_loopback() && admin.port() > 0);

@@ -1,5 +1,5 @@
-//! Code samples: how to call an operation with curl, JavaScript and Python. They are made from the row of the
-//! operation and from the example of its body, and take the API key from the environment variable `KEY`.
+//! Code samples that call an operation with curl, JavaScript and Python. They are generated from the row of the
+//! operation and the example of its body, and read the API key from the environment variable `KEY`.
 
 use serde_json::Value;
 
@@ -16,14 +16,14 @@ struct ExampleRequest {
     url: String,
     media_type: &'static str,
     body: Option<Value>,
-    /// A create can be sent again without harm.
+    /// True if the request has an `Idempotency-Key`, so that it is safe to retry.
     has_key: bool,
     /// The response to a success has a body.
     has_result: bool,
 }
 
-/// How to call an operation of the interface whose base address is `base`: each language, and its code. `sample.js` writes
-/// the same for what a reader enters.
+/// Returns the languages and the code that calls an operation. `base` is the base URL. `sample.js` generates the same
+/// code with the values that a reader enters.
 fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
     let described: Vec<Value> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     let mut url = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
@@ -57,7 +57,7 @@ pub fn block(operation: &Operation, base: &str) -> String {
 }
 
 fn curl(request: &ExampleRequest) -> String {
-    // curl sends a body with POST.
+    // With a body, the default method of curl is POST.
     let usual = if request.body.is_some() { "POST" } else { "GET" };
     let method = if request.method == usual { String::new() } else { format!("-X {} ", request.method) };
     let mut code = format!("curl {method}'{}' \\\n    -H \"Authorization: Bearer $KEY\"", request.url);
@@ -107,7 +107,7 @@ fn python(request: &ExampleRequest) -> String {
     }
     if let Some(example) = &request.body {
         let literal = laid_out(example, "    ");
-        // Python has other words for these.
+        // Python spells these literals differently.
         let is_python = !["null", "true", "false"].iter().any(|word| literal.contains(word));
         // Requests itself adds the type of JSON.
         if !is_python || request.media_type != "application/json" {
@@ -136,7 +136,7 @@ fn python(request: &ExampleRequest) -> String {
     )
 }
 
-/// JSON in lines: each level is indented by `indent`, and each line but the first by one level more.
+/// Prints JSON on several lines. Each level is indented by `indent`, and each line but the first by one level more.
 fn laid_out(value: &Value, indent: &str) -> String {
     pretty(value).replace("  ", indent).replace('\n', &format!("\n{indent}"))
 }

@@ -13,7 +13,7 @@ use crate::site::html::navigation::PageEntry;
 use crate::site::html::pages::Filled;
 use crate::site::html::section::Section;
 
-/// How many characters of a text are shown at most. Of the rest the index has each word once.
+/// The most characters of a text that a result shows. Of the rest, the index has each word once.
 const SHOWN: usize = 100;
 
 /// The index as JSON: what can be found on pages, and each operation with its parts.
@@ -29,7 +29,7 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
     let text = plain(text);
     let cut = text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)?.rfind(' '));
     let (shown, rest) = text.split_at(cut.unwrap_or(text.len()));
-    // The search ignores case, and hardly anybody looks for a word of two letters.
+    // The search ignores case. Words of two letters are omitted, since hardly anybody searches for them.
     let (known, rest) = (shown.to_lowercase(), rest.to_lowercase());
     let mut rest: Vec<&str> = rest.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     rest.sort_unstable();
@@ -38,12 +38,12 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
     json!({ "title": title, "page": page, "path": path, "text": shown, "words": rest.join(" ") })
 }
 
-/// A page, or what is under a heading or in a row of a table. An error code is found by its status as well.
+/// The entry of a page, of the text under a heading, or of a row of a table. An error code is found by its status too.
 fn section(page: &PageEntry, Section { id, element, title, text }: &Section<String>) -> Value {
     let path = if element == "h1" { page.path.to_owned() } else { format!("{}#{id}", page.path) };
     let code = Code::ALL.iter().find(|code| code.as_str() == id);
     let status = code.map(|code| format!("{} {}", code.status(), reason(code.status())));
-    // Of a flag and its value, the flag.
+    // The flag without the placeholder of its value.
     let title = if title.starts_with("--") { title.split(' ').next().unwrap_or(title) } else { title };
     entry(title, status.as_deref().unwrap_or(page.name), &path, text)
 }

@@ -1,7 +1,7 @@
-//! A part of a page. The build script uses this file too, so it knows nothing else.
+//! A section of a page. The build script includes this file too, so it must not use other modules.
 
-/// A heading or a row of a table, which can be linked to and searched for, with the text up to the next one. `S` is a
-/// string.
+/// A heading or a row of a table, with the text up to the next one. It has a link, and the search finds it. `S` is a
+/// string type.
 #[derive(Debug, Default)]
 pub struct Section<S> {
     pub id: S,

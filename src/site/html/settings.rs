@@ -7,7 +7,7 @@ use crate::site::html::markup::{escape, inline};
 use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::page::secured;
 
-/// The page and what it loads. `site` is the address of the site, for links.
+/// Returns the page and the files that it loads. `site` is the URL of the site, for links.
 pub fn assets(config: &Config, site: &str) -> Assets {
     let mut assets = Assets::default();
     let folder = files::add(&mut assets, files::SETTINGS);

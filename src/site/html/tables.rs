@@ -62,7 +62,7 @@ fn deprecations() -> Filling {
     table(["Operation", "Will be removed on", "Call instead"], rows)
 }
 
-/// The codes in the order of their statuses. What a message says after its first clause is advice.
+/// The codes in the order of their statuses. The advice in a message follows its first clause.
 fn codes() -> Filling {
     let rows = Code::ALL.iter().map(|code| {
         let (name, status, message) = (code.as_str(), code.status(), code.usual_message());
@@ -108,7 +108,8 @@ fn variables() -> Filling {
     table(["Variable", "Meaning", "Default"], rows)
 }
 
-/// A table. Each row has the link of the first line of its first cell. A row that links to a fragment has that id.
+/// Makes a table. The first line of each row's first cell is the link of the row. A row that links to a fragment has
+/// that id.
 fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = (String, [String; N])>) -> Filling {
     let mut table = Filling { text: heads.join(" "), ..Filling::default() };
     let names = heads.map(|head| format!("<th>{head}</th>")).concat();

@@ -1,4 +1,4 @@
-//! The form that sends a request of one operation. `trial.js` brings it to life.
+//! The form that sends a request to one operation, with `trial.js`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::site::document::{BASE, responses};
 use crate::site::html::components::{example, resolve};
 use crate::site::html::markup::{escape, heading, pretty, text};
 
-/// The form, hidden until the script has run. What callers seldom send is folded.
+/// The form, hidden until the script has run. Rarely used parameters are folded.
 pub fn form(operation: &Operation, parameters: &[Value]) -> String {
     let id = operation.id;
     let fields = |is_header: bool| -> String {

@@ -1,6 +1,6 @@
-//! The background work of a running service for its project: it checks the DNS of domains on demand and from time to time,
-//! and notes which domains are requested over HTTPS. A single thread does one task after the other, so a name server that
-//! never answers delays no request.
+//! The background work of a running service on its project: it checks the DNS of domains, on demand and periodically,
+//! and notes HTTPS requests for domains. A thread of its own does one task after the other, so a slow name server
+//! delays no request.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,21 +20,21 @@ use crate::base::threads::start_thread;
 use crate::model::{Domain, DomainState};
 use crate::store::Database;
 
-/// How long the thread waits after a failed write, since each HTTPS request can cause the next one.
+/// The pause of the thread after a failed write, since each HTTPS request can cause another write.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often the thread looks for domains whose check is due.
+/// The interval at which the thread looks for domains with a due check.
 const TICK: Duration = Duration::from_secs(60);
-/// How long a change waits for the lock of another process. The admin address has other requests to answer, and the
-/// service cannot end before the change does.
+/// The busy timeout of a change. It is short because other requests to the admin address wait meanwhile, and so does
+/// the end of the service.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The upkeep of a running service's project. When it is dropped, its thread ends after the task under way.
+/// The project of a running service, and its background thread. After a drop, the thread ends with its current task.
 pub struct Upkeep {
     hosting: Hosting,
     project: Arc<Mutex<Project>>,
-    /// The tasks that wait or are under way: at most two for each domain.
+    /// The tasks that wait or run: at most two for each domain.
     pending: Arc<Mutex<BTreeSet<Task>>>,
-    /// `None` if no hosting platform is set, so that no domain is served.
+    /// `None` without a hosting platform, when no domain is served.
     tasks: Option<Sender<Task>>,
 }
 
@@ -46,7 +46,7 @@ enum Task {
 }
 
 impl Upkeep {
-    /// Takes over the project of a service, and starts the thread if a hosting platform is set.
+    /// Starts the thread if a hosting platform is configured.
     ///
     /// # Errors
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if the thread cannot be started.
@@ -66,15 +66,15 @@ impl Upkeep {
         Ok(upkeep)
     }
 
-    /// Notes that a trusted proxy has forwarded an HTTPS request for a domain. Does not wait.
+    /// Notes that a trusted proxy has forwarded an HTTPS request for a domain. Does not block.
     pub fn note_served(&self, name: &str) {
         self.begin(Task::NoteServed(name.to_owned()));
     }
 
-    /// Begins a check of a domain unless one is under way. Does not wait.
+    /// Begins a check of a domain, unless one waits or runs already. Does not block.
     ///
     /// # Errors
-    /// `PLATFORM_HOST_REQUIRED` if no platform is set.
+    /// `PLATFORM_HOST_REQUIRED` if no hosting platform is configured.
     pub fn begin_check(&self, name: &str) -> Result<(), Refusal> {
         platform_host(&self.hosting)?;
         self.begin(Task::Check(name.to_owned()));
@@ -90,12 +90,12 @@ impl Upkeep {
         }
     }
 
-    /// Returns whether a check of this domain was asked for and is not done yet.
+    /// Returns whether a check of this domain waits or runs.
     pub fn is_checking(&self, name: &str) -> bool {
         lock(&self.pending).contains(&Task::Check(name.to_owned()))
     }
 
-    /// Returns the state of the project as a connection for reading sees it, even while a change is under way.
+    /// Returns the state of the project, read on `database`, so that it does not wait for a change.
     ///
     /// # Errors
     /// `STORAGE_UNAVAILABLE` if the database cannot be read.
@@ -109,7 +109,7 @@ impl Upkeep {
     }
 }
 
-/// Does the tasks until nobody can send any more. Checks that are due wait for those that were asked for.
+/// Runs the tasks until the channel is closed. Requested checks come before due ones.
 fn run(
     project: &Weak<Mutex<Project>>,
     hosting: &Hosting,

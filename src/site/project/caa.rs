@@ -1,5 +1,5 @@
-//! The check of CAA records: they must allow a certificate authority to issue a certificate for a domain (RFC 8659). Their
-//! parameters are for the authority alone (section 4.2).
+//! The check of CAA records, which must allow a certificate authority to issue a certificate for a domain (RFC 8659).
+//! Parameters in the records are ignored, since only the authority can interpret them (section 4.2).
 
 use super::finding::{CAA_UNKNOWN, Finding, list};
 use crate::model::DomainEvent;
@@ -8,13 +8,13 @@ use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, RecordType, with_
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
 const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
 
-/// The flag of a property that an authority must know, or not issue (RFC 8659, section 4.1).
+/// The critical flag: an authority that does not know the property must not issue (RFC 8659, section 4.1).
 const CRITICAL: u8 = 128;
 /// The properties that all authorities know (RFC 8659 and RFC 9495).
 const KNOWN: [&str; 4] = ["issue", "issuewild", "issuemail", "iodef"];
 
-/// Looks up whether one of the authorities may issue a certificate for a name whose own record is right. Without any,
-/// the default ones count.
+/// Checks if one of the authorities may issue a certificate for a name with a correct DNS record. If `authorities` is
+/// empty, the default ones count.
 pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
     let authorities: Vec<&str> = match authorities {
         [] => DEFAULT_AUTHORITIES.into(),
@@ -24,7 +24,7 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
     for at in with_parents(name) {
         match resolvers.ask(at, RecordType::CAA).and_then(|answer| judge(&answer, &authorities)) {
             Ok(None) => {}
-            // The closest set decides.
+            // The records of the closest name decide.
             Ok(Some(finding)) => return finding,
             Err(error) => {
                 let why = format!(
@@ -37,7 +37,7 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
     Finding::RIGHT
 }
 
-/// Judges the CAA records at the end of the aliases; `None` if there are none.
+/// Evaluates the CAA records of the canonical name; `None` if there are none.
 fn judge(answer: &DnsAnswer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
     let owner = answer.canonical()?;
     let records: Vec<&AnswerRecord> =
@@ -72,7 +72,8 @@ fn judge(answer: &DnsAnswer, authorities: &[&str]) -> Result<Option<Finding>, Dn
     blocked(issuing, format!("add the record CAA 0 issue \"{}\" there.", authorities[0]))
 }
 
-/// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
+/// Returns the authority in an `issue` property, without the parameters after it; empty if the property allows no
+/// authority (RFC 8659, section 4.2).
 fn issuer(record: &AnswerRecord) -> Option<&[u8]> {
     let property = record.caa().filter(|property| property.tag.to_string().eq_ignore_ascii_case("issue"))?;
     property.value.split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii)
@@ -87,7 +88,7 @@ mod tests {
         Record::Caa(0, "issue", value)
     }
 
-    /// Why the records block the certificate; empty if they do not.
+    /// Returns the reason why the records forbid the certificate; empty if they do not.
     fn ask(records: Records) -> String {
         let found = check_caa(WWW, &[], &Server::of(records).dns());
         let is_blocked = found.event == DomainEvent::Blocked;
@@ -144,7 +145,7 @@ mod tests {
         assert!(blocks_at("com", vec![com.clone()]));
         let both = vec![("example.com", issue("letsencrypt.org")), (WWW, issue("other.example"))];
         assert!(blocks_at(WWW, both));
-        // Records without `issue` restrict nothing, and are the closest all the same.
+        // Records without `issue` restrict nothing, but they are the closest, so those of parents do not count.
         assert_eq!(ask(vec![com, (WWW, Record::Caa(0, "iodef", "mailto:a@example.com"))]), "");
     }
 

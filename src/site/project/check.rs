@@ -6,7 +6,7 @@ use super::verify::verify;
 use crate::base::config::Hosting;
 use crate::site::dns::Dns;
 
-/// Checks the record that points a domain to the platform and, if it is right, the CAA records that may forbid the
+/// Checks the record that points a domain to the platform and, if it is correct, the CAA records, which may forbid the
 /// certificate. Takes at most 20 s.
 pub fn check_dns(name: &str, hosting: &Hosting) -> Finding {
     let platform = hosting.platform_host.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Deploys: publishing a folder of static files, and going back to an earlier one.
+//! Deploys: publishes a folder of static files, and rolls back to an earlier one.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use crate::base::clock::unix_time;
 use crate::base::http::{gzip, tag_of};
 use crate::model::{Deploy, SiteFile};
 
-/// The most deploys that are kept, not counting the live one.
+/// The most retained deploys, in addition to the live one.
 const MAX_DEPLOYS: i64 = 5;
-/// How many files a transaction of a deploy has: few, so that creates do not wait long for it.
+/// The most files that a transaction of a deploy writes: few, so that creates do not wait long for it.
 const BATCH: usize = 8;
 
 impl Project {
-    /// Publishes the built-in site, alongside the static files of a folder: all of them, or nothing changes.
-    /// Returns the number of the deploy, and how many static files it has.
+    /// Publishes the built-in site, alongside the static files of a folder if one is given. On failure, nothing
+    /// changes. Returns the number of the deploy, and the number of its static files.
     ///
     /// # Errors
     /// [`RefusalCode::INVALID_FOLDER`] if the folder cannot be published as it is; [`RefusalCode::UNKNOWN_DEPLOY`] if
@@ -40,7 +40,7 @@ impl Project {
         Ok((deploy, files.len()))
     }
 
-    /// Returns the deploys that are kept, the newest first.
+    /// Returns the retained deploys, the newest first.
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.

@@ -1,4 +1,4 @@
-//! The domains of the project: adding and checking them, and which one is primary.
+//! The domains of the project: adds, checks and removes them, and chooses the primary one.
 
 use serde::Serialize;
 
@@ -15,22 +15,22 @@ use crate::store::{Database, Writer};
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
 
-/// A domain that was removed, and all that was removed with it.
+/// A removed domain, and the redirects that were removed with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Removed {
     /// The name of the domain, in A-labels.
     pub name: String,
-    /// The redirects from it and to it, which were removed too.
+    /// The removed redirects from it and to it.
     pub redirects: Vec<Redirect>,
     /// True if it was the primary domain.
     pub was_primary: bool,
 }
 
 impl Project {
-    /// Adds a domain, whose DNS record is yet to be created. With `has_www`, also adds the one with `www.` before it,
-    /// which redirects to it with 301: both, or none of them.
+    /// Adds a domain. The returned view has the DNS record to create. With `has_www`, also adds the domain with the
+    /// prefix `www.`, and redirects it to the first with 301; on failure, adds neither.
     ///
     /// # Errors
     /// [`RefusalCode::PLAN_REQUIRED`], [`RefusalCode::DEPLOY_REQUIRED`] or [`RefusalCode::PLATFORM_HOST_REQUIRED`] if the
@@ -55,7 +55,7 @@ impl Project {
         })
     }
 
-    /// Checks the DNS record of a domain and the CAA records that may forbid its certificate, and keeps the finding.
+    /// Checks the DNS record of a domain and the CAA records, which may forbid its certificate, and stores the result.
     /// Takes at most 20 s.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Project {
         self.keep(&name, &finding).map(|(domain, _)| domain)
     }
 
-    /// Keeps the finding of a check. Also returns true if the state of the domain or the reason for it has changed.
+    /// Stores the result of a check. Returns the domain, and true if its state or the reason has changed.
     ///
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
@@ -80,7 +80,7 @@ impl Project {
             let domain = before.clone().after(finding.event, finding.reason.clone(), now);
             project.put_domain(&domain)?;
             let is_news = (domain.state, domain.reason) != (before.state, before.reason);
-            // If no domain is primary, the next one that is found right becomes primary.
+            // If no domain is primary, the next one with a correct DNS record becomes primary.
             let may_be_primary = matches!(domain.state, DomainState::Verified | DomainState::Active)
                 && project.redirect(name)?.is_none();
             if may_be_primary && project.primary()?.is_none() {
@@ -90,7 +90,7 @@ impl Project {
         })
     }
 
-    /// Keeps that a trusted proxy has forwarded an HTTPS request for this name.
+    /// Stores that a trusted proxy has forwarded an HTTPS request for this name.
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
@@ -105,8 +105,8 @@ impl Project {
         })
     }
 
-    /// Returns the domains whose DNS is to be checked at this Unix time, in seconds: new ones, and those that were
-    /// last checked [`CHECK_EVERY`] seconds ago. The longest unchecked comes last.
+    /// Returns the domains with a due check at this Unix time, in seconds: new ones, and those whose last check was at
+    /// least [`CHECK_EVERY`] seconds ago. The one with the oldest check comes last.
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
@@ -119,7 +119,7 @@ impl Project {
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
 
-    /// Makes a domain the primary one, which pages name as their canonical address (RFC 6596). Requests for the others
+    /// Makes a domain the primary one: the canonical host, to which pages link (RFC 6596). Requests for other domains
     /// are not redirected.
     ///
     /// # Errors
@@ -141,9 +141,9 @@ impl Project {
         })
     }
 
-    /// Removes a domain, and the redirects from it and to it. It is not served from the next request on, unless it is
-    /// the host of the base URL or the staging URL. If it was primary, the next domain that a check finds right takes
-    /// its place.
+    /// Removes a domain, and the redirects from it and to it. The next request for it is rejected, unless it is the
+    /// host of the base URL or the staging URL. If it was primary, the next domain with a successful check becomes
+    /// primary.
     ///
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
@@ -158,17 +158,17 @@ impl Project {
         })
     }
 
-    /// Returns the name of an existing domain as it is stored.
+    /// Returns the stored name of an existing domain, for a name in any form.
     ///
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
-        // Without the rules for new names, which may have been others when the domain was added.
+        // The rules for new names are not applied: they may have been different when the domain was added.
         Ok(known(&*self.store, &name::normal(text))?.name)
     }
 }
 
-/// Refuses if the project may have no domains. Returns the host of the platform.
+/// Fails if the project may have no domains. Returns the host of the platform.
 fn may_add<'h>(project: &Database, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
     if project.plan()? == Plan::Free {
         let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
@@ -300,7 +300,7 @@ mod tests {
         let long = format!("{}test", "a.".repeat(124));
         assert_eq!(code(project.add(&long, true)), "invalid_domain");
         assert_eq!(project.overview().unwrap().domains.len(), 3);
-        // The one that redirects does not become primary, even if it is verified first.
+        // The domain with the redirect does not become primary, even if it is verified first.
         let verified =
             |project: &mut Project, name| project.keep(name, &finding(DomainEvent::Right, "")).unwrap().0;
         assert!(!verified(&mut project, "www.xn--bcher-kva.test").domain.is_primary);

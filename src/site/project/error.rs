@@ -1,13 +1,13 @@
-//! Why a task on the project was refused, with a stable code for programs.
+//! Refusals: tasks that the project does not allow, with a stable code for programs.
 
 use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
 
-/// Why a task on the project was refused, for programs.
+/// The code of a refusal, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusalCode {
-    /// The code as the settings interface has it: stable `snake_case`.
+    /// The code in the settings interface, in `snake_case`. It is stable.
     pub name: &'static str,
     /// The HTTP status in the settings interface.
     pub status: u16,
@@ -24,7 +24,7 @@ impl RefusalCode {
     pub const INVALID_DOMAIN: Self = Self::new("invalid_domain", 400);
     /// The project has the domain already.
     pub const DOMAIN_EXISTS: Self = Self::new("domain_exists", 409);
-    /// The project has as many domains as it may have.
+    /// The project has 100 domains, the most that it may have.
     pub const TOO_MANY_DOMAINS: Self = Self::new("too_many_domains", 409);
     /// The project has no such domain.
     pub const UNKNOWN_DOMAIN: Self = Self::new("unknown_domain", 404);
@@ -46,13 +46,13 @@ impl RefusalCode {
     }
 }
 
-/// Why a task on the project was refused. `Display` prints one line that ends with the code.
+/// A task that the project does not allow, or that failed. `Display` prints one line that ends with the code.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// For programs.
     pub code: RefusalCode,
-    /// For people: plain sentences that say what to do.
+    /// For people: plain sentences with the reason and advice.
     pub message: String,
     /// The failure behind [`RefusalCode::STORAGE_UNAVAILABLE`].
     cause: Option<StoreError>,

@@ -2,7 +2,7 @@
 
 use crate::model::{DomainEvent, Reason};
 
-/// The code of a remark: the record is right, but the CAA records could not be looked up.
+/// The code of a remark: the record is correct, but the CAA records could not be looked up.
 pub const CAA_UNKNOWN: &str = "caa_unknown";
 
 /// The most records that a message names.
@@ -16,7 +16,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Nothing is wrong.
+    /// The record is correct.
     pub const RIGHT: Self = Self { event: DomainEvent::Right, reason: None };
 
     /// Creates a finding with a reason.
@@ -25,7 +25,7 @@ impl Finding {
     }
 }
 
-/// The first few items, for a sentence. Their owner may have made them long.
+/// Lists the first few items for a sentence, each cut off if it is long.
 pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
     const MOST: usize = 100;
     let shortened = |shown: String| shown.chars().take(MOST).collect();

@@ -1,5 +1,5 @@
-//! A folder of static files to publish alongside the built-in site. Links are refused, so nothing outside the folder is
-//! published. Whoever deploys must not change the folder meanwhile: what is read is not checked again.
+//! A folder of static files to publish alongside the built-in site. Links are rejected, so nothing outside the folder
+//! is published. The folder must not change during a deploy, because files are checked before they are read.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -7,7 +7,7 @@ use std::{fs, io};
 use super::error::{Refusal, RefusalCode};
 use crate::app::api;
 
-/// The largest file, in bytes: the tests attack the service with responses of this size.
+/// The largest file, in bytes. The tests of attacks use responses of this size.
 const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
 /// The most bytes of all files together.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -23,7 +23,7 @@ pub struct StaticFile {
     place: PathBuf,
 }
 
-/// Lists the files of a folder to publish, ordered by their paths. Hidden files and folders are left out.
+/// Lists the files of a folder to publish, ordered by their paths. Hidden files and folders are omitted.
 ///
 /// # Errors
 /// [`RefusalCode::INVALID_FOLDER`], with a message that names the file that cannot be published.
@@ -41,7 +41,7 @@ pub fn list(root: &Path) -> Result<Vec<StaticFile>, Refusal> {
             let place = entry.path();
             let path = format!("{parent}/{}", entry_name.to_string_lossy());
             check_name(&path, entry_name.to_str())?;
-            // For a link, the metadata of the link itself.
+            // This does not follow links.
             let found = entry.metadata().map_err(|error| unreadable(&place, &error))?;
             if found.is_dir() {
                 left.push((place, path));
@@ -75,7 +75,7 @@ impl StaticFile {
     }
 }
 
-/// Refuses names that a request cannot have, and names of the built-in site. `name` is `None` if it is not UTF-8.
+/// Rejects names that a request cannot have, and names of the built-in site. `name` is `None` if it is not UTF-8.
 fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
     if name.is_none_or(|name| name.contains(|c: char| c.is_control() || c == '\\')) {
         let shown = path.escape_debug();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn sizes_may_reach_their_bounds() {
-        // Files with holes take no room.
+        // Sparse files take no disk space.
         let sized = |root: &TestFolder, path: &str, length| {
             write(root, path, b"");
             fs::OpenOptions::new().write(true).open(root.0.join(path)).unwrap().set_len(length).unwrap();

@@ -1,7 +1,7 @@
 //! Media types of static files, by their extensions, as IANA registers them.
 
-/// The type of everything else (RFC 2046, section 4.5.1). So have films and sounds, which Safari plays only from servers that
-/// send ranges of them.
+/// The type of all other files (RFC 2046, section 4.5.1). Video and audio get it too, because Safari plays them only
+/// from servers with range requests.
 const UNKNOWN: &str = "application/octet-stream";
 
 #[rustfmt::skip]
@@ -23,7 +23,7 @@ const TYPES: &[(&[&str], &str)] = &[
     (&["woff"], "font/woff"), (&["woff2"], "font/woff2"), (&["ttf"], "font/ttf"), (&["otf"], "font/otf"),
 ];
 
-/// The media type of a file, with its charset if it is text. Letter case does not matter.
+/// Returns the media type of a file, with the charset if it is text. The case of the extension does not matter.
 pub fn of(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or_default();
     let Some((_, extension)) = name.rsplit_once('.') else { return UNKNOWN };

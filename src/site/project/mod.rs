@@ -1,10 +1,10 @@
-//! The operator's work on the published project: its plan, its deploys, its domains and their redirects. A running
-//! service notices every change at once, since it reads the database with each request. Knows no SQL and no HTTP.
+//! The published project: its plan, its deploys, its domains and their redirects. A running service notices every
+//! change at once, since its caches are valid for one version of the database only. Knows no SQL and no HTTP.
 //!
-//! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `error.rs` has a code for each way to break
-//! them. `name.rs` parses names, `suffix.rs` has the Public Suffix List, and `record.rs` is the DNS record that a name
-//! needs. `check.rs` checks a domain: `verify.rs` looks up its record, `caa.rs` the CAA records that may forbid its
-//! certificate, and `finding.rs` is the result. `background.rs` is the work of a running service besides requests.
+//! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `error.rs` has a code for each violation.
+//! `name.rs` parses names, `suffix.rs` has the Public Suffix List, and `record.rs` the DNS record to create for a name.
+//! `check.rs` checks a domain: `verify.rs` looks up its record, `caa.rs` the CAA records, which may forbid its
+//! certificate, and `finding.rs` has the result. `background.rs` has the work of a running service between requests.
 
 mod background;
 mod caa;
@@ -67,7 +67,8 @@ impl Project {
     /// Opens the project of a configuration's database.
     ///
     /// # Errors
-    /// [`DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if the file does not exist, and every kind of a database that cannot be opened.
+    /// [`DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if the file does not exist, and the kinds of a database
+    /// that cannot be opened.
     pub fn open(config: &Config) -> Result<Self, Error> {
         if !store::exists(&config.database) {
             return Err(Error::no_database(&config.database));
@@ -84,7 +85,7 @@ impl Project {
         Ok(Overview::of(&*self.store, &self.hosting, unix_time())?)
     }
 
-    /// Sets the plan of the project. Existing domains stay, whatever the plan.
+    /// Sets the plan of the project. Existing domains stay, even with the plan `free`.
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.

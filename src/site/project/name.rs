@@ -1,4 +1,4 @@
-//! Names of domains: as an operator writes them, as DNS has them, and as people read them.
+//! Names of domains in three forms: input by an operator, A-labels for DNS, and U-labels for people.
 
 use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
@@ -7,8 +7,8 @@ use super::error::{Refusal, RefusalCode};
 use super::suffix::registered;
 use crate::base::http::host::without_port;
 
-/// Parses the name of a domain to be added. `platform` is the host of the hosting platform, whose own names cannot be
-/// added. Returns the name in A-labels and lower case.
+/// Parses the name of a new domain. `platform` is the host of the hosting platform; names below it cannot be added.
+/// Returns the name in A-labels and lower case.
 ///
 /// # Errors
 /// [`RefusalCode::INVALID_DOMAIN`].
@@ -23,7 +23,7 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
              digits and hyphens, at most 63 octets each and 253 together.",
         );
     };
-    // Clients take such a name for an address (WHATWG URL standard, 'ends in a number').
+    // Clients parse such a name as an IPv4 address (WHATWG URL standard, 'ends in a number').
     if name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
         return refuse(
             "is an IP address or looks like one. A certificate needs a name such as pets.example.com.",
@@ -40,8 +40,8 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     Ok(name)
 }
 
-/// The host of a URL that was pasted; other text as it is. Only a URL has a user before its host: `info@example.com` is
-/// an address of mail.
+/// Returns the host of a pasted URL, or other text unchanged. A user before the host is removed only from a URL:
+/// `info@example.com` is an email address.
 fn host_of(text: &str) -> &str {
     let url = text.split_once("://").map(|(_, rest)| rest);
     let authority = url.unwrap_or(text).split(['/', '?', '#']).next().unwrap_or_default();
@@ -49,7 +49,7 @@ fn host_of(text: &str) -> &str {
     without_port(host)
 }
 
-/// A name as it is stored. Text that cannot be a name is returned as it is, and equals no stored name.
+/// Returns the stored form of a name. Text that cannot be a name is returned unchanged; it equals no stored name.
 pub fn normal(text: &str) -> String {
     let text = text.trim();
     to_ascii(text.strip_suffix('.').unwrap_or(text)).unwrap_or_else(|()| text.to_owned())
@@ -66,7 +66,7 @@ fn to_ascii(name: &str) -> Result<String, ()> {
     ascii.map(|name| name.into_owned()).map_err(drop)
 }
 
-/// A name in U-labels (RFC 5890, section 2.3.2.1), or as it is if it has none.
+/// Returns a name in U-labels (RFC 5890, section 2.3.2.1), or unchanged if it has none.
 pub fn to_unicode(name: &str) -> String {
     let (unicode, valid) = idna::domain_to_unicode(name);
     if valid.is_ok() { unicode } else { name.to_owned() }

@@ -1,4 +1,4 @@
-//! The state of the project as JSON shows it to people and programs.
+//! The state of the project, as the settings page and `petstore domain list` show it.
 
 use serde::Serialize;
 
@@ -10,22 +10,22 @@ use crate::base::config::Hosting;
 use crate::model::{CHECK_EVERY, Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{Database, StoreError};
 
-/// The project at one moment.
+/// The state of the project at one moment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Overview {
-    /// The plan that is paid for.
+    /// The plan of the project.
     pub plan: Plan,
-    /// The host of the hosting platform, to which the DNS records point; null if none is set.
+    /// The host of the hosting platform, to which the DNS records point; `None` if none is configured.
     pub platform_host: Option<String>,
-    /// The project's own name on the platform; null if no platform is set.
+    /// The project's own name on the platform; `None` if no platform is configured.
     pub address: Option<String>,
-    /// The live deploy; null if the site was never deployed.
+    /// The live deploy; `None` if the site was never deployed.
     pub deploy: Option<Deploy>,
-    /// The primary domain, which pages name as their canonical address; null if there is none.
+    /// The primary domain, which is the canonical host; `None` if there is none.
     pub primary: Option<String>,
-    /// How many seconds after a check of a domain a running service checks it again.
+    /// The interval at which a running service checks each domain, in seconds.
     pub check_every: i64,
     /// Every domain, by name.
     pub domains: Vec<DomainView>,
@@ -33,19 +33,19 @@ pub struct Overview {
     pub redirects: Vec<Redirect>,
 }
 
-/// A domain, with what an operator needs to know to bring it to HTTPS.
+/// A domain, with its DNS record and its state in words.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DomainView {
-    /// The domain; in JSON, its members stand next to the others.
+    /// The domain. In JSON, its members are on the same level as the other fields.
     #[serde(flatten)]
     pub domain: Domain,
     /// The name in U-labels, such as `bücher.example`.
     pub display_name: String,
-    /// The state in a few words, then its consequence after a semicolon.
+    /// The state in a few words and, after a semicolon, its consequence.
     pub state_text: &'static str,
-    /// The DNS record that it needs.
+    /// The DNS record to create.
     pub record: DnsRecord,
 }
 
@@ -68,7 +68,7 @@ impl Overview {
 }
 
 impl DomainView {
-    /// Returns true if the last check found nothing that keeps the domain from being served, although it may have a remark.
+    /// Returns whether the last check found no problem, except perhaps that the CAA records could not be looked up.
     pub fn is_in_order(&self) -> bool {
         self.domain.reason.as_deref().is_none_or(|code| code == CAA_UNKNOWN)
     }

@@ -1,4 +1,4 @@
-//! The DNS record that a domain needs.
+//! The DNS record to create for a domain.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. If yours 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DnsRecord {
-    /// The domain in whose DNS settings it is created, such as `example.com`.
+    /// The zone of the record, such as `example.com`: the domain with these DNS settings at the provider.
     pub zone: String,
     /// `CNAME`, or `ALIAS or ANAME` for an apex; `type` in JSON.
     #[serde(rename = "type")]
@@ -24,9 +24,9 @@ pub struct DnsRecord {
     pub name: String,
     /// The platform host.
     pub value: String,
-    /// How many seconds resolvers may cache the record; 3600.
+    /// The time for which resolvers may cache the record, in seconds: 3600.
     pub ttl: u32,
-    /// Advice before creating it; null if there is none.
+    /// Advice to read before creating the record; `None` if there is none.
     pub remark: Option<&'static str>,
 }
 

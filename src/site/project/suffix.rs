@@ -1,4 +1,4 @@
-//! The Public Suffix List (`publicsuffix.org`): which part of a name is a registrar's.
+//! The Public Suffix List (`publicsuffix.org`): finds the registered name in a domain.
 
 use std::sync::LazyLock;
 
@@ -9,23 +9,24 @@ use crate::base::http::gunzip;
 /// The list, decompressed at first use.
 static SUFFIXES: LazyLock<List> = LazyLock::new(|| {
     let list = gunzip(include_bytes!("vendor/public_suffix_list.dat.gz"));
-    // The tests would fail without its rules.
+    // Cannot fail: the tests parse the same bytes.
     List::from_bytes(&list).unwrap_or_default()
 });
 
-/// Returns the registered name above or at a name: a public suffix and one more label. `None` if there is no such label.
-/// A suffix that is not in the list has one label. The name has A-labels in lower case.
+/// Returns the registered name of a domain: its public suffix and one more label, such as `example.co.uk` for
+/// `www.example.co.uk`; `None` for a public suffix. A suffix that is not in the list has one label. The name must have
+/// A-labels in lower case.
 pub(super) fn registered(name: &str) -> Option<&str> {
     let domain = SUFFIXES.domain(name.as_bytes())?;
     std::str::from_utf8(domain.as_bytes()).ok()
 }
 
-/// Returns the registered name above or at a name. A public suffix counts as registered itself.
+/// Returns the registered name of a domain. A public suffix counts as registered.
 pub(super) fn zone_of(name: &str) -> &str {
     registered(name).unwrap_or(name)
 }
 
-/// Returns true for a registered name, such as `example.co.uk`. It is the apex of a zone unless DNS says otherwise.
+/// Returns whether a name is a registered name, such as `example.co.uk`, which usually is the apex of a zone.
 pub(super) fn is_apex(name: &str) -> bool {
     zone_of(name) == name
 }

@@ -1,4 +1,4 @@
-//! The check of the DNS record of a domain: it must exist and lead to the platform.
+//! The check of the DNS record of a domain, which must exist and point to the platform.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,19 +8,19 @@ use super::suffix::{is_apex, registered};
 use crate::model::DomainEvent;
 use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents};
 
-/// The types that may not exist alongside the CNAME record of a subdomain, of those that are common.
+/// The common types of records that must not exist alongside the CNAME record of a subdomain.
 const OTHERS: [RecordType; 4] = [RecordType::A, RecordType::AAAA, RecordType::MX, RecordType::TXT];
 
 /// The name has other records.
 pub(super) const CONFLICTING_RECORD: &str = "conflicting_record";
 /// The record points elsewhere.
 pub(super) const WRONG_TARGET: &str = "wrong_target";
-/// There is no record, or DNS does not show it yet.
+/// There is no record, or it is not visible yet.
 const NOT_FOUND_YET: &str = "not_found_yet";
 
 const SLOW: &str = "DNS changes can take up to 48 hours.";
 
-/// The finding, if DNS answers.
+/// The result of a check; `Err` if the name servers gave no answer.
 type Found = Result<Finding, DnsError>;
 
 /// Looks up the record of a domain. The name has A-labels in lower case.
@@ -30,7 +30,7 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
         let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
         let zone = authorities.ask(name, RecordType::SOA);
         let has_soa = |zone: &DnsAnswer| zone.own().any(|record| record.kind() == RecordType::SOA);
-        // A registered name is a part of its parent's zone if it is an alias without a SOA record.
+        // A registered name without a SOA record that is an alias belongs to the zone of its parent.
         if zone.as_ref().is_ok_and(has_soa) || is_apex(name) && (targets.is_empty() || zone.is_err()) {
             apex(name, &host, &targets, &mut authorities, dns)
         } else {
@@ -98,7 +98,7 @@ fn appended(name: &str, host: &str, targets: &[String]) -> String {
     zone.map(said).unwrap_or_default()
 }
 
-/// Records for a sentence, and their pronoun.
+/// Formats records for a sentence, and returns their pronoun too.
 fn named(records: &BTreeSet<String>) -> (String, &'static str) {
     let mut all = records.iter();
     let (Some(record), None) = (all.next(), all.next()) else {
