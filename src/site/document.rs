@@ -171,7 +171,7 @@ fn describe(operation: &Operation) -> Value {
     described
 }
 
-/// Moves the responses that several operations share to the components, and replaces them by references.
+/// Moves the responses that almost all operations share to the components, and replaces them by references.
 fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
     let mut shared: Map<String, Value> = Map::new();
     let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());

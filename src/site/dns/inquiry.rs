@@ -59,7 +59,8 @@ impl Dns {
         for at in with_parents(name) {
             let answer = match resolvers.ask(at, RecordType::NS) {
                 Ok(answer) => answer,
-                // The name itself may be an alias without a target, and then its parents have the answer.
+                // The name itself may be an alias with a broken target. Its parents cannot be aliases, so go on with
+                // them.
                 Err(error) if at == name => {
                     last = error;
                     continue;
