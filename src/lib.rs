@@ -20,23 +20,23 @@
 //! things itself; `examples/embed.rs` is such a program. The default feature `site` is the published project: the pages,
 //! custom domains and their DNS checks.
 //!
-//! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`,
-//! with its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and
-//! `petstore::store`. An operator should look at `warn` and `error`. With the feature `cluster`, a logger must leave
-//! out the target `ureq_proto` at the level `trace`: it has the password of the database.
+//! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`, with
+//! its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and `petstore::store`. An
+//! operator should look at `warn` and `error`. With the feature `cluster`, a logger must omit the target `ureq_proto`
+//! at the level `trace`: its lines contain the password of the database.
 //!
-//! An allocator that is fast when one thread frees the memory of another, such as mimalloc in the executable, is worth up
-//! to a tenth of the speed.
+//! The executable uses mimalloc. An allocator that is slow when one thread frees the memory of another can cost a tenth
+//! of the speed.
 //!
 //! # Inside
 //!
-//! A request goes one way, and a module knows only those after it: `net` reads it from the network and passes it to a
-//! worker; `app` checks its key, finds its operation and calls its handler; the handler works with `store`.
+//! A request passes three modules: `net` reads it from the network and passes it to a worker, `app` checks its key,
+//! finds its operation and calls its handler, and the handler calls `store`. `src/README.md` describes them all.
 
-// Code that only the site uses, and that needs no optional crate, is compiled without the site too. The build with the
-// site finds unused code, and the modules that replace the site's allow none.
+// Code that only the site uses, and that needs no optional crate, is compiled without the site too. Only the build with
+// the site warns of unused code, except for the modules that replace those of the site.
 #![cfg_attr(not(feature = "site"), allow(dead_code, unused_imports, reason = "only the site uses it"))]
-// The code that ships is checked without these two.
+// Clippy also checks the crate without `test` and `fuzzing`, as it ships.
 #![cfg_attr(any(test, fuzzing), allow(clippy::unwrap_used, reason = "a panic is how a test fails"))]
 
 mod admin;

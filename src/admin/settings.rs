@@ -84,7 +84,7 @@ pub struct ProjectSettings {
 }
 
 impl AdminContext {
-    /// The upkeep of the project.
+    /// Returns the project of the service; fails if the service is read-only.
     fn upkeep(&self) -> Result<&Arc<Upkeep>, Failure> {
         let message = "This service is read-only. Use the settings of the service that writes.";
         let refusal = || ApiError::with_message(Code::ReadOnly, message).into();

@@ -60,7 +60,7 @@ pub enum ErrorKind {
     /// feature `cluster`.
     ClusterUnsupported,
     /// The cluster is empty or has the schema of an earlier version, because no service of this version has used it
-    /// yet. Also while a restore is under way.
+    /// yet. Also during a restore.
     ClusterOutdated,
     /// No node of the cluster accepts requests, or the cluster has no leader: a later try may succeed. Also if TLS with
     /// a host fails, or a host is not rqlite.

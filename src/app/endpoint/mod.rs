@@ -26,7 +26,7 @@ pub enum Failure {
     Refused(ApiError),
     /// The store failed. The client gets the cause; the log has the detail.
     Store(StoreError),
-    /// A bug in petstore, such as a panic. Only the log has the text.
+    /// A bug in petstore, such as a panic. The client gets a 500, and the log the text.
     Fault(String),
 }
 

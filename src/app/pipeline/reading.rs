@@ -24,7 +24,7 @@ pub struct ReadService {
     refusal: Option<Cow<'static, str>>,
 }
 
-/// How often a read-only service checks that its database is still there.
+/// The interval at which a read-only service checks that its database is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {

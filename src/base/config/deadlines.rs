@@ -88,7 +88,7 @@ impl Default for Deadlines {
             lane: Duration::from_secs(10),
             answer: Duration::from_secs(60),
             response: Duration::from_secs(30),
-            // Usual proxies keep theirs for 60, 90 or 120 s.
+            // Longer than the idle timeouts of common proxies: 60, 90 or 120 s.
             idle: Duration::from_secs(125),
             linger: Duration::from_secs(2),
             drain: Duration::from_secs(10),

@@ -18,8 +18,8 @@ pub struct Hosting {
     /// The host of the hosting platform, such as `sites.example.net`, in lower case. If it is set, requests for names
     /// that are not the project's get 421. `None`, the default: every name is served, and there are no domains.
     pub platform_host: Option<String>,
-    /// The DNS server to ask about domains. `None`, the default: the authoritative servers of each domain, which the
-    /// system's resolver finds. Used with the feature `site` only.
+    /// The DNS server for the checks of domains. `None`, the default: the authoritative servers of each domain, found
+    /// with the system's resolver. Used with the feature `site` only.
     pub resolver: Option<SocketAddr>,
     /// The certificate authorities that issue for the domains, as CAA records name them, such as `letsencrypt.org`
     /// (RFC 8659, section 4.2). Empty, the default: Let's Encrypt and `ZeroSSL`. Used with the feature `site` only.

@@ -1,4 +1,4 @@
-//! Where to listen: the setting, and the address that results.
+//! The address to listen on: the setting, and the actual address.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The prefix of the path of a Unix socket.
 const UNIX: &str = "unix:";
 
-/// Where the service listens.
+/// The address to listen on.
 ///
 /// ```
 /// use petstore::{Config, Listen};

@@ -101,7 +101,7 @@ pub struct Config {
     /// `localhost` and names without a dot are always accepted, and so is this machine's name for metrics. Default:
     /// none.
     pub admin_hosts: Vec<String>,
-    /// How the project is hosted. Default: without a platform and without domains.
+    /// The hosting of the project. Default: without a platform and without domains.
     pub hosting: Hosting,
     /// One more API key with full scope, in addition to those in the database. Default: none.
     pub api_key: Option<String>,

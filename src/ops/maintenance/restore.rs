@@ -4,12 +4,12 @@
 //!
 //! 1. Write the copy next to the database, flush and check it: the old database.
 //! 2. Lock the old database, and run a checkpoint: the old database, in one file. If the log belongs to another
-//!   database, or the database is too damaged, the log stays for now.
+//!    database, or the database is too damaged, the log stays for now.
 //! 3. Give the copy the API keys and the highest ids of the old database: the old database.
 //! 4. Give the old database the dated name as well, or copy it where a file cannot have two names: the old database.
 //! 5. Rename the copy to the database's name: the new database. The old one has the dated name.
 //! 6. If the log has stayed, rename it to match the dated name. Until then, the new database cannot be opened, since
-//!   the log belongs to another database.
+//!    the log belongs to another database.
 //!
 //! If a step up to the fifth fails, the new files are removed.
 

@@ -270,7 +270,7 @@ fn mutated_responses_never_panic() {
     ];
     let mut base =
         respond(&query, &vec![(WWW, Record::Cname("a.example.com")), ("a.example.com", Record::A(GOOD))]);
-    // All types of records in one answer, whatever was asked for.
+    // All types of records in one answer, for a question of each type.
     for kind in [RecordType::A, RecordType::AAAA, RecordType::CAA, RecordType::MX, RecordType::TXT] {
         let other = respond(&Question::new(WWW, kind).unwrap().message(true).unwrap(), &records);
         base.extend(&other[33..]);

@@ -14,7 +14,7 @@ const ROUNDS: u32 = 2;
 
 /// Equivalent servers.
 pub(crate) struct NameServers {
-    /// In the order in which to ask them.
+    /// The first is asked first.
     pub(super) addresses: Vec<SocketAddr>,
     /// True for resolvers, which may query other servers; otherwise only authoritative responses count.
     pub(super) resolve: bool,

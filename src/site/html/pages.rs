@@ -1,4 +1,4 @@
-//! The pages for people. Their text is in `pages/*.md`; their tables come from the code.
+//! The pages for people. Their text is in `pages/*.md`; their tables are generated from the code.
 
 use crate::base::config::Config;
 use crate::base::http::Assets;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::suffix::zone_of;
 
-/// How many seconds resolvers may cache the record.
+/// The time for which resolvers may cache the record, in seconds.
 const TTL: u32 = 3600;
 /// The remark on the record of an apex domain.
 const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. If yours does not, create an A or AAAA \

@@ -109,7 +109,7 @@ fn each_request_counts_once_for_what_it_reached() {
     let one = Some("1".to_owned());
     assert_eq!((count("small", 200), count(crate::app::api::FILE.id, 404)), (one.clone(), one.clone()));
     assert_eq!((count("none", 404), count("none", 405)), (one.clone(), one));
-    // A probe of the gate, and what the writer is asked next and counts.
+    // OPTIONS is not counted, and a health check is counted by the writer.
     assert_eq!((count("none", 204), count("ready", 204)), (None, None));
 }
 
