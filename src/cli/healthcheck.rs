@@ -16,7 +16,7 @@ pub const COMMANDS: &[Command] = &[Command {
     ..Command::new("healthcheck", "", "ask the service at --listen whether it is ready", run)
 }];
 
-/// The timeout from the look-up of the host to the last byte.
+/// The timeout from the resolution of the host to the last byte.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The size limit of the response, in bytes.
 const MAX_BYTES: u64 = 16 * 1024;

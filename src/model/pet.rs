@@ -24,8 +24,8 @@ words! {
     }
 }
 
-/// A pet as clients see it. It borrows its name, so that a row goes straight from the database's memory into
-/// a response.
+/// A pet as clients see it. It borrows its name, so that a row is serialized from SQLite's memory into a response,
+/// without a copy in between.
 ///
 /// ```json
 /// {"id":7,"name":"Rex","categoryId":3,"status":"available"}

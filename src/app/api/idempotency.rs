@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a create that is sent again adds no second pet
+//! `Idempotency-Key`: a create that is sent again does not add a second pet
 //! (draft-ietf-httpapi-idempotency-key-header-07).
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Finished lists, kept until the database changes, so that a repeated request costs no query.
+//! A cache of lists, valid until the database changes, so that a repeated request needs no query.
 
 use std::collections::BTreeMap;
 

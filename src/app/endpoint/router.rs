@@ -1,5 +1,5 @@
-//! Finds the operation for a method and a path. One table decides routes, 404, 405 with Allow, HEAD and
-//! OPTIONS. Pure: no SQL, no sockets.
+//! The router: finds the operation for a method and a path. One table decides routes, 404, 405 with Allow, HEAD and
+//! OPTIONS. Knows no SQL and no sockets.
 
 use super::operation::{Endpoint, HandlerKind};
 use crate::base::http::{ApiError, Code, Response, Target};

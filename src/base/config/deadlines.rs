@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The longest time for each phase of a connection. A phase does not get more time because single bytes keep arriving.
 ///
-/// More than a year counts as a year. [`Duration::MAX`] is thus a way to say that there is no deadline.
+/// More than a year counts as a year, so [`Duration::MAX`] practically disables a deadline.
 ///
 /// ```
 /// use std::time::Duration;

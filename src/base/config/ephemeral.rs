@@ -1,4 +1,4 @@
-//! A service for the tests of its clients: a temporary database, and failures and delays on request.
+//! A service for the tests of its clients: a temporary database, and injected failures and delays.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

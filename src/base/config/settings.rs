@@ -161,7 +161,7 @@ const DATABASE: &str = if cfg!(feature = "cluster") {
     "the SQLite file; serve creates it if it does not exist, and so do import and key add with --create"
 };
 
-/// A host name in lower case, without the dot that may end it.
+/// Reads a host name. Returns it in lower case and without a trailing dot.
 fn host_name(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);

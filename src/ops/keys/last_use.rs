@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::model::Digest;
 
-/// The last use of each key since the uses were last taken. All workers of a service share it. Only existing keys are
-/// noted, so it has at most as many entries as there are keys.
+/// The time of the latest use of each key that was used since the last call of [`take`](Self::take). All workers of a
+/// service share it. Only existing keys are noted, so it never has more entries than there are keys.
 #[derive(Clone, Default)]
 pub struct LastUses(Arc<Mutex<HashMap<Digest, i64>>>);
 

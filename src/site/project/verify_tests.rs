@@ -220,7 +220,7 @@ fn subdomain_that_is_a_zone_needs_addresses_as_every_apex() {
     assert!(message.starts_with(start), "{message}");
     let (code, message) = wrong(WWW, zone(vec![(WWW, Record::A([192, 0, 2, 9]))]));
     assert!(code == "wrong_target" && message.contains("It must have those of"), "{message}");
-    // A zone above or below it makes no zone of the name.
+    // A zone above or below the name does not make the name a zone.
     let records = vec![(APEX, Record::Soa), ("a.www.example.com", Record::Soa), (WWW, Record::Cname(HOST))];
     assert_eq!(status(WWW, records), Finding::RIGHT);
     // The target of a CNAME record may be a zone.

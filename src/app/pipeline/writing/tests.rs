@@ -174,7 +174,7 @@ fn pet_that_a_trigger_of_another_program_refuses_leaves_nothing_and_the_others_s
 fn request_down_the_wrong_lane_is_500() {
     let mut bench = bench();
     assert_eq!(bench.ask(&["/read", "/good"]), [500, 201]);
-    // Also where each request is a unit of its own.
+    // Also if each request has a batch of its own.
     assert_eq!(bench.ask(&["/panic", "/good", "/read"]), [500, 201, 500]);
     assert_eq!(bench.kept(), ["/good", "/good"]);
 }

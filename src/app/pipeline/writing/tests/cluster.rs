@@ -26,7 +26,7 @@ fn try_to_insert<'r>(
     insert(batch, call.request.body)
 }
 
-/// The service of a cluster that has written a pet, so that its next batch begins without asking, and another writer.
+/// The service of a cluster that has written a pet, so that its next batch begins without a read, and another writer.
 fn bench() -> (Nodes, PathBuf, Bench, Box<Writer>) {
     let nodes = Nodes::start(1);
     let path: PathBuf = nodes.address().into();
