@@ -38,7 +38,7 @@ impl endpoint::Handler for Handler {
 /// The context of the handlers on the admin address.
 pub struct AdminContext {
     pub metrics: Metrics,
-    pub store: Box<Reader>,
+    pub store: Reader,
     /// What the service has met of it.
     pub damage: Damage,
     /// The path of the database.

@@ -107,7 +107,7 @@ pub fn guard(
     let AdminContext { settings: ProjectSettings { authenticator, .. }, store, .. } = context;
     // A fresh snapshot, so that a revoked key is not remembered.
     let begun = store.begin().map_err(Failure::from);
-    let known = begun.and_then(|()| authenticator.authenticate(request, &**store, unix_time()));
+    let known = begun.and_then(|()| authenticator.authenticate(request, store, unix_time()));
     let known = known.map(|known| (known.key.name.clone(), known.key.scope));
     // Even if it has only half begun, so that the next one can begin.
     store.end()?;
@@ -149,7 +149,7 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
 /// Reads on a connection other than the project's, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
-    answer(upkeep.overview(&*context.store).map(|overview| {
+    answer(upkeep.overview(&context.store).map(|overview| {
         let mut shown = json!(overview);
         for domain in shown["domains"].as_array_mut().into_iter().flatten() {
             let is_checking = domain["name"].as_str().is_some_and(|name| upkeep.is_checking(name));

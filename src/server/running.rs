@@ -15,7 +15,7 @@ use crate::net::gate::{Delay, Gate, Listening, Origins, Stopper};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
-use crate::store::{self, Damage, OpenStore, WriteAccess};
+use crate::store::{self, Claim, Damage, OpenStore, WriteAccess};
 
 /// The most requests in the lane for writing at once: they share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
@@ -28,7 +28,7 @@ pub struct Running {
     _admin: Option<Admin>,
     _upkeep: Option<Arc<Upkeep>>,
     _folder: Option<PrivateFolder>,
-    _claim: Option<Box<dyn Send>>,
+    _claim: Option<Claim>,
 }
 
 impl Running {

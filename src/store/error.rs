@@ -34,8 +34,6 @@ pub enum Cause {
     Conflict,
     /// A cluster did not answer, and may have carried out what it was sent.
     Unknown,
-    /// The read is put off, and asking again succeeds. No client gets this.
-    PutOff,
 }
 
 impl Cause {
@@ -56,7 +54,6 @@ impl Cause {
             Cause::Denied => "refuses the user or the password",
             Cause::Conflict => "is being restored, or another instance changed it at the same time",
             Cause::Unknown => "did not answer, and may or may not have carried out the request",
-            Cause::PutOff => "is read later",
         }
     }
 
@@ -184,7 +181,7 @@ impl From<StoreError> for Error {
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
                 Cause::Unreachable | Cause::Unknown => ErrorKind::DatabaseUnreachable,
                 Cause::Denied => ErrorKind::PasswordRefused,
-                Cause::Conflict | Cause::PutOff => ErrorKind::Conflict,
+                Cause::Conflict => ErrorKind::Conflict,
             },
             StoreError::Internal(_) => ErrorKind::Internal,
         };

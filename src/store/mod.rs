@@ -1,37 +1,48 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
-//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. With
-//! both, one reads a [`Database`].
+//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`], which
+//! can also read.
 //!
-//! - The statements: `pets.rs`, `retries.rs`, `keys.rs`, `project/` and `transfer.rs`.
-//! - `traits.rs` says what an engine does, and what an open database is. `sqlite/` is the engine in one file, and `rqlite/` the one of several
-//!   machines, with the feature `cluster`.
-//! - `open.rs` opens a database with its engine. `error.rs` says why the store failed.
+//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two, and `statements.rs` and
+//!   `retries.rs` are for both engines. `rows.rs` reads columns.
+//! - `reader.rs` and `writer.rs` list what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of
+//!   several machines, with the feature `cluster`.
+//! - `open.rs` opens a database with its engine. `outcome.rs` has the outcome of a batch, `whole.rs` a whole database, and
+//!   `error.rs` why the store failed.
 
 mod error;
 mod keys;
 mod open;
+mod outcome;
 mod pets;
 mod project;
+mod reader;
 mod retries;
+mod rows;
 #[cfg_attr(not(feature = "cluster"), path = "no_rqlite.rs")]
 mod rqlite;
 mod sqlite;
-#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a cluster has other rows and outcomes"))]
-mod traits;
+mod statements;
 mod transfer;
+mod whole;
+mod writer;
 
 pub use error::{Cause, Damage, StoreError};
-pub use open::{compare_nodes, exists, meters, open_for_service, open_only_to_read};
+pub use open::{
+    OpenStore, WriteAccess, compare_nodes, exists, meters, open_ephemeral, open_for_service,
+    open_only_to_read,
+};
+pub use outcome::{Committed, Outcome};
 pub use project::FileInfo;
-pub use rqlite::{IS_SHARED, close};
+pub use reader::Reader;
+pub use rqlite::close;
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry, kind_of, lacks_log, log_of,
-    open_ephemeral, reset_ephemeral, retire,
+    reset_ephemeral, retire,
 };
-use traits::Row;
-pub use traits::{Committed, Database, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer};
 pub use transfer::Progress;
+pub use whole::Whole;
+pub use writer::Writer;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -46,11 +57,11 @@ pub(crate) mod tests {
         run(writer, &format!("PRAGMA query_only = {refuse}"));
     }
 
-    /// A writer whose log cannot be moved into the file, as on a disk that fails.
-    pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Box<Writer> {
-        let mut writer = sqlite::FileWriter::open(path).unwrap();
-        sqlite::tests::refuse_to_move_log(&mut writer);
-        Box::new(writer)
+    /// A writer that cannot checkpoint its log, as on a disk that fails.
+    pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Writer {
+        let mut connection = sqlite::FileConnection::open(path).unwrap();
+        sqlite::tests::refuse_checkpoints(&mut connection);
+        Writer::new(connection)
     }
 
     /// Takes the pets away, so that nobody can read them.
@@ -64,7 +75,7 @@ pub(crate) mod tests {
     }
 
     /// The writer of a new database, and a reader.
-    pub fn pair() -> (Folder, Box<Writer>, Box<Reader>) {
+    pub fn pair() -> (Folder, Writer, Reader) {
         let folder = Folder::new();
         let writer = Writer::open(&folder.database()).unwrap();
         let reader = Reader::open(&folder.database()).unwrap();

@@ -26,6 +26,7 @@ use list_cache::ListCache;
 
 pub use entity_tag::ETAG;
 pub use paging::{PAGE_ROWS, is_long_page};
+pub use pets::announced_pet;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 
 /// The rows of every resource. It finds the row of a request.
@@ -93,7 +94,7 @@ pub fn is_built_in(path: &str) -> bool {
 
 /// The context of a handler that reads.
 pub struct ReadContext {
-    pub store: Box<Reader>,
+    pub store: Reader,
     /// What the service has met of it.
     pub damage: Damage,
     /// Finished lists, for requests that ask for them again.
@@ -105,14 +106,14 @@ pub struct ReadContext {
 
 impl ReadContext {
     /// Creates the context of a reading worker.
-    pub fn new(store: Box<Reader>, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
+    pub fn new(store: Reader, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
         Self { store, damage, lists: ListCache::default(), assets, config }
     }
 }
 
 /// The context of a handler that writes.
 pub struct WriteContext {
-    pub store: Box<Writer>,
+    pub store: Writer,
     /// When something was last written or a write tried out, and whether the store took it.
     last_write: Option<(Instant, Result<(), StoreError>)>,
 }
@@ -123,7 +124,7 @@ const LAST_WRITE_TELLS: Duration = Duration::from_millis(100);
 
 impl WriteContext {
     /// Creates the context of the writing worker.
-    pub fn new(store: Box<Writer>) -> Self {
+    pub fn new(store: Writer) -> Self {
         Self { store, last_write: None }
     }
 
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(writing.takes_writes(), no());
         writing.last_write = Instant::now().checked_sub(LAST_WRITE_TELLS).map(|at| (at, no()));
         assert_eq!(writing.takes_writes(), Ok(()), "asked again");
-        refuse_writes(&*writing.store, true);
+        refuse_writes(&writing.store, true);
         writing.hold(Ok(()));
         assert_eq!(writing.takes_writes(), Ok(()));
         writing.written(no());

@@ -75,7 +75,7 @@ impl ReadContext {
             return Ok(unless_known(list, call));
         }
         let mut writer = PageWriter::new(page(call)?);
-        fill(&*self.store, &mut writer)?;
+        fill(&self.store, &mut writer)?;
         let is_followed = writer.is_followed;
         let first = format!("{}{}", self.config.root().unwrap_or_default(), call.operation.path);
         let list = tagged(writer.finish(&first).shared(), is_followed);

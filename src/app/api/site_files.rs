@@ -4,7 +4,7 @@ use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
 use crate::base::http::response::Body;
 use crate::base::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
-use crate::store::{Database, FileInfo, StoreError};
+use crate::store::{FileInfo, Reader, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
 
@@ -83,7 +83,7 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
 pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Response>, Failure> {
     let encoded = &*call.target.path;
     let Some(path) = decoded(encoded) else { return Ok(None) };
-    let Some(file) = find(&*context.store, &path)? else { return Ok(None) };
+    let Some(file) = find(&context.store, &path)? else { return Ok(None) };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that it never points to another host, whatever the name is.
         let name = encoded.rsplit('/').next().unwrap_or_default();
@@ -110,7 +110,7 @@ fn content(context: &ReadContext, call: &Call, file: &FileInfo, gzip: bool) -> R
 ///
 /// # Errors
 /// If the database cannot be read.
-pub fn is_deployed(database: &Database, path: &str) -> Result<bool, StoreError> {
+pub fn is_deployed(database: &Reader, path: &str) -> Result<bool, StoreError> {
     let Some(path) = decoded(path) else { return Ok(false) };
     Ok(find(database, &path)?.is_some())
 }
@@ -122,7 +122,7 @@ fn decoded(encoded: &str) -> Option<String> {
     (path.matches('/').count() == encoded.matches('/').count()).then_some(path)
 }
 
-fn find(database: &Database, path: &str) -> Result<Option<FileInfo>, StoreError> {
+fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
     let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
     database.file(path, &index)
 }

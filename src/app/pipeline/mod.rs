@@ -17,7 +17,7 @@ use crate::base::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request,
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::model::KeyScope;
-use crate::store::{Damage, Database, StoreError};
+use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
@@ -142,7 +142,7 @@ impl Pipeline {
     fn enter<'r>(
         &mut self,
         request: &'r Request<'r>,
-        database: &Database,
+        database: &Reader,
         now: i64,
         entry: &mut Entry,
     ) -> Result<Call<'r>, Failure> {
@@ -187,7 +187,7 @@ impl Pipeline {
     /// The route of a path that matches no row: it may be a file of the deploy.
     fn route_to_file(
         request: &Request,
-        database: &Database,
+        database: &Reader,
         target: &Target,
     ) -> Result<&'static Operation, Failure> {
         if ["GET", "HEAD"].contains(&request.method) {

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::api::{Handler, ReadContext};
-use crate::app::endpoint::Failure;
+use crate::app::api::{Handler, ReadContext, announced_pet};
 use crate::app::pipeline::{Done, Entry, Pipeline, Shared, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::response::Course;
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::net::worker::Service;
-use crate::store::{Cause, IS_SHARED, MOST_PUT_OFF, Reader, StoreError};
+use crate::store::Reader;
 
 /// The bytes of responses at which a batch is sent, so that huge pages do not pile up.
 const ENOUGH_BYTES: usize = 1024 * 1024;
@@ -24,11 +23,11 @@ pub struct ReadService {
     refusal: Option<Cow<'static, str>>,
 }
 
-/// How often a service that only reads looks whether its database is still there.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often a service that only reads checks that its database is still there.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
-    pub fn new(store: Box<Reader>, shared: Shared) -> Self {
+    pub fn new(store: Reader, shared: Shared) -> Self {
         let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
         let context = ReadContext::new(store, shared.damage.clone(), assets, config);
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
@@ -36,7 +35,7 @@ impl ReadService {
 
     /// Answers the requests of the write lane of a service that only reads: creates are refused, with
     /// the public URL, to which they can go.
-    pub fn refusing(store: Box<Reader>, shared: Shared) -> Self {
+    pub fn refusing(store: Reader, shared: Shared) -> Self {
         let refusal = shared.config.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
             |url| {
@@ -50,7 +49,7 @@ impl ReadService {
     fn handle(&mut self, request: &Request, now: i64) -> (Entry, Done) {
         let Self { context, pipeline, refusal } = self;
         let mut entry = Entry::default();
-        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
+        let call = match pipeline.enter(request, &context.store, now, &mut entry) {
             Ok(call) => call,
             Err(failure) => return (entry, Err(failure)),
         };
@@ -74,30 +73,16 @@ impl Service for ReadService {
             // The queries that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
-        if IS_SHARED && requests.len() > 1 {
-            self.context.store.put_off();
-        }
+        self.context.store.announce_pets(requests.iter().filter_map(announced_pet));
         let now = unix_time();
-        let (mut bytes, mut put_off) = (0, Vec::new());
-        for (place, request) in requests.iter().enumerate() {
+        let mut bytes = 0;
+        for request in requests {
             let (entry, done) = self.handle(request, now);
-            if matches!(done, Err(Failure::Store(StoreError::Unavailable(Cause::PutOff, _)))) {
-                put_off.push(place);
-            } else {
-                let response = self.pipeline.finish(request, entry, done);
-                bytes += response.body().len();
-                responses.push(response);
-            }
-            if bytes >= ENOUGH_BYTES || put_off.len() == MOST_PUT_OFF {
+            let response = self.pipeline.finish(request, entry, done);
+            bytes += response.body().len();
+            responses.push(response);
+            if bytes >= ENOUGH_BYTES {
                 break;
-            }
-        }
-        if IS_SHARED && !put_off.is_empty() {
-            self.context.store.read_put_off();
-            // In ascending order, so that each response gets the place of its request.
-            for place in put_off {
-                let (entry, done) = self.handle(&requests[place], now);
-                responses.insert(place, self.pipeline.finish(&requests[place], entry, done));
             }
         }
         if let Err(error) = self.context.store.end() {
@@ -109,10 +94,10 @@ impl Service for ReadService {
     fn rest(&mut self) -> Option<Duration> {
         self.refusal.as_ref()?;
         // Also when there are no requests, so that a replaced file is noticed soon.
-        if let Err(error) = self.context.store.look() {
+        if let Err(error) = self.context.store.check_path() {
             self.pipeline.trouble("", "cannot look at the database", &error);
         }
-        Some(LOOK_EVERY)
+        Some(CHECK_EVERY)
     }
 }
 

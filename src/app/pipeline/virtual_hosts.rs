@@ -10,7 +10,7 @@ use crate::base::config::Config;
 use crate::base::http::host::{is_address, without_port};
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
-use crate::store::Database;
+use crate::store::Reader;
 
 /// The header field with the name that the client asked for.
 pub const HOST: &str = "Host";
@@ -51,7 +51,7 @@ impl Hosts {
     ///
     /// # Errors
     /// The redirect of the name; 421, if it is not the project's; the store's failure, if it cannot be read.
-    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Option<Arc<str>>, Failure> {
+    pub fn admit(&mut self, request: &Request, database: &Reader) -> Result<Option<Arc<str>>, Failure> {
         let Self { own, known, primary, version, served } = self;
         if own.is_empty() {
             return Ok(None);
@@ -108,7 +108,7 @@ fn find<'k>(
     known: &'k mut HashMap<Box<str>, Known>,
     own: &[String],
     host: &str,
-    database: &Database,
+    database: &Reader,
 ) -> Result<Option<&'k Known>, Failure> {
     if !known.contains_key(host) {
         let Some(domain) = database.domain(host)? else { return Ok(None) };
@@ -143,7 +143,7 @@ mod tests {
         let headers = vec![("Host", host)];
         let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
         reader.begin().unwrap();
-        let admitted = hosts.admit(&request, &*reader);
+        let admitted = hosts.admit(&request, &reader);
         reader.end().unwrap();
         let response = match admitted {
             Ok(_) => Response::new(200, b""),
@@ -171,7 +171,7 @@ mod tests {
             })
             .unwrap();
         let mut hosts = hosts();
-        let mut ask = |host: &str| ask(&mut hosts, &mut *reader, host);
+        let mut ask = |host: &str| ask(&mut hosts, &mut reader, host);
         for host in [
             "",
             "127.0.0.1",
@@ -224,7 +224,7 @@ mod tests {
                 body: b"",
             };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, &*reader).unwrap();
+            let admitted = hosts.admit(&request, &reader).unwrap();
             reader.end().unwrap();
             let response = Response::new(status, b"").header("Content-Type", kind);
             let linked = link_canonical(&admitted?, &request, response);
@@ -261,7 +261,7 @@ mod tests {
             let headers = vec![("Host", host), (FORWARDED_PROTO, proto)];
             let request = Request { id: "-", method: "OPTIONS", target, headers, body: b"" };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, &*reader);
+            let admitted = hosts.admit(&request, &reader);
             reader.end().unwrap();
             matches!(admitted, Err(Failure::Instead(_)))
         };

@@ -10,14 +10,14 @@ use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
 use crate::ops::keys::KeyCare;
-use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Writer};
+use crate::store::{BUSY_TIMEOUT, Committed, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
     context: WriteContext,
     pipeline: Pipeline,
     key_care: KeyCare,
-    /// When the writer has been idle long enough to move the write-ahead log into the database.
+    /// When the writer has been idle long enough for a checkpoint.
     rests_at: Option<Instant>,
 }
 
@@ -62,7 +62,7 @@ struct MustUndo;
 
 impl WriteService {
     /// The service of the only writer.
-    pub fn new(store: Box<Writer>, shared: Shared) -> Self {
+    pub fn new(store: Writer, shared: Shared) -> Self {
         let key_care = KeyCare::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
         Self { context, pipeline, key_care, rests_at: None }
@@ -77,7 +77,7 @@ impl WriteService {
     ) -> Result<Unanswered<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
         let mut entry = Entry::default();
-        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
+        let call = match pipeline.enter(request, &context.store, now, &mut entry) {
             Ok(call) => call,
             Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
         };
@@ -124,7 +124,7 @@ impl WriteService {
         let mut batch = self.write(requests)?;
         // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
         // first, so only a restore, or yet another change, can refuse it.
-        if IS_SHARED && batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
+        if batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
             batch = self.write(requests)?;
         }
         let Batch { unanswered, committed, flush } = batch;
@@ -171,10 +171,10 @@ impl WriteService {
         }
     }
 
-    /// What is due now: moves the log, and looks. Returns in how long more is due.
+    /// Does what is due now: a checkpoint, and a check of the path. Returns the time until more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
         // Do not wait for a lock, because requests would wait behind it.
-        self.context.store.be_patient(Duration::ZERO);
+        self.context.store.set_busy_timeout(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
             && let Err(error) = self.context.store.checkpoint()
             && !self.pipeline.shared.damage.note(&error)
@@ -188,16 +188,16 @@ impl WriteService {
             }
         }
         // Also when there are no requests, so that a moved file is noticed soon.
-        if let Err(error) = self.context.store.look() {
+        if let Err(error) = self.context.store.check_path() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
-        let care = self.key_care.do_due(&mut *self.context.store, now, unix_time());
+        let care = self.key_care.do_due(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
         [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
     }
 }
 
-/// What became of so many writes whose commit failed.
+/// The outcome of this many writes whose commit failed.
 fn fate(writes: usize, error: &StoreError) -> String {
     match (writes, error.is_unknown()) {
         (1, true) => "the outcome of 1 write is unknown".to_owned(),
@@ -209,7 +209,7 @@ fn fate(writes: usize, error: &StoreError) -> String {
 
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
-        self.context.store.be_patient(BUSY_TIMEOUT);
+        self.context.store.set_busy_timeout(BUSY_TIMEOUT);
         self.answer_together(requests, responses).unwrap_or_else(|MustUndo| {
             requests.chunks(1).flat_map(|request| self.answer_together(request, responses)).sum()
         })
@@ -220,8 +220,8 @@ impl Service for WriteService {
     }
 
     fn stop(&mut self) {
-        let store = &mut *self.context.store;
-        store.be_patient(LAST_PATIENCE);
+        let store = &mut self.context.store;
+        store.set_busy_timeout(LAST_PATIENCE);
         for (what, done) in [
             ("cannot store when API keys were last used", self.key_care.write(store, unix_time())),
             ("the write-ahead log stays next to the database", store.checkpoint()),

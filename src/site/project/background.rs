@@ -17,7 +17,7 @@ use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
 use crate::base::error::{Error, start_thread};
 use crate::model::{Domain, DomainState};
-use crate::store::Database;
+use crate::store::Reader;
 
 /// How long the thread waits after a failed write, which every request could repeat.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ impl Upkeep {
     /// # Errors
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if the thread cannot be started.
     pub fn start(mut project: Project) -> Result<Self, Error> {
-        project.store.be_patient(PATIENCE);
+        project.store.set_busy_timeout(PATIENCE);
         let hosting = project.hosting.clone();
         let (project, pending) = (Arc::new(Mutex::new(project)), Arc::default());
         let mut upkeep = Self { hosting, project, pending, tasks: None };
@@ -98,7 +98,7 @@ impl Upkeep {
     ///
     /// # Errors
     /// `STORAGE_UNAVAILABLE` if the database cannot be read.
-    pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
+    pub fn overview(&self, database: &Reader) -> Result<Overview, Refusal> {
         Ok(Overview::of(database, &self.hosting, unix_time())?)
     }
 

@@ -9,7 +9,7 @@ use super::{Project, name};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
 use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::store::{Database, Writer};
+use crate::store::{Reader, Writer};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
@@ -165,12 +165,12 @@ impl Project {
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // Without the rules for new names, which may have been others when the domain was added.
-        Ok(known(&*self.store, &name::normal(text))?.name)
+        Ok(known(&self.store, &name::normal(text))?.name)
     }
 }
 
 /// Refuses if the project may have no domains. Returns the host of the platform.
-fn may_add<'h>(project: &Database, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
+fn may_add<'h>(project: &Reader, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
     if project.plan()? == Plan::Free {
         let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
                        'petstore site plan pro' changes it.";
@@ -202,7 +202,7 @@ fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, R
 }
 
 /// The domain of this name.
-pub(super) fn known(project: &Database, name: &str) -> Result<Domain, Refusal> {
+pub(super) fn known(project: &Reader, name: &str) -> Result<Domain, Refusal> {
     project.domain(name)?.ok_or_else(|| {
         let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
         let message =

@@ -16,7 +16,7 @@ use super::revision::{REVISION, Revision};
 use super::schema::PATIENCE;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
-use crate::store::pets::COLUMNS;
+use crate::store::statements::COLUMNS;
 
 /// How long a row may differ before its node counts as different.
 const SETTLE: Duration = Duration::from_secs(5);

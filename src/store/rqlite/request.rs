@@ -9,9 +9,9 @@ use super::revision::Revision;
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::StoreError;
-use crate::store::pets::{COLUMNS, places};
+use crate::store::outcome::Outcome;
 use crate::store::retries::{self, FIND, FORGET, RECORD};
-use crate::store::traits::Outcome;
+use crate::store::statements::{COLUMNS, places};
 
 /// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write, and its
 /// `first` is the number of the restore: see `whole.rs`. [`BATCH`] names it too.

@@ -2,28 +2,25 @@
 //!
 //! A read batch first asks for the [`Revision`] at a level that sees every acknowledged write. Then the copy of any node
 //! will do: the session asks for its revision and the rows in one request, and takes the rows if that revision is no
-//! older. Otherwise it asks again at the first level. Gets of single pets go in one request: see `prefetch.rs`.
+//! older. Otherwise it asks again at the first level. Gets of single pets go in one request if they were announced.
 //!
 //! A write batch begins without asking: see `batch.rs`.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
-use std::ops::{ControlFlow, Deref};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::ToSql;
-use rusqlite::types::ValueRef;
+use rusqlite::{ToSql, params};
 
-use super::client::{Client, Failure, Level, Rows, Statement, Value};
+use super::client::{Client, Failure, Level, Rows, Statement};
 use super::mirror::Mirror;
-use super::prefetch::Ahead;
 use super::revision::{REVISION, Revision};
 use crate::base::error::ErrorKind;
 use crate::store::error::names_what_is_missing;
-use crate::store::pets::STATEMENTS;
-use crate::store::traits::{Reads, Row, Snapshots, Visit};
-use crate::store::{Cause, Database, StoreError};
+use crate::store::rows::Visit;
+use crate::store::statements::STATEMENTS;
+use crate::store::{Cause, StoreError};
 
 /// How long a read tries one node after the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,6 +29,9 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a cluster that did not answer in time counts as away: requests fail at once instead of waiting in turn.
 const AWAY: Duration = Duration::from_secs(1);
 
+/// The most pets in one request: few enough that a response takes little memory, even if each has a name of 64 KiB.
+const MOST_AT_ONCE: usize = 64;
+
 /// Words that only statements on large tables have. The mirror has these tables without rows.
 const LARGE: [&str; 3] = ["pets", "deploy_files", "retries"];
 
@@ -39,12 +39,21 @@ const LARGE: [&str; 3] = ["pets", "deploy_files", "retries"];
 pub struct Session {
     pub client: Arc<Client>,
     pub mirror: Mirror,
-    state: RefCell<State>,
-    ahead: RefCell<Ahead>,
+    state: RefCell<SessionState>,
+    prefetch: RefCell<Prefetch>,
+}
+
+/// The reads of single pets in a batch. Lists are not among them: those of a batch are mostly the same, and are cached.
+#[derive(Default)]
+struct Prefetch {
+    /// Those that were announced, and are not read yet.
+    announced: VecDeque<Statement>,
+    /// The rows of those that were read last.
+    found: HashMap<Statement, Rows>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     /// The last revision seen.
     seen: Option<Revision>,
     phase: Phase,
@@ -74,7 +83,7 @@ impl Session {
     /// # Errors
     /// If SQLite cannot make a database in memory.
     pub fn new(client: Arc<Client>) -> Result<Self, StoreError> {
-        Ok(Self { client, mirror: Mirror::new()?, state: RefCell::default(), ahead: RefCell::default() })
+        Ok(Self { client, mirror: Mirror::new()?, state: RefCell::default(), prefetch: RefCell::default() })
     }
 
     /// Begins a batch: everything that was acknowledged before is seen from now on.
@@ -125,10 +134,16 @@ impl Session {
         begun
     }
 
-    /// Ends the batch.
-    pub fn end(&self) {
+    /// Ends a batch that reads.
+    pub fn end(&self) -> Result<(), StoreError> {
+        self.leave_batch();
+        Ok(())
+    }
+
+    /// Forgets the batch.
+    pub fn leave_batch(&self) {
         self.state.borrow_mut().phase = Phase::None;
-        self.ahead.take();
+        self.prefetch.take();
     }
 
     /// Refreshes, but waits only once for a cluster that is away: it is then tried once a second, and other batches
@@ -221,63 +236,54 @@ impl Session {
     }
 }
 
-impl Reads for Session {
-    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+/// As [`Reader`](crate::store::Reader) describes each.
+impl Session {
+    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
         self.be_fresh()?;
         if !is_large(sql) {
             return self.mirror.rows(sql, values, visit);
         }
         let statement = Statement::new(sql, values)?;
-        // Nothing else is put off: lists are cached, and files of deploys may be large.
-        let found = if sql == STATEMENTS.by_id { self.ahead.borrow_mut().rows(&statement)? } else { None };
-        let rows = match found {
-            Some(rows) => rows,
-            None => self.ask(&[statement])?.pop().unwrap_or_default(),
+        let rows = if sql == STATEMENTS.by_id {
+            self.prefetch(statement)?
+        } else {
+            self.ask(&[statement])?.pop().unwrap_or_default()
         };
-        for row in rows {
-            let row: Vec<ValueRef> = row.iter().map(Value::borrowed).collect();
-            if let ControlFlow::Break(()) = visit(&Row::Values(&row))? {
-                break;
-            }
-        }
-        Ok(())
+        self.mirror.visit(&rows, visit)
     }
 
-    fn data_version(&self) -> i64 {
+    pub fn data_version(&self) -> i64 {
         self.state.borrow().data_version
     }
-}
 
-impl Deref for Session {
-    type Target = Database;
-
-    fn deref(&self) -> &Database {
-        self
-    }
-}
-
-impl Snapshots for Session {
-    fn begin(&mut self) -> Result<(), StoreError> {
-        Session::begin(self)
-    }
-
-    fn end(&mut self) -> Result<(), StoreError> {
-        Session::end(self);
+    pub fn check_path(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn put_off(&mut self) {
-        *self.ahead.get_mut() = Ahead::Noting(HashSet::new());
+    pub fn announce_pets(&mut self, ids: impl Iterator<Item = i64>) {
+        let statements = ids.filter_map(|id| Statement::new(&STATEMENTS.by_id, params![id]).ok());
+        self.prefetch.get_mut().announced = statements.collect();
     }
 
-    fn read_put_off(&mut self) {
-        let statements = self.ahead.get_mut().wanted();
-        match self.ask(&statements) {
-            Ok(rows) => *self.ahead.get_mut() = Ahead::Read(statements.into_iter().zip(rows).collect()),
-            // If the cluster is away, the reads that follow fail at once. Otherwise each asks again by itself.
-            Err(error) if error.passes() => self.state.get_mut().phase = Phase::Asked(Err(error)),
-            Err(_) => {}
+    /// Returns the rows of a read of one pet, which is asked for together with those that were announced after it.
+    fn prefetch(&self, statement: Statement) -> Result<Rows, StoreError> {
+        let mut prefetch = self.prefetch.borrow_mut();
+        if let Some(rows) = prefetch.found.get(&statement) {
+            return Ok(rows.clone());
         }
+        let count = prefetch.announced.len().min(MOST_AT_ONCE);
+        let mut wanted: HashSet<Statement> = prefetch.announced.drain(..count).collect();
+        wanted.insert(statement.clone());
+        let wanted: Vec<Statement> = wanted.into_iter().collect();
+        let rows = self.ask(&wanted).inspect_err(|error| {
+            let mut state = self.state.borrow_mut();
+            // If the cluster is away, the reads that follow fail at once.
+            if error.passes() && state.phase != Phase::None {
+                state.phase = Phase::Asked(Err(error.clone()));
+            }
+        })?;
+        prefetch.found = wanted.into_iter().zip(rows).collect();
+        Ok(prefetch.found.get(&statement).cloned().unwrap_or_default())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::base::clock::unix_time;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::sqlite::schema::{self, STEPS};
-use crate::store::traits::Whole;
+use crate::store::whole::Whole;
 
 /// The most seconds that a cluster stays closed.
 const CLOSED_FOR: i64 = 1800;
@@ -95,7 +95,7 @@ fn strip(copy: &Path) -> Result<Revision, StoreError> {
 
 /// A cluster that accepts no writes, until this is dropped or [`CLOSED_FOR`] is over. So a restore loses nothing that
 /// was acknowledged.
-pub struct Closed {
+pub struct ClosedCluster {
     path: PathBuf,
     /// A random number that tells this restore from others; `None` if there was nothing to close.
     number: Option<i64>,
@@ -107,17 +107,17 @@ pub struct Closed {
 ///
 /// # Errors
 /// If the cluster does not answer, or is of an earlier version.
-pub fn close(path: &Path) -> Result<Closed, Error> {
+pub fn close(path: &Path) -> Result<ClosedCluster, Error> {
     let client = connect(path)?;
     let number = if is_in_use(&client, path)? { Some(random()?.cast_signed()) } else { None };
-    let closed = Closed { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
+    let closed = ClosedCluster { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
     if number.is_some() {
         client.write(&[Statement::new(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
     }
     Ok(closed)
 }
 
-impl Closed {
+impl ClosedCluster {
     /// Replaces the database by a copy of a file, which is a database of petstore. The copy gets the steps that it lacks
     /// first.
     ///
@@ -156,7 +156,7 @@ impl Closed {
 }
 
 #[cfg(test)]
-impl Closed {
+impl ClosedCluster {
     /// As if it was closed so many seconds earlier.
     pub fn begun_earlier(mut self, seconds: i64) -> Self {
         self.until -= seconds;
@@ -164,7 +164,7 @@ impl Closed {
     }
 }
 
-impl Drop for Closed {
+impl Drop for ClosedCluster {
     fn drop(&mut self) {
         let open = self.number.map(|number| Statement::new(OPEN, params![CLOSER, number]));
         if let (Some(Ok(open)), Ok(client)) = (open, connect(&self.path)) {

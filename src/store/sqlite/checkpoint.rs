@@ -12,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::ffi::SQLITE_IOERR_FSYNC;
 use rusqlite::hooks::Wal;
 
-use super::{Cause, FileReader, FileWriter, StoreError};
+use super::{Cause, FileConnection, FileReader, StoreError};
 
 /// A log of so many frames is moved, as `sqlite.org/pragma.html#pragma_wal_autocheckpoint` has it. A frame holds
 /// a page of 4 KiB.
@@ -33,18 +33,18 @@ pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI
     Ok(counted)
 }
 
-impl FileWriter {
+impl FileConnection {
     /// Moves a long log. What fails is tried again before the next batch.
     pub(super) fn shorten_log(&mut self) {
         if self.frames.load(Relaxed) >= LONG {
-            let _ = self.reader.move_log(PASSIVE);
+            let _ = self.reader.checkpoint_log(PASSIVE);
         }
     }
 }
 
 impl FileReader {
     /// Moves the log into the file; `false` if somebody reads it (`sqlite.org/pragma.html#pragma_wal_checkpoint`).
-    pub(super) fn move_log(&mut self, statement: &str) -> Result<bool, StoreError> {
+    pub(super) fn checkpoint_log(&mut self, statement: &str) -> Result<bool, StoreError> {
         let moved = self
             .connection
             .prepare_cached(statement)
@@ -71,9 +71,8 @@ impl FileReader {
 mod tests {
     use super::super::tests::{new_pet, pair};
     use super::*;
-    use crate::store::traits::{Snapshots, Writes};
 
-    fn add(writer: &mut FileWriter, bytes: usize) {
+    fn add(writer: &mut FileConnection, bytes: usize) {
         writer.insert_pet(&new_pet(&"x".repeat(bytes)), None).unwrap();
         writer.commit().unwrap();
     }

@@ -51,10 +51,10 @@ pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
 pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
 
-use super::traits::{Committed, Inserted, Outcome};
+use super::outcome::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
 use crate::base::error::{Error, ErrorKind};
-use batch::State;
+use batch::Transaction;
 use checkpoint::count_frames;
 use connection::{cannot_open, cannot_write, connect, reading};
 use log_check::{open_with_own_log, refuse_log_of_another};
@@ -68,7 +68,7 @@ pub const READS_AT_ONCE: usize = 64;
 /// The most bytes of the write-ahead log that stay once it has been moved into the database file.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
-/// A connection that can read, whatever it was opened for.
+/// The reading part of a connection.
 pub struct FileReader {
     connection: Connection,
     /// Its handle of the file is closed after the connection.
@@ -79,16 +79,16 @@ pub struct FileReader {
     unread_data_versions: i64,
 }
 
-/// The connection that writes, and the batch under way on it.
-pub struct FileWriter {
-    reader: FileReader,
+/// A connection, and the batch under way on it. One that was opened to read writes nothing.
+pub struct FileConnection {
+    pub reader: FileReader,
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
-    state: State,
+    transaction: Transaction,
     /// Writes of the batch so far.
     written: usize,
     /// How long a batch waits for the lock of another process.
-    patience: Duration,
+    busy_timeout: Duration,
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
     /// Records of retries that the batch has added.
@@ -101,7 +101,7 @@ pub struct FileWriter {
     has_written: bool,
 }
 
-impl Deref for FileWriter {
+impl Deref for FileConnection {
     type Target = FileReader;
 
     fn deref(&self) -> &FileReader {
@@ -149,7 +149,7 @@ impl FileReader {
     }
 }
 
-impl FileWriter {
+impl FileConnection {
     /// Opens the database for writing: makes the file if there is none (mode 0600), and refuses one that is not ours, or
     /// older: its service may still run, and only a service brings it up to date.
     ///
@@ -160,7 +160,7 @@ impl FileWriter {
         Self::open_with(path, "FULL", false)
     }
 
-    /// As [`FileWriter::open`]; `synchronous` says what is flushed to the disk, and a service brings an older database
+    /// As [`FileConnection::open`]; `synchronous` says what is flushed to the disk, and a service brings an older database
     /// up to date.
     fn open_with(path: &Path, synchronous: &str, is_service: bool) -> Result<Self, Error> {
         claim::prepare(path)?;
@@ -199,44 +199,55 @@ impl FileWriter {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let frames = count_frames(&mut connection).map_err(say)?;
         let reader = FileReader::new(connection, path, file, None);
-        Ok(Self {
+        Ok(Self { frames, ..Self::from(reader) })
+    }
+}
+
+impl From<FileReader> for FileConnection {
+    fn from(reader: FileReader) -> Self {
+        Self {
             reader,
-            frames,
-            state: State::Closed,
+            frames: Arc::default(),
+            transaction: Transaction::Closed,
             written: 0,
-            patience: BUSY_TIMEOUT,
+            busy_timeout: BUSY_TIMEOUT,
             gave_up: None,
             recorded: 0,
             retries_began: None,
             last_failed: false,
             has_written: false,
-        })
+        }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::store::traits::Snapshots;
 
-    pub use crate::store::pets::tests::{count, new_pet};
+    pub use crate::store::pets::tests::new_pet;
     pub use crate::testing::Folder;
+
+    /// The first column of a statement.
+    pub fn all<T: rusqlite::types::FromSql>(reader: &FileReader, sql: &str) -> Vec<T> {
+        let mut rows = reader.connection.prepare(sql).unwrap();
+        rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
 
     /// The names of all pets, as a batch sees them.
     pub fn names(reader: &mut FileReader) -> Vec<String> {
         reader.begin().unwrap();
-        let names = crate::store::pets::tests::all_names(reader);
+        let names = all(reader, "SELECT name FROM pets ORDER BY id");
         reader.end().unwrap();
         names
     }
 
     /// Has SQLite refuse every write, as a file does that may only be read.
-    pub fn refuse_writes(writer: &FileWriter, refuse: bool) {
+    pub fn refuse_writes(writer: &FileConnection, refuse: bool) {
         writer.connection.pragma_update(None, "query_only", refuse).unwrap();
     }
 
-    /// Has SQLite refuse to move the log.
-    pub fn refuse_to_move_log(writer: &mut FileWriter) {
+    /// Has SQLite refuse checkpoints.
+    pub fn refuse_checkpoints(writer: &mut FileConnection) {
         use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
         let allow = |context: AuthContext| match context.action {
             AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,
@@ -246,9 +257,9 @@ pub(crate) mod tests {
     }
 
     /// The writer of a new database, and a reader.
-    pub fn pair() -> (Folder, FileWriter, FileReader) {
+    pub fn pair() -> (Folder, FileConnection, FileReader) {
         let folder = Folder::new();
-        let writer = FileWriter::open(&folder.database()).unwrap();
+        let writer = FileConnection::open(&folder.database()).unwrap();
         let reader = FileReader::open(&folder.database()).unwrap();
         (folder, writer, reader)
     }
@@ -267,7 +278,7 @@ pub(crate) mod tests {
     #[test]
     fn statements_are_prepared_once() {
         let (_folder, _writer, reader) = pair();
-        let mut page = reader.connection.prepare(&crate::store::pets::STATEMENTS.page).unwrap();
+        let mut page = reader.connection.prepare(&crate::store::statements::STATEMENTS.page).unwrap();
         for limit in 1..5 {
             assert!(page.query((limit, limit)).unwrap().next().unwrap().is_none());
         }

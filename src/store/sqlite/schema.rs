@@ -149,9 +149,8 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FileWriter, tests::Folder};
+    use super::super::{FileConnection, tests::Folder};
     use super::*;
-    use crate::store::traits::Writes;
 
     fn schema_version(connection: &Connection) -> i64 {
         super::schema_version(connection).unwrap()
@@ -161,7 +160,7 @@ mod tests {
     fn opening_twice_changes_nothing() {
         let folder = Folder::new();
         let files = [(); 2].map(|()| {
-            let writer = FileWriter::open(&folder.database()).unwrap();
+            let writer = FileConnection::open(&folder.database()).unwrap();
             assert_eq!(schema_version(&writer.reader.connection), newest_version(STEPS));
             drop(writer);
             std::fs::read(folder.database()).unwrap()
@@ -173,7 +172,7 @@ mod tests {
     fn later_step_is_done_once_and_keeps_what_is_there() {
         let folder = Folder::new();
         let path = folder.database();
-        let mut writer = FileWriter::open(&path).unwrap();
+        let mut writer = FileConnection::open(&path).unwrap();
         writer.insert_pet(&super::super::tests::new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         drop(writer);
@@ -195,7 +194,7 @@ mod tests {
     fn step_that_fails_leaves_the_version_before() {
         let folder = Folder::new();
         let path = folder.database();
-        drop(FileWriter::open(&path).unwrap());
+        drop(FileConnection::open(&path).unwrap());
         let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
         let mut connection = Connection::open(&path).unwrap();
         assert!(migrate(&mut connection, &path, &broken).is_err());
@@ -207,7 +206,7 @@ mod tests {
     fn foreign_files_are_refused_and_left_as_they_were() {
         let folder = Folder::new();
         let path = folder.database();
-        let refusal = || FileWriter::open(&path).err().unwrap();
+        let refusal = || FileConnection::open(&path).err().unwrap();
 
         std::fs::write(&path, "no database at all, just some text that goes on for a while").unwrap();
         let before = std::fs::read(&path).unwrap();
@@ -223,7 +222,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
-        drop(FileWriter::open(&path).unwrap());
+        drop(FileConnection::open(&path).unwrap());
         let later = newest_version(STEPS) + 1;
         Connection::open(&path).unwrap().pragma_update(None, "user_version", later).unwrap();
         assert_eq!(refusal().kind(), ErrorKind::DatabaseNewer);

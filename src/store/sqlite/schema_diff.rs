@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::cannot_open;
 use super::schema::{STEPS, schema_version};
 use crate::base::error::{Error, ErrorKind};
-use crate::store::traits::AnyText;
+use crate::store::rows::AnyText;
 
 /// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,
 /// [`ErrorKind::SchemaChanged`] if SQL repairs all; `None` if there is no fault.

@@ -53,7 +53,7 @@ const ROWS: &[Operation] = &[
         "/full",
         "full",
         Handler::Post(|context, call| {
-            refuse_writes(&*context.store, true);
+            refuse_writes(&context.store, true);
             insert(context, call.json_body()?)
         }),
     ),
@@ -72,7 +72,7 @@ fn secret_key(scope: KeyScope) -> ApiKey {
 
 struct Bench {
     service: WriteService,
-    reader: Box<Reader>,
+    reader: Reader,
     /// How long the flush of the last batch took.
     flush: Duration,
     folder: Folder,
@@ -84,12 +84,12 @@ fn bench() -> Bench {
     bench_with(store, folder)
 }
 
-fn bench_with(store: Box<Writer>, folder: Folder) -> Bench {
+fn bench_with(store: Writer, folder: Folder) -> Bench {
     let reader = Reader::open(&folder.database()).unwrap();
     bench_of(store, reader, folder)
 }
 
-fn bench_of(store: Box<Writer>, reader: Box<Reader>, folder: Folder) -> Bench {
+fn bench_of(store: Writer, reader: Reader, folder: Folder) -> Bench {
     let mut service = WriteService::new(store, Shared::for_tests(Authenticator::default()));
     service.pipeline.router = &Router(&[ROWS]);
     Bench { service, reader, flush: Duration::ZERO, folder }
@@ -156,7 +156,7 @@ fn pet_that_a_trigger_of_another_program_refuses_leaves_nothing_and_the_others_s
                 "CREATE TRIGGER theirs {when} INSERT ON pets WHEN NEW.name LIKE '%bad' \
                  BEGIN SELECT RAISE({how}, 'no'); END"
             );
-            crate::store::tests::run(&*bench.service.context.store, &trigger);
+            crate::store::tests::run(&bench.service.context.store, &trigger);
             let asked = ["/good", "/good?bad", "/good", "/good?bad", "/good"];
             assert_eq!(bench.ask(&asked), [201, 500, 201, 500, 201], "{when} {how}");
             assert_eq!(bench.ask(&["/good?bad"]), [500]);
@@ -192,10 +192,10 @@ fn create_without_the_right_key_reaches_no_operation() {
 #[test]
 fn failed_commit_fails_what_was_written_and_nothing_else() {
     let mut bench = bench();
-    refuse_writes(&*bench.service.context.store, true);
+    refuse_writes(&bench.service.context.store, true);
     assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
     assert_eq!(bench.ask(&["/ready"]), [503]);
-    refuse_writes(&*bench.service.context.store, false);
+    refuse_writes(&bench.service.context.store, false);
     assert_eq!(bench.kept(), [""; 0]);
     assert_eq!(bench.ask(&["/good"]), [201]);
 }

@@ -25,7 +25,7 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use crate::base::environment::from_environment;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::traits::HostMeter;
+use crate::store::whole::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::WAITS;
 
@@ -37,8 +37,8 @@ pub use statement::{Answer, Rows, Statement, Value};
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 /// How long `follow` avoids a node that failed.
 const SHUNNED: Duration = Duration::from_secs(30);
-/// The longest body of a response that is read. 128 pets that were put off have at most 48 MiB: names of 64 KiB, each
-/// byte of which takes six as JSON.
+/// The longest body of a response that is read. 101 pets, as many as a page reads, have at most 38 MiB: names of 64 KiB,
+/// each byte of which takes six as JSON.
 const MOST_BYTES: u64 = 64 << 20;
 /// How long a node may take to prepare a copy of the database, or to take one.
 const WHOLE: Duration = Duration::from_secs(600);

@@ -31,15 +31,16 @@ impl Value {
     pub fn integer(&self) -> Option<i64> {
         if let Self::Integer(number) = self { Some(*number) } else { None }
     }
+}
 
-    /// The value as SQLite has it.
-    pub fn borrowed(&self) -> ValueRef<'_> {
-        match self {
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
             Self::Integer(number) => ValueRef::Integer(*number),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => ValueRef::Blob(bytes),
-        }
+        }))
     }
 }
 
