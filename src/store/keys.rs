@@ -48,7 +48,7 @@ impl Reader {
         Ok(keys.into_iter().flatten().collect())
     }
 
-    /// Whether there has ever been a key, even if it was revoked since.
+    /// Returns `true` if there has ever been a key, even if it was revoked since.
     ///
     /// # Errors
     /// If the database cannot be read.

@@ -19,15 +19,15 @@ pub fn reject<T>(_: &Path) -> Result<T, Error> {
 
 pub use self::{open_reader as open_writer, reject as compare, reject as describe, reject as fetch};
 
-pub struct ClosedCluster;
+pub struct NoCluster;
 
-impl ClosedCluster {
+impl NoCluster {
     pub fn load(self, path: &Path) -> Result<(), Error> {
         reject(path)
     }
 }
 
-pub fn close(path: &Path) -> Result<ClosedCluster, Error> {
+pub fn close(path: &Path) -> Result<NoCluster, Error> {
     reject(path)
 }
 

@@ -19,11 +19,11 @@ pub struct OpenStore {
     pub reads_at_once: usize,
     /// Keeps other services that write away, as long as it is not dropped.
     pub claim: Option<Claim>,
-    /// What it is, for the log: such as `existing database /var/lib/petstore/petstore.db`.
+    /// Its description in the log, such as `existing database /var/lib/petstore/petstore.db`.
     pub about: String,
 }
 
-/// Whether a service writes to its database.
+/// The access of a service to its database.
 pub enum WriteAccess {
     /// It does, with this connection.
     Writes(Writer),
@@ -77,8 +77,8 @@ impl Writer {
     }
 }
 
-/// Whether there is a database at a path. For the address of a cluster this is true: what the cluster has is known
-/// once it is asked.
+/// Returns `true` if there is a database at a path, or if the path is the address of a cluster: what the cluster has is
+/// known once it is asked.
 pub fn exists(path: &Path) -> bool {
     is_cluster(path) || path.exists()
 }
@@ -110,7 +110,7 @@ pub fn compare_nodes(path: &Path) -> Result<Vec<String>, Error> {
 ///
 /// # Errors
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system
-/// refuses.
+/// fails.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     if !is_cluster(path) {
         return open_file(path, readers, sqlite::open_for_service);
@@ -128,7 +128,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 /// never flushed to the disk.
 ///
 /// # Errors
-/// As [`open_for_service`].
+/// Those of [`open_for_service`].
 pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
     open_file(path, readers, |path| sqlite::open_ephemeral(path, sample))
 }
@@ -154,7 +154,7 @@ fn open_readers(path: &Path, count: usize) -> Result<Vec<Reader>, Error> {
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
 /// # Errors
-/// As `Reader::open`, or if the database is a cluster.
+/// Those of `Reader::open`, or if the database is a cluster.
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     if is_cluster(path) {
         let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";

@@ -32,7 +32,7 @@ pub struct Progress {
     pub finished_at: Option<i64>,
     /// The least and the greatest id that its pets got.
     pub ids: (i64, i64),
-    /// Whether the pets keep the ids of the input.
+    /// True if the pets keep the ids of the input.
     pub keeps_ids: bool,
 }
 

@@ -33,7 +33,7 @@ impl ReadService {
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
     }
 
-    /// Answers the requests of the write lane of a service that only reads: creates are refused, with
+    /// Answers the requests of the write lane of a service that only reads: creates are rejected, with
     /// the public URL, to which they can go.
     pub fn refusing(store: Reader, shared: Shared) -> Self {
         let refusal = shared.config.base_url.as_ref().map_or_else(

@@ -143,7 +143,7 @@ mod tests {
         let headers = vec![("Host", host)];
         let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
         reader.begin().unwrap();
-        let admitted = hosts.admit(&request, &reader);
+        let admitted = hosts.admit(&request, reader);
         reader.end().unwrap();
         let response = match admitted {
             Ok(_) => Response::new(200, b""),

@@ -27,7 +27,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How long the last work waits for the lock of another process.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the response to a request waits for.
+/// The event before the response to a request.
 enum Awaits<'r> {
     /// Nothing: it does not depend on the commit.
     Nothing(Done),
@@ -51,7 +51,7 @@ impl Unanswered<'_> {
 }
 
 /// A batch after the commit, and how long that took.
-struct Batch<'r> {
+struct FlushedBatch<'r> {
     unanswered: Vec<Unanswered<'r>>,
     committed: Result<Committed, StoreError>,
     flush: Duration,
@@ -102,7 +102,7 @@ impl WriteService {
     }
 
     /// Handles and commits a batch.
-    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Batch<'r>, MustUndo> {
+    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<FlushedBatch<'r>, MustUndo> {
         if let Err(error) = self.context.store.begin() {
             // The statements that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
@@ -112,7 +112,7 @@ impl WriteService {
         let unanswered = handled.collect::<Result<_, _>>()?;
         let began = Instant::now();
         let committed = self.context.store.commit();
-        Ok(Batch { unanswered, committed, flush: began.elapsed() })
+        Ok(FlushedBatch { unanswered, committed, flush: began.elapsed() })
     }
 
     /// Answers requests that share a transaction. Returns how long its flush took.
@@ -123,11 +123,11 @@ impl WriteService {
     ) -> Result<Duration, MustUndo> {
         let mut batch = self.write(requests)?;
         // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
-        // first, so only a restore, or yet another change, can refuse it.
+        // first, so only a restore, or yet another change, can reject it.
         if batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
             batch = self.write(requests)?;
         }
-        let Batch { unanswered, committed, flush } = batch;
+        let FlushedBatch { unanswered, committed, flush } = batch;
         let writes = unanswered.iter().filter(|one| one.is_write()).count();
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
@@ -164,7 +164,7 @@ impl WriteService {
         };
         let refused = unanswered.iter().filter(could_not_write).count();
         self.pipeline.shared.metrics.undone(ids.len() + refused);
-        // A request that could not write at all is logged by itself.
+        // A request that could not write at all is logged on its own.
         if !ids.is_empty() || error.is_lost() {
             let fate = fate(ids.len(), error);
             self.pipeline.trouble(&name_all(ids.into_iter()), &fate, error);

@@ -22,7 +22,7 @@ impl Writer {
     }
 }
 
-/// What changes the project within the transaction of `Writer::change_project`. Each method fails if the database
+/// Changes of the project within the transaction of `Writer::change_project`. Each method fails if the database
 /// cannot be written.
 impl Writer {
     /// Sets the plan.
@@ -82,7 +82,7 @@ impl Writer {
         self.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
     }
 
-    /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will tell. A cluster does not
+    /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will report. A cluster does not
     /// enforce references.
     pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<(), StoreError> {
         self.change(

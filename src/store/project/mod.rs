@@ -43,7 +43,7 @@ fn redirect(row: &Row<'_>) -> rusqlite::Result<Option<Redirect>> {
     Ok(Some(Redirect { from, to, status }))
 }
 
-/// What reads the project. Each method fails if the database cannot be read.
+/// Reads of the project. Each method fails if the database cannot be read.
 impl Reader {
     /// The plan that is paid for.
     pub fn plan(&self) -> Result<Plan, StoreError> {
@@ -97,12 +97,12 @@ impl Reader {
         )
     }
 
-    /// Whether the site was ever deployed.
+    /// Returns `true` if the site was ever deployed.
     pub fn is_deployed(&self) -> Result<bool, StoreError> {
         self.one("SELECT deploy IS NOT NULL FROM project")
     }
 
-    /// Whether the live deploy has any static file.
+    /// Returns `true` if the live deploy has any static file.
     pub fn has_files(&self) -> Result<bool, StoreError> {
         self.one("SELECT EXISTS (SELECT 1 FROM deploy_files WHERE deploy = (SELECT deploy FROM project))")
     }

@@ -2,20 +2,20 @@
 //!
 //! A writer counts its batches, and the first statement of each records its number. So the request can be sent again,
 //! also to another node, until one answers: a batch that was already carried out is found by its number, and its pets
-//! by their ids. A request that a node kept and forwards later is refused, however late. The outcome of a create with a
+//! by their ids. A request that a node kept and forwards later is rejected, however late. The outcome of a create with a
 //! key is decided within the transaction, whichever instance of the service sends it.
 //!
 //! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed anything
 //! since the mirror was read, which the first statement checks too. So a batch of creates does not check API keys
-//! first. If keys may have changed, the cluster refuses it, and the service handles its requests again.
+//! first. If keys may have changed, the cluster rejects it, and the service handles its requests again.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
 
-use super::client::{Failure, Statement, Trouble};
-use super::request::{Create, Done, LEFT_OUT, REFUSED, Request};
+use super::client::{ClusterFailure, Statement, Trouble};
+use super::request::{BatchRequest, Create, CreateResult, LEFT_OUT, REFUSED};
 use super::revision::Revision;
 use super::session::{Phase, Session, is_large};
 use crate::model::{IdempotencyKey, NewPet};
@@ -35,12 +35,12 @@ pub struct ClusterConnection {
     name: String,
     /// The number of its last batch.
     batch: Cell<i64>,
-    /// Whether a batch may begin without asking: an earlier one has asked, and no commit has failed since.
+    /// True if a batch may begin without asking: an earlier one has asked, and no commit has failed since.
     is_sure: bool,
     creates: Vec<Create>,
     /// The changes other than creates.
     changes: Vec<Statement>,
-    /// Whether the changes are tried out on the mirror.
+    /// True if the changes are tried out on the mirror.
     is_open: bool,
     patience: Duration,
     probed: Option<(Instant, Result<(), StoreError>)>,
@@ -51,7 +51,7 @@ impl ClusterConnection {
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn new(reader: Session) -> Result<Self, Failure> {
+    pub fn new(reader: Session) -> Result<Self, ClusterFailure> {
         Ok(Self {
             reader,
             name: random_name()?,
@@ -84,7 +84,7 @@ impl ClusterConnection {
         creates: &[&Create],
         changes: &[Statement],
         patience: Duration,
-    ) -> Result<Vec<Done>, Failure> {
+    ) -> Result<Vec<CreateResult>, ClusterFailure> {
         let request = self.request(guard, creates, changes)?;
         self.deliver(&request, patience)
     }
@@ -95,14 +95,18 @@ impl ClusterConnection {
         guard: Option<Revision>,
         creates: &'c [&'c Create],
         changes: &[Statement],
-    ) -> Result<Request<'c>, Failure> {
+    ) -> Result<BatchRequest<'c>, ClusterFailure> {
         self.batch.set(self.batch.get() + 1);
-        let request = Request::new((&self.name, self.batch.get()), guard, creates, changes);
-        request.map_err(|error| Failure::Statement(0, error.to_string()))
+        let request = BatchRequest::new((&self.name, self.batch.get()), guard, creates, changes);
+        request.map_err(|error| ClusterFailure::Statement(0, error.to_string()))
     }
 
     /// Sends a request until its outcome is known.
-    fn deliver(&self, request: &Request, patience: Duration) -> Result<Vec<Done>, Failure> {
+    fn deliver(
+        &self,
+        request: &BatchRequest,
+        patience: Duration,
+    ) -> Result<Vec<CreateResult>, ClusterFailure> {
         let written = self.reader.client.write(&request.writes, patience);
         match &written {
             Ok(answers) => {
@@ -110,11 +114,11 @@ impl ClusterConnection {
                     return Ok(done);
                 }
             }
-            // An earlier try was carried out, or the guard has refused the batch.
-            Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
+            // An earlier try was carried out, or the guard has rejected the batch.
+            Err(ClusterFailure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
-        let unknown = |why| Failure::Node(Trouble::new(why, true));
+        let unknown = |why| ClusterFailure::Node(Trouble::new(why, true));
         let found = self.reader.client.read(&request.finds, self.reader.client.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
         match (request.found(&found), written) {
@@ -124,16 +128,16 @@ impl ClusterConnection {
         }
     }
 
-    /// Carries out the batch. If a statement of a create is refused, each create is carried out by itself, so that
+    /// Carries out the batch. If a statement of a create is rejected, each create is carried out alone, so that
     /// one does not fail the others.
-    fn carry_out(&self) -> Result<Vec<Done>, StoreError> {
+    fn carry_out(&self) -> Result<Vec<CreateResult>, StoreError> {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let changes = &self.changes;
         let is_guarded = self.reader.phase() == Phase::Trusting || self.is_open && !changes.is_empty();
         let guard = self.reader.seen().filter(|_| is_guarded);
         match self.send(guard, &creates, changes, self.patience) {
-            Err(Failure::Statement(1.., _)) if changes.is_empty() => {
-                // What the batch relies on has held: its first statement was not refused.
+            Err(ClusterFailure::Statement(1.., _)) if changes.is_empty() => {
+                // The guard has held: the first statement was not rejected.
                 let alone = |create| match self.send(None, &[create], &[], self.patience) {
                     Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
                     Err(failure) => Err(explained(failure)),
@@ -146,12 +150,14 @@ impl ClusterConnection {
 }
 
 /// Why a batch was not carried out.
-fn explained(failure: Failure) -> StoreError {
+fn explained(failure: ClusterFailure) -> StoreError {
     match failure {
-        Failure::Statement(0, why) if why.contains(REFUSED) => {
+        ClusterFailure::Statement(0, why) if why.contains(REFUSED) => {
             StoreError::Unavailable(Cause::Conflict, "the cluster refused the batch".to_owned())
         }
-        Failure::Statement(_, why) if why.contains(REFUSED) => StoreError::Internal(LEFT_OUT.to_owned()),
+        ClusterFailure::Statement(_, why) if why.contains(REFUSED) => {
+            StoreError::Internal(LEFT_OUT.to_owned())
+        }
         failure => failure.into(),
     }
 }
@@ -167,7 +173,7 @@ impl ClusterConnection {
     }
 
     /// Delivers the creates of the batch twice, as if the first answer was lost.
-    pub fn deliver_twice(&mut self) -> [Vec<Done>; 2] {
+    pub fn deliver_twice(&mut self) -> [Vec<CreateResult>; 2] {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let request = self.request(None, &creates, &[]).unwrap();
         let done = [(); 2].map(|()| self.deliver(&request, SEND_FOR).unwrap());
@@ -177,13 +183,14 @@ impl ClusterConnection {
 }
 
 /// A name that no other writer has.
-pub fn random_name() -> Result<String, Failure> {
+pub fn random_name() -> Result<String, ClusterFailure> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::Node(Trouble::new(error.to_string(), false)))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| ClusterFailure::Node(Trouble::new(error.to_string(), false)))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// As [`Writer`](crate::store::Writer) describes each.
+/// The methods of [`Writer`](crate::store::Writer), which describes them.
 impl ClusterConnection {
     pub fn begin(&mut self) -> Result<(), StoreError> {
         self.end();
@@ -231,7 +238,7 @@ impl ClusterConnection {
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let has_work = !self.creates.is_empty() || !self.changes.is_empty();
         if !has_work {
-            // Nothing is sent that could be refused, so check here. If this fails, the batch is stale, and the next
+            // Nothing is sent that could be rejected, so check here. If this fails, the batch is stale, and the next
             // `begin` returns the cause.
             let _ = self.reader.settle();
         }

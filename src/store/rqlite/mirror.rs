@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use super::client::{Rows, Statement};
+use super::client::{ClusterRows, Statement};
 use super::revision::Revision;
 use crate::store::StoreError;
 use crate::store::rows::Visit;
@@ -46,7 +46,7 @@ impl Mirror {
         Ok(Self { connection, columns, revision: RefCell::default() })
     }
 
-    /// Whether it has what the small tables of this revision have.
+    /// Returns `true` if its rows are those of the small tables of this revision.
     pub fn is_of(&self, revision: &Revision) -> bool {
         self.revision.borrow().as_ref().is_some_and(|own| own.has_same_small_tables(revision))
     }
@@ -62,7 +62,7 @@ impl Mirror {
     ///
     /// # Errors
     /// If they do not fit the schema. It is empty then.
-    pub fn fill(&self, tables: &[Rows], revision: &Revision) -> Result<(), StoreError> {
+    pub fn fill(&self, tables: &[ClusterRows], revision: &Revision) -> Result<(), StoreError> {
         self.revision.take();
         // Ends a transaction that a panic left open.
         self.roll_back();
@@ -90,7 +90,7 @@ impl Mirror {
     /// Hands the rows of a statement to `visit`.
     ///
     /// # Errors
-    /// If `visit` refuses one.
+    /// If `visit` rejects one.
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
         rows(&self.connection, sql, values, visit)
     }
@@ -99,7 +99,7 @@ impl Mirror {
     ///
     /// # Errors
     /// If `visit` rejects one.
-    pub fn visit(&self, rows: &Rows, visit: &mut Visit) -> Result<(), StoreError> {
+    pub fn visit(&self, rows: &ClusterRows, visit: &mut Visit) -> Result<(), StoreError> {
         for row in rows {
             let mut flow = ControlFlow::Continue(());
             let values: Vec<&dyn ToSql> = row.iter().map(|value| value as &dyn ToSql).collect();
@@ -117,7 +117,7 @@ impl Mirror {
     /// Tries out a change, and returns how many rows it has changed.
     ///
     /// # Errors
-    /// If the schema refuses it.
+    /// If the schema rejects it.
     pub fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         Ok(self.connection.prepare_cached(sql)?.execute(values)?)
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::client::{Client, Failure, Level, Rows, Statement};
+use super::client::{Client, ClusterFailure, ClusterRows, Level, Statement};
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use crate::base::error::ErrorKind;
@@ -49,7 +49,7 @@ struct Prefetch {
     /// Those that were announced, and are not read yet.
     announced: VecDeque<Statement>,
     /// The rows of those that were read last.
-    found: HashMap<Statement, Rows>,
+    found: HashMap<Statement, ClusterRows>,
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ pub enum Phase {
     Trusting,
     /// It has asked. If the cluster did not answer, its reads fail.
     Asked(Result<(), StoreError>),
-    /// What it relied on did not hold, or nobody could tell, so that it must be done again. It has asked then.
+    /// It relied on a revision that did not hold, or that nobody could confirm, so that it must be repeated. It has asked then.
     Stale(Result<(), StoreError>),
 }
 
@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// Begins a batch without asking. Until its first read it relies on the last revision seen: its commit must be
-    /// refused if that no longer holds. Call this only after a batch that could begin.
+    /// rejected if that no longer holds. Call this only after a batch that could begin.
     pub fn begin_trusting(&self) {
         self.state.borrow_mut().phase = Phase::Trusting;
     }
@@ -192,7 +192,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a database of this revision has all that this connection has seen.
+    /// Returns `true` if a database of this revision has all that this connection has seen.
     pub fn has_seen_no_more_than(&self, revision: &Revision) -> bool {
         self.seen().is_none_or(|seen| revision.has_all_of(&seen))
     }
@@ -216,9 +216,9 @@ impl Session {
     }
 
     /// Returns the rows of each statement, no older than the last revision seen.
-    fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
+    fn ask(&self, statements: &[Statement]) -> Result<Vec<ClusterRows>, StoreError> {
         let statements = [&[Statement::plain(REVISION)], statements].concat();
-        let ask = |level| -> Result<Option<Vec<Rows>>, StoreError> {
+        let ask = |level| -> Result<Option<Vec<ClusterRows>>, StoreError> {
             let mut rows = self.client.read(&statements, level, PATIENCE)?;
             let revision = Revision::of(&rows.remove(0))?;
             Ok(self.has_seen_no_more_than(&revision).then_some(rows))
@@ -236,7 +236,7 @@ impl Session {
     }
 }
 
-/// As [`Reader`](crate::store::Reader) describes each.
+/// The methods of [`Reader`](crate::store::Reader), which describes them.
 impl Session {
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
         self.be_fresh()?;
@@ -266,7 +266,7 @@ impl Session {
     }
 
     /// Returns the rows of a read of one pet, which is asked for together with those that were announced after it.
-    fn prefetch(&self, statement: Statement) -> Result<Rows, StoreError> {
+    fn prefetch(&self, statement: Statement) -> Result<ClusterRows, StoreError> {
         let mut prefetch = self.prefetch.borrow_mut();
         if let Some(rows) = prefetch.found.get(&statement) {
             return Ok(rows.clone());
@@ -287,21 +287,23 @@ impl Session {
     }
 }
 
-/// Whether a statement is on a large table, whose rows only the cluster has.
+/// Returns `true` if a statement is on a large table, whose rows only the cluster has.
 pub fn is_large(sql: &str) -> bool {
     LARGE.iter().any(|table| sql.contains(table))
 }
 
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
+impl From<ClusterFailure> for StoreError {
+    fn from(failure: ClusterFailure) -> Self {
         let unavailable = Self::Unavailable;
         match failure {
-            Failure::Statement(_, why) if names_what_is_missing(&why) => {
+            ClusterFailure::Statement(_, why) if names_what_is_missing(&why) => {
                 unavailable(Cause::SchemaChanged, why)
             }
-            Failure::Statement(_, why) if why.contains("disk is full") => unavailable(Cause::Full, why),
-            Failure::Statement(_, why) => Self::Internal(why),
-            Failure::Node(trouble) => {
+            ClusterFailure::Statement(_, why) if why.contains("disk is full") => {
+                unavailable(Cause::Full, why)
+            }
+            ClusterFailure::Statement(_, why) => Self::Internal(why),
+            ClusterFailure::Node(trouble) => {
                 let cause = match trouble.kind {
                     _ if trouble.may_be_done => Cause::Unknown,
                     ErrorKind::PasswordRefused => Cause::Denied,
@@ -329,7 +331,8 @@ mod tests {
             Some(format!(r#"{{"results":[{}]}}"#, results.join(",")))
         });
         let client =
-            Client::new(crate::store::rqlite::client::Address::parse(&address).unwrap(), None).unwrap();
+            Client::new(crate::store::rqlite::client::ClusterAddress::parse(&address).unwrap(), None)
+                .unwrap();
         let session = Session::new(Arc::new(client)).unwrap();
         let failed = session.refresh_within(Duration::ZERO);
         assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Conflict, _))), "{failed:?}");
@@ -337,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_sqlite_says_decides_what_clients_are_told() {
-        let of = |why: &str| StoreError::from(Failure::Statement(1, why.to_owned()));
+        let of = |why: &str| StoreError::from(ClusterFailure::Statement(1, why.to_owned()));
         let why = "database or disk is full";
         assert_eq!(of(why), StoreError::Unavailable(Cause::Full, why.to_owned()));
         let why = "no such table: pets";

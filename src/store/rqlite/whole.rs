@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::client::{self, Statement, Value};
+use super::client::{self, ClusterValue, Statement};
 use super::connect;
 use super::request::CLOSER;
 use super::revision::{REVISION, Revision};
@@ -71,7 +71,7 @@ fn random() -> Result<u64, Error> {
 /// Opens a copy to change it.
 fn open(copy: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // What is interrupted is thrown away.
+    // An interrupted copy is thrown away.
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
     Ok(connection)
 }
@@ -97,7 +97,7 @@ fn strip(copy: &Path) -> Result<Revision, StoreError> {
 /// was acknowledged.
 pub struct ClosedCluster {
     path: PathBuf,
-    /// A random number that tells this restore from others; `None` if there was nothing to close.
+    /// A random number that identifies this restore; `None` if there was nothing to close.
     number: Option<i64>,
     /// In Unix time.
     until: i64,
@@ -138,7 +138,7 @@ impl ClosedCluster {
         let client = connect(&self.path)?;
         if self.number.is_some() {
             let rows = client.read(&[Statement::new(CLOSED_BY, params![CLOSER])?], client.fresh, PATIENCE)?;
-            if rows.iter().flatten().flatten().find_map(Value::integer) != self.number {
+            if rows.iter().flatten().flatten().find_map(ClusterValue::integer) != self.number {
                 let message = "another restore has begun or ended meanwhile; nothing was changed";
                 return fail(ErrorKind::Conflict, message);
             }
@@ -147,7 +147,7 @@ impl ClosedCluster {
         }
         let bytes =
             fs::read(copy).map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
-        client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
+        client.load(&bytes, PATIENCE).map_err(|failure: client::ClusterFailure| {
             Error::from(failure).context("the cluster may have either database now; run the command again")
         })?;
         // Adds what only a cluster has.
@@ -157,7 +157,7 @@ impl ClosedCluster {
 
 #[cfg(test)]
 impl ClosedCluster {
-    /// As if it was closed so many seconds earlier.
+    /// Dates the closing back by this many seconds.
     pub fn begun_earlier(mut self, seconds: i64) -> Self {
         self.until -= seconds;
         self

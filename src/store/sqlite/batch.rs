@@ -40,7 +40,7 @@ const RETRY: Duration = Duration::from_millis(1);
 /// How long a lock that could not be had counts as still held, so that requests behind it do not wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
-/// As [`Writer`](crate::store::Writer) describes each.
+/// The methods of [`Writer`](crate::store::Writer), which describes them.
 impl FileConnection {
     pub fn begin(&mut self) -> Result<(), StoreError> {
         // A panic may have left the batch before without an end.

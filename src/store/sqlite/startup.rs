@@ -9,7 +9,7 @@ use crate::model::sample_pets;
 /// Opens the writer of a service that has claimed the file, and brings the schema up to date.
 ///
 /// # Errors
-/// If it is not a database of ours, its log is that of another one or cannot be applied, or the system refuses.
+/// If it is not a database of ours, its log is that of another one or cannot be applied, or the system fails.
 pub fn open_for_service(path: &Path) -> Result<FileConnection, Error> {
     let mut writer = FileConnection::open_with(path, "FULL", true)?;
     writer.checkpoint_at_start()?;
@@ -19,7 +19,7 @@ pub fn open_for_service(path: &Path) -> Result<FileConnection, Error> {
 /// Opens the writer of a temporary database: a new file with this many sample pets, which is never flushed to the disk.
 ///
 /// # Errors
-/// As [`open_for_service`].
+/// Those of [`open_for_service`].
 pub fn open_ephemeral(path: &Path, sample: u32) -> Result<FileConnection, Error> {
     let mut writer = FileConnection::open_with(path, "OFF", true)?;
     writer.begin()?;
@@ -31,7 +31,7 @@ pub fn open_ephemeral(path: &Path, sample: u32) -> Result<FileConnection, Error>
 /// Returns a temporary database to its first state, while it is served.
 ///
 /// # Errors
-/// As [`open_for_service`].
+/// Those of [`open_for_service`].
 pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
     let mut writer = FileConnection::open_with(path, "OFF", true)?;
     writer.begin()?;

@@ -38,7 +38,7 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
         let refused = r#"{"results":[{"error":"NOT NULL constraint failed: cluster_writers.is_current"}]}"#;
         (request == 0).then(|| refused.to_owned())
     });
-    let client = Arc::new(Client::new(client::Address::parse(&address).unwrap(), None).unwrap());
+    let client = Arc::new(Client::new(client::ClusterAddress::parse(&address).unwrap(), None).unwrap());
     let mut writer = ClusterConnection::new(Session::new(Arc::clone(&client)).unwrap()).unwrap();
     writer.set_busy_timeout(Duration::ZERO);
     let (probed, asked) = requests(&client, || writer.probe());
@@ -213,7 +213,7 @@ fn request_that_a_node_sends_on_late_is_refused() {
     writer.commit().unwrap();
     let client = connect(&path).unwrap();
     let sent = client.write(&late, schema::PATIENCE);
-    assert!(matches!(sent, Err(client::Failure::Statement(0, _))), "{sent:?}");
+    assert!(matches!(sent, Err(client::ClusterFailure::Statement(0, _))), "{sent:?}");
     assert_eq!(all_names(&session(&path)), ["b"]);
 }
 

@@ -18,7 +18,7 @@ use crate::store::outcome::{Committed, Inserted, Outcome};
 use crate::store::pets::tests::new_pet;
 use crate::store::reader::Engine;
 use crate::store::{Cause, Reader, StoreError, Whole, Writer};
-use client::Value;
+use client::ClusterValue;
 use nodes::Nodes;
 
 /// A cluster of so many nodes without a database, and its address.
@@ -72,7 +72,7 @@ fn number(path: &Path, sql: &str) -> i64 {
     let rows =
         client.read(&[client::Statement::plain(sql.to_owned())], client.fresh, schema::PATIENCE).unwrap();
     match rows[0][0][0] {
-        Value::Integer(number) => number,
+        ClusterValue::Integer(number) => number,
         ref other => panic!("{other:?}"),
     }
 }
