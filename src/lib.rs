@@ -2,9 +2,7 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), petstore::Error> {
-//! let mut config = petstore::Config::default();
-//! config.database = "pets.db".into();
-//! config.api_key = Some("secret".to_owned());
+//! let config = petstore::Config::new().database("pets.db").api_key("secret");
 //! let server = petstore::Server::start(config)?;
 //! println!("listening on {}", server.address());
 //! server.wait()
@@ -17,28 +15,28 @@
 //!
 //! # Embedding
 //!
-//! The default feature `cli` is the executable and what only it needs: the command line, signals, the logger, the
-//! allocator and the limit of open files. A program that embeds the library turns it off with
-//! `default-features = false` and decides these things itself; `examples/embed.rs` is such a program. The default
-//! feature `site` is the published project: the pages, custom domains and their DNS checks.
+//! The default feature `cli` is for the executable alone: the command line, signals, the logger, the allocator and the
+//! limit of open files. A program that embeds the library turns it off with `default-features = false` and decides these
+//! things itself; `examples/embed.rs` is such a program. The default feature `site` is the published project: the pages,
+//! custom domains and their DNS checks.
 //!
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`,
 //! with its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and
 //! `petstore::store`. An operator should look at `warn` and `error`. With the feature `cluster`, a logger must leave
 //! out the target `ureq_proto` at the level `trace`: it has the password of the database.
 //!
-//! An allocator that is fast when one thread frees what another has
-//! allocated, such as mimalloc in the executable, is worth up to a tenth of the speed.
+//! An allocator that is fast when one thread frees the memory of another, such as mimalloc in the executable, is worth up
+//! to a tenth of the speed.
 //!
 //! # Inside
 //!
-//! A request goes one way, and a module knows only those after it: `net` reads it from the network and takes it to a
-//! worker, and `app` checks its key, finds its operation and calls its handler, which works with `store`.
+//! A request goes one way, and a module knows only those after it: `net` reads it from the network and passes it to a
+//! worker; `app` checks its key, finds its operation and calls its handler; the handler works with `store`.
 
-// What only the site uses and needs no optional crate is compiled without it too. The build with the site finds
-// what nobody uses, and the modules that stand in for the site's allow nothing.
+// Code that only the site uses, and that needs no optional crate, is compiled without the site too. The build with the
+// site finds unused code, and the modules that replace the site's allow none.
 #![cfg_attr(not(feature = "site"), allow(dead_code, unused_imports, reason = "only the site uses it"))]
-// What ships is checked without these two.
+// The code that ships is checked without these two.
 #![cfg_attr(any(test, fuzzing), allow(clippy::unwrap_used, reason = "a panic is how a test fails"))]
 
 mod admin;
@@ -57,12 +55,12 @@ mod testing;
 pub use base::clock::{past, rfc3339, unix_time};
 pub use base::config::{
     Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
-    VARIABLES,
+    VARIABLES, Variable,
 };
 pub use base::environment::{flaw, from_environment};
+pub use base::error::{Error, ErrorKind, Expected};
 #[doc(hidden)]
-pub use base::error::flush_folder;
-pub use base::error::{Error, ErrorKind};
+pub use base::files::flush_folder;
 pub use base::http::limits::{LIMITS, Limit};
 pub use base::metrics::note_dropped_log_lines;
 pub use model::{ApiKey, KeyScope, PetStatus};

@@ -1,15 +1,15 @@
-//! `GET /metrics`: the counters, and what is looked at when somebody asks: sizes, backups, keys and domains.
+//! `GET /metrics`: the counters, and sizes, backups, keys and domains as of the request.
 
 use std::fs;
 use std::path::Path;
 
 use rustix::system::uname;
 
-use super::{AdminContext, Call, Handler, Operation};
+use super::{AdminCall, AdminContext, AdminHandler, AdminOperation};
 use crate::app::endpoint::Failure;
 use crate::base::clock::unix_time;
 use crate::base::http::{Response, Target};
-use crate::base::metrics::Text;
+use crate::base::metrics::Exposition;
 use crate::model::DomainState;
 use crate::ops::keys::last_expiries;
 use crate::ops::maintenance::last_backup;
@@ -21,28 +21,29 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The path of the metrics.
 const PATH: &str = "/metrics";
 
-pub static OPERATIONS: &[Operation] = &[Operation::new(PATH, "getMetrics", Handler("GET", get))];
+pub static OPERATIONS: &[AdminOperation] =
+    &[AdminOperation::new(PATH, "getMetrics", AdminHandler("GET", get))];
 
-/// For so long after a key without a successor has expired, its expiry is still the metric: its clients fail just then,
-/// and the alert must not end. Seconds.
+/// How many seconds the expiry of a key without a successor stays in the metric: its clients fail after it, so the alert
+/// must not end.
 const SHOWN_AFTER_EXPIRY: i64 = 7 * 24 * 3600;
 
-fn get(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
-    let mut text = Text::default();
+fn get(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
+    let mut text = Exposition::default();
     print(context, &mut text);
     context.metrics.print(&mut text);
     Ok(Response::new(200, text.into_bytes()).header("Content-Type", TEXT_FORMAT))
 }
 
-/// Whether a request for the metrics may have this host: the name of this machine, which may be followed by its domain.
+/// Returns whether the metrics are served at this host: the name of this machine, with or without its domain.
 pub fn is_served_at(host: &str, target: &Target) -> bool {
     let machine = uname();
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     target.path == PATH && first(host) == first(machine.nodename().to_str().unwrap_or_default())
 }
 
-/// Prints what is looked at now.
-fn print(context: &AdminContext, text: &mut Text) {
+/// Prints the metrics that are read at the request.
+fn print(context: &AdminContext, text: &mut Exposition) {
     let version = [(env!("CARGO_PKG_VERSION"), 1)];
     text.family(
         "build_info",
@@ -90,7 +91,7 @@ fn print(context: &AdminContext, text: &mut Text) {
 }
 
 /// Prints the bytes of the database, of its write-ahead log, and of their disk.
-fn print_files(database: &Path, text: &mut Text) {
+fn print_files(database: &Path, text: &mut Exposition) {
     let length = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let files = [("database", length(database)), ("wal", length(&log_of(database)))];
     text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.", "file", files);

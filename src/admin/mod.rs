@@ -21,15 +21,15 @@ use crate::store::{Damage, Reader};
 pub use settings::ProjectSettings;
 
 /// The rows of the admin address.
-static ROUTER: Router<Handler> = Router(&[metrics::OPERATIONS, reset::OPERATIONS, settings::OPERATIONS]);
+static ROUTER: Router<AdminHandler> = Router(&[metrics::OPERATIONS, reset::OPERATIONS, settings::OPERATIONS]);
 
-type Operation = endpoint::Operation<Handler>;
-type Call<'r> = endpoint::Call<'r, Handler>;
+type AdminOperation = endpoint::Endpoint<AdminHandler>;
+type AdminCall<'r> = endpoint::Routed<'r, AdminHandler>;
 
 /// The method of an operation on the admin address, and its function. GET stands for HEAD as well.
-struct Handler(&'static str, for<'r> fn(&mut AdminContext, &Call<'r>) -> Result<Response, Failure>);
+struct AdminHandler(&'static str, for<'r> fn(&mut AdminContext, &AdminCall<'r>) -> Result<Response, Failure>);
 
-impl endpoint::Handler for Handler {
+impl endpoint::HandlerKind for AdminHandler {
     fn method(&self) -> &'static str {
         self.0
     }
@@ -39,11 +39,11 @@ impl endpoint::Handler for Handler {
 pub struct AdminContext {
     pub metrics: Metrics,
     pub store: Reader,
-    /// What the service has met of it.
+    /// The damage that the service has met in it.
     pub damage: Damage,
     /// The path of the database.
     pub database: PathBuf,
-    /// Whether the service only reads.
+    /// True if the service is read-only.
     pub read_only: bool,
     pub settings: ProjectSettings,
     /// The names under which the address may be asked, in lower case.
@@ -73,10 +73,12 @@ impl AdminService {
         if request.method == "OPTIONS" {
             return Ok(ROUTER.options(&target)?);
         }
-        settings::guard(&mut self.context, request, &target, key_name)?;
+        if let Some(redirect) = settings::guard(&mut self.context, request, &target, key_name)? {
+            return Ok(redirect);
+        }
         let operation = ROUTER.route(request.method, &target)?;
-        let call = Call::new(operation, request, target);
-        let Handler(method, handler) = operation.handler;
+        let call = AdminCall::new(operation, request, target);
+        let AdminHandler(method, handler) = operation.handler;
         if method != "GET" {
             self.context.damage.found()?;
         }
@@ -102,8 +104,8 @@ impl Service for AdminService {
     }
 }
 
-/// Refuses what the page of another site makes a browser send: under a name of that site which resolves to this
-/// address (DNS rebinding) and that the operator has not allowed, or from a foreign origin.
+/// Rejects requests that the page of another site makes a browser send: under a name that resolves to this address
+/// (DNS rebinding) and that the operator has not allowed, or from another origin.
 fn is_at_home(hosts: &[String], request: &Request, target: &Target) -> Result<(), ApiError> {
     let host = request.header_values("Host").next().unwrap_or_default();
     let name = without_port(host).trim_end_matches('.');

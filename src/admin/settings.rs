@@ -6,63 +6,72 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{AdminContext, Call, Handler, Operation, forbidden};
-use crate::app::endpoint::Failure;
-use crate::app::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
+use super::{AdminCall, AdminContext, AdminHandler, AdminOperation, forbidden};
+use crate::app::endpoint::parameter::{
+    ACCEPT_ENCODING, IF_NONE_MATCH, Parameter, PathParameter, QueryParameter,
+};
+use crate::app::endpoint::{Failure, UNDESCRIBED};
 use crate::app::pipeline::Authenticator;
 use crate::base::clock::unix_time;
-use crate::base::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
-use crate::base::json::{Integer, Object, Optional, Required, Text};
+use crate::base::http::{ApiError, Assets, Code, Request, Response, Target};
+use crate::base::json::{AnyString, Integer, JsonObject, Optional, Required};
 use crate::model::KeyScope;
+use crate::site::html::SETTINGS_PAGE;
 use crate::site::project::{Refusal, RefusalCode, Upkeep};
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
 const MAX_NAME: usize = 253;
-/// The path of the page.
-const PAGE: &str = "/settings/domains";
 /// The prefix of the interface's paths.
 const API: &str = "/settings/api/";
 
-pub static OPERATIONS: &[Operation] = &[
-    asset(PAGE, "getSettings"),
+pub static OPERATIONS: &[AdminOperation] = &[
+    asset(SETTINGS_PAGE, "getSettings"),
     asset("/assets/{digest}/{file}", "getSettingsAsset"),
-    Operation {
+    AdminOperation {
         parameters: &[&DOMAIN],
-        ..Operation::new("/internal/tls-allowed", "checkCertificate", Handler("GET", check_certificate))
+        ..AdminOperation::new(
+            "/internal/tls-allowed",
+            "checkCertificate",
+            AdminHandler("GET", check_certificate),
+        )
     },
-    Operation::new("/settings/api/project", "getProject", Handler("GET", get_project)),
-    with_body("/settings/api/domains", "addDomain", Handler("POST", add_domain)),
-    with_body("/settings/api/pairs", "addPair", Handler("POST", add_pair)),
-    named("/settings/api/domains/{name}", "removeDomain", Handler("DELETE", remove_domain)),
-    named("/settings/api/domains/{name}/primary", "setPrimary", Handler("POST", set_primary)),
-    named("/settings/api/domains/{name}/verify", "verifyDomain", Handler("POST", verify)),
-    with_body("/settings/api/redirects", "addRedirect", Handler("POST", add_redirect)),
-    named("/settings/api/redirects/{name}", "removeRedirect", Handler("DELETE", remove_redirect)),
+    AdminOperation::new("/settings/api/project", "getProject", AdminHandler("GET", get_project)),
+    with_body("/settings/api/domains", "addDomain", AdminHandler("POST", add_domain)),
+    with_body("/settings/api/pairs", "addPair", AdminHandler("POST", add_pair)),
+    named("/settings/api/domains/{name}", "removeDomain", AdminHandler("DELETE", remove_domain)),
+    named("/settings/api/domains/{name}/primary", "setPrimary", AdminHandler("POST", set_primary)),
+    named("/settings/api/domains/{name}/verify", "verifyDomain", AdminHandler("POST", verify)),
+    with_body("/settings/api/redirects", "addRedirect", AdminHandler("POST", add_redirect)),
+    named("/settings/api/redirects/{name}", "removeRedirect", AdminHandler("DELETE", remove_redirect)),
 ];
 
 /// A row for a file of the settings page.
-const fn asset(path: &'static str, id: &'static str) -> Operation {
-    Operation { headers: &ASSET_HEADERS, ..Operation::new(path, id, Handler("GET", get_asset)) }
+const fn asset(path: &'static str, id: &'static str) -> AdminOperation {
+    const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH];
+    AdminOperation { parameters: PARAMETERS, ..AdminOperation::new(path, id, AdminHandler("GET", get_asset)) }
 }
 
 /// A row for a request with a JSON body.
-const fn with_body(path: &'static str, id: &'static str, handler: Handler) -> Operation {
-    Operation { headers: &["Content-Type", "Content-Encoding"], ..Operation::new(path, id, handler) }
+const fn with_body(path: &'static str, id: &'static str, handler: AdminHandler) -> AdminOperation {
+    AdminOperation { body: Some(UNDESCRIBED), ..AdminOperation::new(path, id, handler) }
 }
 
 /// A row for a domain of the project, whose name is in the path.
-const fn named(path: &'static str, id: &'static str, handler: Handler) -> Operation {
+const fn named(path: &'static str, id: &'static str, handler: AdminHandler) -> AdminOperation {
     const PARAMETERS: &[&dyn Parameter] = &[&NAME_IN_PATH];
-    Operation { parameters: PARAMETERS, ..Operation::new(path, id, handler) }
+    AdminOperation { parameters: PARAMETERS, ..AdminOperation::new(path, id, handler) }
 }
 
-static DOMAIN: QueryParameter<Text> =
-    QueryParameter { name: "domain", about: "The name of a domain.", schema: Text };
-static NAME_IN_PATH: PathParameter<Text> =
-    PathParameter { name: "name", about: "The name of a domain.", schema: Text };
-const NAME: Required<Text> = Required { name: "name", about: "The name of a domain.", schema: Text };
-const FROM: Required<Text> = Required { name: "from", about: "A domain of the project.", schema: Text };
-const TO: Required<Text> = Required { name: "to", about: "Where its requests are sent.", schema: Text };
+static DOMAIN: QueryParameter<AnyString> =
+    QueryParameter { name: "domain", about: "The name of a domain.", schema: AnyString };
+static NAME_IN_PATH: PathParameter<AnyString> =
+    PathParameter { name: "name", about: "The name of a domain.", schema: AnyString };
+const NAME: Required<AnyString> =
+    Required { name: "name", about: "The name of a domain.", schema: AnyString };
+const FROM: Required<AnyString> =
+    Required { name: "from", about: "A domain of the project.", schema: AnyString };
+const TO: Required<AnyString> =
+    Required { name: "to", about: "Where its requests are sent.", schema: AnyString };
 const STATUS: Optional<Integer> =
     Optional { name: "status", about: "301, 302, 307 or 308.", schema: Integer::between(301, 308) };
 
@@ -87,22 +96,22 @@ impl AdminContext {
 /// The header fields that [`guard`] reads.
 pub const GUARD_FIELDS: &[&str] = &["Accept", "Authorization"];
 
-/// Refuses requests to the interface without an admin key. Notes the name of
-/// the key for the access log. Leads a browser from `/` to the page.
+/// Rejects requests to the interface without an admin key. Notes the name of the key for the access log. Returns the
+/// redirect to the page for a browser at `/`.
 ///
 /// # Errors
-/// That redirect; 401 or 403; the store's failure, if it cannot be read.
+/// 401 or 403; the store's failure, if it cannot be read.
 pub fn guard(
     context: &mut AdminContext,
     request: &Request,
     target: &Target,
     key_name: &mut Option<String>,
-) -> Result<(), Failure> {
+) -> Result<Option<Response>, Failure> {
     if target.path == "/" && request.header_values("Accept").any(|value| value.contains("text/html")) {
-        return Err(Failure::Instead(Response::new(302, b"").header("Location", PAGE)));
+        return Ok(Some(Response::new(302, b"").header("Location", SETTINGS_PAGE)));
     }
     if !target.path.starts_with(API) {
-        return Ok(());
+        return Ok(None);
     }
     let AdminContext { settings: ProjectSettings { authenticator, .. }, store, .. } = context;
     // A fresh snapshot, so that a revoked key is not remembered.
@@ -117,7 +126,7 @@ pub fn guard(
     };
     let (_, scope) = known?;
     if scope == KeyScope::Admin {
-        return Ok(());
+        return Ok(None);
     }
     let message =
         "The settings need an API key with the admin scope; 'petstore key add NAME --admin' creates one.";
@@ -125,14 +134,14 @@ pub fn guard(
 }
 
 /// The page, or a file that it loads.
-fn get_asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn get_asset(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let asset =
         context.settings.assets.get(&*call.target.path).ok_or_else(|| ApiError::new(Code::NotFound))?;
-    Ok(asset.respond(call.asset_fields()))
+    Ok(asset.respond(&call.asset_fields()))
 }
 
-/// Tells the proxy that makes certificates whether it may make one: 200 exactly for the names that may have a certificate.
-fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+/// Answers the proxy that requests certificates: 200 exactly for the names that may have one.
+fn check_certificate(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let missing = "The query parameter 'domain' is missing; it must be the name of a domain.";
     let name = call.query(&DOMAIN)?;
     let name = name.ok_or_else(|| ApiError::with_message(Code::InvalidParameter, missing))?;
@@ -147,7 +156,7 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
 }
 
 /// Reads on a connection other than the project's, which may be waiting for a lock.
-fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
+fn get_project(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
     answer(upkeep.overview(&context.store).map(|overview| {
         let mut shown = json!(overview);
@@ -159,31 +168,31 @@ fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure
     }))
 }
 
-fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn add_domain(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
     let added = context.upkeep()?.project().add(&name, false);
     answer(added.map(|domains| Response::json(201, &domains.first())))
 }
 
 /// Adds a domain and the one with `www.` before it, which redirects to it.
-fn add_pair(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn add_pair(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
     let added = context.upkeep()?.project().add(&name, true);
     answer(added.map(|domains| Response::json(201, &domains)))
 }
 
-fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn remove_domain(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let removed = context.upkeep()?.project().remove(&name(call));
     answer(removed.map(|removed| Response::json(200, &removed)))
 }
 
-fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn set_primary(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let set = context.upkeep()?.project().set_primary(&name(call));
     answer(set.map(|()| Response::new(204, b"")))
 }
 
 /// Begins a check of a domain, if the project has it. The overview shows when it is done.
-fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn verify(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
     let found = upkeep.project().find(&name(call));
     answer(found.and_then(|name| {
@@ -192,7 +201,7 @@ fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> 
     }))
 }
 
-fn add_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn add_redirect(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let object = body(call, "with 'from', 'to' and 'status'")?;
     let status = object.optional(&STATUS)?.and_then(|status| u16::try_from(status).ok());
     let (from, to) = (object.required(&FROM)?, object.required(&TO)?);
@@ -200,17 +209,17 @@ fn add_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Fai
     answer(added.map(|redirect| Response::json(201, &redirect)))
 }
 
-fn remove_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+fn remove_redirect(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Failure> {
     let removed = context.upkeep()?.project().remove_redirect(&name(call));
     answer(removed.map(|()| Response::new(204, b"")))
 }
 
-fn name(call: &Call) -> Cow<'static, str> {
+fn name(call: &AdminCall) -> Cow<'static, str> {
     call.path(&NAME_IN_PATH).unwrap_or_default()
 }
 
-fn body<'r>(call: &Call<'r>, expected: &str) -> Result<Object<'r>, Failure> {
-    Ok(Object::parse(call.json_body()?, expected)?)
+fn body<'r>(call: &AdminCall<'r>, expected: &str) -> Result<JsonObject<'r>, Failure> {
+    Ok(JsonObject::parse(call.json_body()?, expected)?)
 }
 
 /// Turns a refusal of the project into a response with its own code.
@@ -231,7 +240,7 @@ mod tests {
     fn every_file_of_the_page_has_a_row() {
         for path in crate::site::html::settings(&Config::default(), "").keys() {
             let routed = ROUTER.route("GET", &Target::parse(path));
-            assert!(routed.is_ok_and(|operation| operation.headers == &ASSET_HEADERS[..]), "{path}");
+            assert!(routed.is_ok_and(|operation| operation.headers().count() == 2), "{path}");
         }
     }
 }

@@ -21,8 +21,8 @@ pub fn rfc3339(unix_time: i64) -> String {
     humantime::format_rfc3339_seconds(moment(unix_time)).to_string()
 }
 
-/// As [`rfc3339`], for what has happened. Whatever seems to have happened later than now was noted when the clock was
-/// wrong, so that its time is not known: `None`.
+/// Formats the Unix time of a past event, like [`rfc3339`]. `None` for a time later than now: the clock was wrong when it
+/// was noted, so that the time is not known.
 ///
 /// ```
 /// assert_eq!(petstore::past(0).as_deref(), Some("1970-01-01T00:00:00Z"));

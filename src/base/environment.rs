@@ -1,5 +1,5 @@
-//! Secrets, which only the environment gives: as the value of a variable, or in a file that a variable names; and what
-//! no value of a setting has, wherever it stands.
+//! Secrets, which only the environment gives: as the value of a variable, or in a file that a variable names. And
+//! mistakes in the values of all settings.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,8 +11,8 @@ use crate::base::error::{Error, ErrorKind, fail};
 /// More than any secret has.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// What a shell, an editor or a file of variables has left in the value of a setting by mistake, as the end of a
-/// sentence; `None` if nothing.
+/// A flaw that a shell, an editor or a file of variables has left in the value of a setting, as the end of a sentence;
+/// `None` if there is none.
 pub fn flaw(value: &str) -> Option<&'static str> {
     let is_odd = |c: char| c.is_control() || c == '\u{feff}';
     let is_quoted = |quote| value.starts_with(quote) && value.ends_with(quote);

@@ -1,27 +1,20 @@
 //! Why the service or an operator's task failed: a kind for programs, one line for people, and the cause.
 //!
-//! Knows no room. A message describes what happened. Advice, such as a command to run, belongs to the program that
+//! A message describes what happened. Advice, such as a command to run, belongs to the program that
 //! shows the message: the command line adds it by kind.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::sync::RwLock;
-use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
-/// What went wrong, for callers that handle some failures themselves.
+/// The kind of a failure, for callers that handle some failures themselves.
 ///
 /// ```
 /// use petstore::{Config, ErrorKind, Server};
 ///
-/// let mut config = Config::default();
-/// config.database = "no/such/folder/pets.db".into();
-/// match Server::start(config) {
+/// match Server::start(Config::new().database("no/such/folder/pets.db")) {
 ///     Err(error) if error.kind() == ErrorKind::DatabaseMissing => println!("create the folder first"),
 ///     Err(error) => println!("{error}"),
 ///     Ok(server) => drop(server),
@@ -69,10 +62,10 @@ pub enum ErrorKind {
     /// The cluster is empty or of an earlier version, because no service of this version has used it yet. Or a restore
     /// is under way.
     ClusterOutdated,
-    /// No node of the cluster takes requests, or it has no leader: it may pass by itself. Or TLS with a host fails, or a
+    /// No node of the cluster accepts requests, or it has no leader: it may pass by itself. Or TLS with a host fails, or a
     /// host is not rqlite.
     DatabaseUnreachable,
-    /// The cluster refuses the user or the password, or the user may not do everything that petstore does.
+    /// The cluster rejects the user or the password, or the user may not do everything that petstore does.
     PasswordRefused,
     /// A node of the cluster does not have what the leader has, or does not answer.
     ReplicasDiffer,
@@ -82,7 +75,7 @@ pub enum ErrorKind {
     LogForeign,
     /// A write-ahead log exists, but its database does not.
     LogOrphaned,
-    /// A file is not a sound backup: a restore refuses it and changes nothing.
+    /// A file is not a sound backup: a restore rejects it and changes nothing.
     BackupUnsound,
 
     /// There is no API key of that name, or none with that fingerprint.
@@ -116,11 +109,11 @@ pub enum ErrorKind {
     FileSystemReadOnly,
     /// The disk is full, a quota is used up, or a file may not grow further.
     DiskFull,
-    /// Nobody reads the pipe or the connection that is written to any more.
+    /// The reader of the pipe or the connection has closed it.
     OutputClosed,
     /// The process may have no more threads, open files or memory.
     Resources,
-    /// Another process changed what the task works on. Trying again can succeed.
+    /// Another process changed the same data. Trying again can succeed.
     Conflict,
     /// The caller stopped the task before its end.
     Interrupted,
@@ -151,6 +144,19 @@ impl ErrorKind {
         }
     }
 }
+
+/// The error for a text that is no value of a type or a setting. It prints the values that are, such as `a number from 1
+/// to 64` or `'free', 'pro' or 'enterprise'`, as the end of a sentence such as `--workers must be`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected(pub(crate) Cow<'static, str>);
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Expected {}
 
 /// Why the service or an operator's task failed.
 ///
@@ -196,52 +202,20 @@ impl Error {
         Self { kind, ..self }
     }
 
-    /// Creates an error for a failed system call: `what`, a colon and the system's words. The kind follows from
+    /// Creates an error for a failed system call: `what`, a colon and the system's message. The kind follows from
     /// the system's error.
     pub fn io(what: impl fmt::Display, error: io::Error) -> Self {
         Self::new(ErrorKind::of_io(&error), format!("{what}: {}", meaning(&error))).caused_by(error)
     }
 
-    /// Creates an error for a file that cannot be created, opened or renamed: `what`, a colon and what to look at. The kind
-    /// follows from the system's error.
-    pub fn of_file(what: impl fmt::Display, path: &Path, error: io::Error) -> Self {
-        let folder = folder_of(path).display();
-        let kind = ErrorKind::of_io(&error);
-        let why = match kind {
-            ErrorKind::FileMissing => format!("the folder {folder} does not exist, or is not a folder"),
-            ErrorKind::FileExists => "the file already exists".to_owned(),
-            ErrorKind::PermissionDenied if !path.exists() => {
-                format!("this user cannot create files in {folder} ({error}): {}", whose(path))
-            }
-            ErrorKind::PermissionDenied => {
-                format!("this user cannot read and write it ({error}): {}", whose(path))
-            }
-            _ => meaning(&error),
-        };
-        Self::new(kind, format!("{what}: {why}")).caused_by(error)
-    }
-
-    /// What went wrong.
+    /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
-
-    /// Creates the error for a database that does not exist, with the folder that a relative path starts from.
-    pub fn no_database(path: &Path) -> Self {
-        let folder = if path.is_relative() { std::env::current_dir().ok() } else { None };
-        let folder = folder.map(|folder| format!(" in the folder {}", folder.display())).unwrap_or_default();
-        Self::new(ErrorKind::DatabaseMissing, format!("there is no database {}{folder}", path.display()))
-    }
-
-    /// Creates the error for a thread that could not be started.
-    pub fn no_thread(error: io::Error) -> Self {
-        let what = "cannot start a thread (ulimit -u, ulimit -v; Docker before 20.10.10 refuses clone3)";
-        Self::io(what, error).with_kind(ErrorKind::Resources)
-    }
 }
 
-/// What the system says of a failed call, and what it means if its words do not tell.
-fn meaning(error: &io::Error) -> String {
+/// The system's message for a failed call, with its meaning where the message is not clear.
+pub(super) fn meaning(error: &io::Error) -> String {
     let means = match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOSYS) => "the kernel or the container lacks this call; Linux 3.2 or later has it",
         Some(Errno::PERM) => "whoever asks: look at lsattr, the file system and the container",
@@ -252,87 +226,9 @@ fn meaning(error: &io::Error) -> String {
     format!("{error}: {means}")
 }
 
-/// Who asks for a file, and who may: of a file that cannot be seen, the nearest folder tells.
-pub(crate) fn whose(path: &Path) -> String {
-    let user = geteuid().as_raw();
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match path.ancestors().find_map(|at| Some((at, at.metadata().ok()?))) {
-        Some((at, data)) => {
-            let (at, mode) = (at.display(), data.mode() & 0o7777);
-            format!("this is user {user}, and {at} belongs to {}:{}, mode {mode:04o}", data.uid(), data.gid())
-        }
-        None => format!("this is user {user}"),
-    }
-}
-
-/// Starts a thread.
-///
-/// # Errors
-/// [`ErrorKind::Resources`] if the system allows no more.
-pub(crate) fn start_thread<T: Send + 'static>(
-    name: impl Into<String>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, Error> {
-    thread::Builder::new().name(name.into()).spawn(work).map_err(Error::no_thread)
-}
-
-/// Tries out whether so many threads can be started at once.
-///
-/// # Errors
-/// As [`start_thread`].
-pub(crate) fn check_threads(count: usize) -> Result<(), Error> {
-    let running = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
-    let (before, lock) = (running(), RwLock::new(()));
-    let started = thread::scope(|scope| {
-        let _held = lock.write();
-        let start = |_| thread::Builder::new().spawn_scoped(scope, || drop(lock.read())).map(drop);
-        (0..count).try_for_each(start)
-    });
-    // The system counts a thread for a moment after it has ended.
-    (0..1000).take_while(|_| running() > before).for_each(|_| thread::yield_now());
-    started.map_err(Error::no_thread)
-}
-
-/// The folder of a file.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Flushes the names in a folder, where the file system can do that: SMB before Linux 4.17 and some of
-/// FUSE cannot, and a folder that takes files need not let them be listed.
-pub fn flush_folder(folder: &Path) -> io::Result<()> {
-    use io::ErrorKind::{InvalidInput, IsADirectory, PermissionDenied, Unsupported};
-    let cannot = [InvalidInput, IsADirectory, PermissionDenied, Unsupported];
-    let flushed = File::open(folder).and_then(|folder| folder.sync_all());
-    flushed.or_else(|error| if cannot.contains(&error.kind()) { Ok(()) } else { Err(error) })
-}
-
 /// Fails with a kind and a one-line description.
 pub(crate) fn fail<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Error> {
     Err(Error::new(kind, message))
-}
-
-/// Whether a path is the address of a cluster, such as `rqlite://one,two,three/`, or was meant to be one.
-pub(crate) fn is_cluster(path: &Path) -> bool {
-    let mut parts = path.as_os_str().as_encoded_bytes().trim_ascii_start().split(|&byte| byte == b':');
-    let scheme = parts.next().unwrap_or_default();
-    let is_scheme = [&b"rqlite"[..], b"rqlites"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    is_scheme && parts.next().is_some()
-}
-
-/// Refuses the address of a cluster in a build that cannot open one.
-///
-/// # Errors
-/// [`ErrorKind::ClusterUnsupported`].
-pub(crate) fn check_supported(path: &Path) -> Result<(), Error> {
-    if cfg!(feature = "cluster") || !is_cluster(path) { Ok(()) } else { Err(unsupported()) }
-}
-
-/// The refusal of the address of a cluster in a build that cannot open one. It does not repeat the address, because a
-/// password may stand in it.
-pub(crate) fn unsupported() -> Error {
-    let message = "the database is a cluster, and this petstore is built without the feature cluster";
-    Error::new(ErrorKind::ClusterUnsupported, message)
 }
 
 impl fmt::Display for Error {
@@ -352,47 +248,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cluster_is_told_from_a_file() {
-        for (path, is) in [
-            ("rqlite://one", true),
-            ("Rqlites://one", true),
-            ("rqlite:one", true),
-            (" rqlite://one", true),
-            ("rqlite", false),
-            ("rqlite:/one", true),
-            ("/rqlite://one", false),
-            ("https://one", false),
-            ("", false),
-        ] {
-            assert_eq!(is_cluster(path.as_ref()), is, "{path}");
-            let is_refused = is && cfg!(not(feature = "cluster"));
-            assert_eq!(check_supported(path.as_ref()).is_err(), is_refused, "{path}");
-        }
-    }
-
-    #[test]
     fn error_has_a_kind_a_line_and_a_cause() {
         let cause = io::Error::from(io::ErrorKind::StorageFull);
         let error = Error::io("cannot write pets.db", cause).context("no key was created");
         assert_eq!(error.kind(), ErrorKind::DiskFull);
         assert_eq!(error.to_string(), "no key was created: cannot write pets.db: no storage space");
         assert!(std::error::Error::source(&error).unwrap().is::<io::Error>());
-    }
-
-    #[test]
-    fn failure_of_a_file_tells_what_stands_in_the_way() {
-        let path = Path::new("/proc/none/pets.db");
-        for (number, words) in [
-            (Errno::NOSYS, "Linux 3.2"),
-            (Errno::PERM, "lsattr"),
-            (Errno::XDEV, "different file systems"),
-            (Errno::NOLCK, "a local disk has it"),
-            (Errno::ROFS, "Read-only file system"),
-            (Errno::ACCESS, "/proc belongs to 0:0, mode 0555"),
-        ] {
-            let error = Error::of_file("cannot open it", path, number.into());
-            assert!(error.to_string().contains(words), "{error}");
-        }
     }
 
     #[test]
@@ -416,10 +277,5 @@ mod tests {
         ] {
             assert_eq!(ErrorKind::of_io(&number.into()), kind, "{number}");
         }
-        let none_left = Error::no_thread(Errno::AGAIN.into());
-        assert_eq!(none_left.kind(), ErrorKind::Resources);
-        assert!(none_left.to_string().contains("ulimit -u"), "{none_left}");
-        let refused = Error::no_thread(Errno::PERM.into());
-        assert!(refused.to_string().contains("clone3"), "{refused}");
     }
 }

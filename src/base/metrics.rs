@@ -1,6 +1,6 @@
-//! What the service counts for whoever monitors it, in Prometheus' text format, version 0.0.4
-//! (`prometheus.io/docs/instrumenting/exposition_formats`). Knows no other room: each reports what it sees.
-//! Counting takes no lock and hashes nothing, except for what is rare.
+//! Counters for monitoring, and Prometheus' text format, version 0.0.4
+//! (`prometheus.io/docs/instrumenting/exposition_formats`). Each room reports its own events. Counting takes no lock and
+//! hashes nothing, except for rare events.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -41,7 +41,7 @@ struct Meters {
     budget: usize,
 }
 
-/// What the gate holds at one moment.
+/// The levels of the gate at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Levels {
     /// Open connections of clients.
@@ -93,8 +93,8 @@ impl Metrics {
         }
     }
 
-    /// Counts requests that the gate has refused by itself, or the service for want of its database. With 0 the
-    /// counter is printed from now on.
+    /// Counts requests that the gate rejected, or the service because it cannot use its database. With 0 the counter is
+    /// printed from now on.
     pub fn refused(&self, code: &'static str, count: u64) {
         if let Some(meters) = &self.0 {
             *lock(&meters.refusals).entry(code).or_default() += count;
@@ -116,15 +116,15 @@ impl Metrics {
         }
     }
 
-    /// Sets what the gate holds just now.
+    /// Sets the levels of the gate.
     pub fn hold(&self, levels: impl FnOnce() -> Levels) {
         if let Some(meters) = &self.0 {
             *lock(&meters.levels) = levels();
         }
     }
 
-    /// Prints what was counted; nothing if nothing is.
-    pub fn print(&self, text: &mut Text) {
+    /// Prints the counters; nothing if there are none.
+    pub fn print(&self, text: &mut Exposition) {
         let Some(meters) = &self.0 else { return };
         let Levels { connections, reads, writes, held } = *lock(&meters.levels);
         text.gauge("connections", "Open connections of clients.", connections);
@@ -172,15 +172,15 @@ impl Statuses {
         }
     }
 
-    /// The statuses so far. Those that alerts look at are there from the start, so that the first count is seen as an
-    /// increase (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`).
+    /// The statuses so far. Those of alerts are printed from the start, so that the first count is seen as an increase
+    /// (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`).
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.0.iter().map(|count| count.load(Relaxed)).enumerate();
         counts.filter(|(status, count)| *count > 0 || [500, 503].contains(status))
     }
 }
 
-/// Counts of values by how large they are: one for each bound, and one for what is above all of them.
+/// Counts of values by size: one for each bound, and one for larger values.
 struct Histogram {
     /// In the unit of the metric, which is `scale` units of the values.
     bounds: &'static [f64],
@@ -203,11 +203,11 @@ impl Histogram {
     }
 }
 
-/// The text format. Labels need no escapes: their values are names of this program's own.
+/// The text format. Labels need no escapes: this program chooses their values.
 #[derive(Default)]
-pub struct Text(String);
+pub struct Exposition(String);
 
-impl Text {
+impl Exposition {
     /// Begins a metric.
     fn begin(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to memory cannot fail.
@@ -277,13 +277,13 @@ mod tests {
     use super::*;
 
     fn printed(metrics: &Metrics) -> String {
-        let mut text = Text::default();
+        let mut text = Exposition::default();
         metrics.print(&mut text);
         text.0
     }
 
     #[test]
-    fn what_is_told_is_printed() {
+    fn reported_events_are_printed() {
         let mut metrics = Metrics::watched(7);
         metrics.announce("listPets");
         metrics.handled("listPets", 200);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn bucket_holds_what_is_as_large_as_its_bound() {
+    fn bucket_holds_values_up_to_its_bound() {
         let histogram = Histogram::new(&[1.0, 2.0], 10.0);
         [10, 11, 20, 21].iter().for_each(|value| histogram.observe(*value));
         assert_eq!([0, 1, 2].map(|i| histogram.buckets[i].load(Relaxed)), [1, 2, 1]);

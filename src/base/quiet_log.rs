@@ -1,5 +1,4 @@
-//! Bounds the log lines that a storm of failures with one cause, such as a full disk, writes in a second.
-//! Knows nothing of what they are about.
+//! Bounds the log lines per second of a storm of failures with one cause, such as a full disk.
 
 use std::time::{Duration, Instant};
 
@@ -50,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn storm_is_bounded_and_the_next_second_begins_anew() {
+    fn storm_is_bounded_and_the_next_second_has_lines_again() {
         let mut log = QuietLog::new("test");
         let start = log.began;
         for i in 0..MAX_LINES {

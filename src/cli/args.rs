@@ -1,33 +1,34 @@
-//! Turns the words of the command line and the environment into a call of a command, or says what is wrong with
-//! them.
+//! Parses the command line and the environment.
 
 use std::ffi::OsString;
 
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::Config;
 
-use super::command::{Call, Command, Flag, Takes};
+use super::command::{Command, Flag, Invocation, Takes};
 use super::{all, help};
 
-/// What the words ask for.
-pub enum Wish {
+/// The action that a command line asks for.
+pub enum Action {
     /// Help about the commands that begin with these words.
     Help(Vec<String>),
     Version,
-    Run(&'static Command, Box<Call>),
+    Run(&'static Command, Box<Invocation>),
 }
 
 /// Reads the words of the command line; `variable` reads the environment.
 ///
 /// # Errors
-/// One line that names the wrong word and says what is expected.
-pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Wish, String> {
-    let (mut words, mut given, mut wants_help) = (Vec::new(), Vec::new(), false);
-    let say = |error: lexopt::Error| error.to_string();
-    while let Some(arg) = parser.next().map_err(say)? {
+/// One line that names the wrong word and the expected one.
+pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Action, String> {
+    let mut words = Vec::new();
+    let mut given = Vec::new();
+    let mut wants_help = false;
+    let describe = |error: lexopt::Error| error.to_string();
+    while let Some(arg) = parser.next().map_err(describe)? {
         match arg {
             Arg::Short('h') | Arg::Long("help") => wants_help = true,
-            Arg::Short('V') | Arg::Long("version") => return Ok(Wish::Version),
+            Arg::Short('V') | Arg::Long("version") => return Ok(Action::Version),
             Arg::Long(name) => {
                 // A name may belong to the command named so far, to a setting, or to another command.
                 let named = find(&words).ok().map(|(command, _)| command);
@@ -35,17 +36,17 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
                 let (flag, has_value) = known.ok_or_else(|| format!("unknown flag --{name}"))?;
                 let value =
                     if has_value { parser.value().and_then(ValueExt::string) } else { Ok(String::new()) };
-                let value = value.map_err(say)?;
+                let value = value.map_err(describe)?;
                 check(&format!("--{flag}"), &value)?;
                 given.push((flag, value));
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
             Arg::Value(word) if words.is_empty() && word == "help" => wants_help = true,
-            Arg::Value(word) => words.push(word.string().map_err(say)?),
+            Arg::Value(word) => words.push(word.string().map_err(describe)?),
         }
     }
     if wants_help && all().any(|command| help::is_about(command, &words)) {
-        return Ok(Wish::Help(words));
+        return Ok(Action::Help(words));
     }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
@@ -54,16 +55,21 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     {
         return Err(format!("'{}' does not take --{flag}", command.name));
     }
-    let mut call =
-        Call { command: command.name, config: Config::default(), own: Vec::new(), operands, flags: given };
+    let mut call = Invocation {
+        command: command.name,
+        config: Config::default(),
+        settings: Vec::new(),
+        operands,
+        flags: given,
+    };
     set(command, &mut call, variable)?;
-    Ok(Wish::Run(command, Box::new(call)))
+    Ok(Action::Run(command, Box::new(call)))
 }
 
-/// The flags that a command takes, its own and those of settings, and whether they have a value.
+/// The flags of a command, including those of settings. True for those with a value.
 fn flags_of(command: &Command) -> impl Iterator<Item = (&'static str, bool)> {
-    let own = command.flags.iter().map(|flag| (flag.name, flag.value.is_some()));
-    own.chain(command.settings().map(|setting| (setting.flag, true)))
+    let flags = command.flags.iter().map(|flag| (flag.name, flag.value.is_some()));
+    flags.chain(command.settings().map(|setting| (setting.flag, true)))
 }
 
 /// The command that the words begin with, and the words after it.
@@ -93,15 +99,15 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
     }
 }
 
-/// Refuses what no value of a flag or a variable has but by mistake.
+/// Rejects a value that a shell or an editor has left by mistake.
 fn check(name: &str, value: &str) -> Result<(), String> {
     petstore::flaw(value).map_or(Ok(()), |flaw| Err(format!("{name} {flaw}: {value:?}")))
 }
 
-/// Sets what the command takes: from flags first, then from the environment.
+/// Applies the settings of the command: from flags first, then from the environment.
 fn set(
     command: &Command,
-    call: &mut Call,
+    call: &mut Invocation,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(), String> {
     let from_environment = |name: String| {
@@ -125,14 +131,14 @@ fn set(
             set(&mut call.config, &text)
                 .map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
         }
-        call.own.push((setting.flag, text));
+        call.settings.push((setting.flag, text));
     }
     // The same flag of another command, such as --read-only of `key add`, has none.
     let has_variable = |flag: &&Flag| flag.value.is_none() && command.takes == Takes::All;
     for switch in command.flags.iter().filter(has_variable) {
         let Some((name, text)) = from_environment(switch.variable())? else { continue };
         match &*text {
-            "true" => call.own.push((switch.name, text)),
+            "true" => call.settings.push((switch.name, text)),
             "false" => {}
             _ => return Err(format!("{name} must be true or false, not '{text}'")),
         }
@@ -145,11 +151,14 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn parsed(words: &[&str], environment: &[(&str, &str)]) -> Result<(&'static str, Box<Call>), String> {
+    fn parsed(
+        words: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<(&'static str, Box<Invocation>), String> {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
-        parse(Parser::from_args(words), variable).map(|wish| match wish {
-            Wish::Run(command, call) => (command.name, call),
-            Wish::Help(_) | Wish::Version => panic!("{words:?} asks for no command"),
+        parse(Parser::from_args(words), variable).map(|action| match action {
+            Action::Run(command, call) => (command.name, call),
+            Action::Help(_) | Action::Version => panic!("{words:?} asks for no command"),
         })
     }
 
@@ -246,7 +255,8 @@ mod tests {
     #[test]
     fn what_a_shell_or_an_editor_leaves_is_refused_in_every_setting() {
         for setting in petstore::SETTINGS.iter() {
-            let (flag, variable) = (format!("--{}", setting.flag), setting.variable());
+            let flag = format!("--{}", setting.flag);
+            let variable = setting.variable();
             for left in
                 ["a\r", "a\n", "\u{feff}a", "a ", "\ta", "a\u{a0}", "\"a\"", "'a b'", "\"", "a\u{7f}b"]
             {
@@ -270,7 +280,7 @@ mod tests {
         let serve = find(&[]).unwrap().0;
         for flag in serve.flags.iter().filter(|flag| flag.value.is_none()) {
             let name = flag.variable();
-            assert!(petstore::VARIABLES.iter().any(|[known, ..]| *known == name), "{name}");
+            assert!(petstore::VARIABLES.iter().any(|variable| variable.name == name), "{name}");
             let is_on = |value| parsed(&[], &[(&name, value)]).map(|(_, call)| call.is_on(flag.name));
             assert_eq!([is_on("true"), is_on("false"), is_on("")], [Ok(true), Ok(false), Ok(false)]);
             let expected = format!("{name} must be true or false, not 'yes'");

@@ -1,5 +1,5 @@
-//! What a command is. Each file of `cli/` owns its rows; the parser, the help text, the manual page and the
-//! completions read them, so that each is written once.
+//! The rows of the table of commands. Each file of `cli/` owns its rows; the parser, the help text, the manual page and the
+//! completions read them.
 
 use std::fmt;
 use std::path::Path;
@@ -12,14 +12,14 @@ use super::output::existing;
 pub struct Command {
     /// Its words, such as `key add`.
     pub name: &'static str,
-    /// What follows the words, as the help text shows it, such as `NAME`. The last one may be optional, such as
-    /// `[FILE]`, or given once or more, such as `ID...`.
+    /// The operands, as the help text shows them, such as `NAME`. The last one may be optional, such as `[FILE]`, or given
+    /// once or more, such as `ID...`.
     pub operands: &'static str,
     pub flags: &'static [Flag],
     pub takes: Takes,
-    /// What it does, in one line.
+    /// Its purpose, in one line.
     pub about: &'static str,
-    pub run: fn(&Call) -> Done,
+    pub run: fn(&Invocation) -> CommandResult,
 }
 
 impl Command {
@@ -28,12 +28,12 @@ impl Command {
         name: &'static str,
         operands: &'static str,
         about: &'static str,
-        run: fn(&Call) -> Done,
+        run: fn(&Invocation) -> CommandResult,
     ) -> Self {
         Self { name, operands, flags: &[], takes: Takes::Only(&["database"]), about, run }
     }
 
-    /// The settings that it takes.
+    /// The settings of the command.
     pub fn settings(&self) -> impl Iterator<Item = &'static Setting> {
         let takes = self.takes;
         SETTINGS.iter().filter(move |setting| match takes {
@@ -48,10 +48,10 @@ impl Command {
     }
 }
 
-/// Which settings a command takes.
+/// The settings that a command takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
-    /// All of them, and what only the environment gives.
+    /// All of them, and the variables that have no flag.
     All,
     /// These, by their flags.
     Only(&'static [&'static str]),
@@ -60,7 +60,7 @@ pub enum Takes {
 /// A flag of one command. It may have the name of a setting that the command does not take.
 pub struct Flag {
     pub name: &'static str,
-    /// What stands for the value in the help text; `None`: it has none.
+    /// The placeholder for the value in the help text; `None` for a flag without a value.
     pub value: Option<&'static str>,
     pub about: &'static str,
 }
@@ -90,46 +90,46 @@ impl Flag {
 /// Lets a command make the database that it writes to.
 pub const CREATE: Flag = Flag::new("create", "create the database if it does not exist");
 
-/// How a command ended.
-pub type Done = Result<(), Failure>;
+/// The result of a command.
+pub type CommandResult = Result<(), CommandError>;
 
-/// Why a command did not do its work.
+/// The failure of a command.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandError {
     /// The command line is wrong: exit code 2.
     Usage(String),
     /// The work failed: exit code 1.
     Failed(Error),
 }
 
-impl Failure {
-    /// The failure for a value that is not what is expected.
+impl CommandError {
+    /// The error for a wrong value.
     pub fn wrong(name: &str, expected: impl fmt::Display, value: &str) -> Self {
         Self::Usage(format!("{name} must be {expected}, not '{value}'"))
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-/// One call of a command. Every word in it has been checked against the command's row.
+/// A parsed command line. Every word in it has been checked against the command's row.
 #[derive(Debug)]
-pub struct Call {
+pub struct Invocation {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
-    /// The text of each setting that was given, also of those that the library has no field for; and each flag without a
+    /// The settings that were given, as text, including those that have no field in the library; and each flag without a
     /// value whose variable is `true`.
-    pub own: Vec<(&'static str, String)>,
+    pub settings: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
-    /// The flags that were given, those of settings included.
+    /// The flags that were given, including those of settings.
     pub flags: Vec<(&'static str, String)>,
 }
 
-impl Call {
+impl Invocation {
     /// The operand at a place; empty if it is optional and was not given.
     pub fn operand(&self, place: usize) -> &str {
         self.operands.get(place).map_or("", String::as_str)
@@ -140,14 +140,14 @@ impl Call {
         self.flags.iter().rfind(|(flag, _)| *flag == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a flag without a value is given.
+    /// Returns whether a flag is given.
     pub fn has(&self, name: &str) -> bool {
         self.flag(name).is_some()
     }
 
-    /// Whether a flag without a value is given, or its variable is `true`.
+    /// Returns whether a flag without a value is given, or its variable is `true`.
     pub fn is_on(&self, name: &str) -> bool {
-        self.has(name) || self.own.iter().any(|(flag, _)| *flag == name)
+        self.has(name) || self.settings.iter().any(|(flag, _)| *flag == name)
     }
 
     /// The path of the database, which must exist unless `--create` is given.

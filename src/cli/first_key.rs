@@ -17,9 +17,9 @@ use super::output::{absolute, print};
 /// The name of the key.
 const NAME: &str = "first";
 
-/// Looks at the keys at the start, before the service answers. If none is valid, the log tells how to create one. The
-/// first key of a new database goes to the file that is named for it, unless the file has one, or else to a terminal.
-/// Returns a key that was shown there.
+/// Checks the keys at the start, before the service answers. If none is valid, the log says how to create one. The first
+/// key of a new database goes to the file that is named for it, unless the file has one, or else to a terminal. Returns a
+/// key that was shown there.
 ///
 /// # Errors
 /// Fails if the keys cannot be read, or the first one cannot be created, written or shown.
@@ -28,7 +28,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         return Ok(None);
     }
     let mut ring = KeyRing::open(&config.database)?;
-    let trouble = match (ring.state(), file) {
+    let state = match (ring.state(), file) {
         (Ok(RingState::New), Some(path)) => {
             if let Some(key) = left(path).map_err(|error| unusable(path, error))? {
                 let said = format!("cannot use {} as the first API key", path.display());
@@ -46,11 +46,11 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         (Ok(RingState::Revoked), _) => "all API keys were revoked",
         (Ok(RingState::Expired), _) => "all API keys have expired",
         (Err(error), _) if error.kind() != ErrorKind::DatabaseDamaged => return Err(error),
-        // A damaged page is told by the requests that need it. Others are served.
+        // Requests that need a damaged page report it. Others are served.
         _ => return Ok(None),
     };
     let database = absolute(&config.database);
-    log::warn!("{trouble}; to create one, run: petstore key add NAME --database {}", database.display());
+    log::warn!("{state}; to create one, run: petstore key add NAME --database {}", database.display());
     Ok(None)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use petstore::{Error, ErrorKind};
 
-use super::command::{Call, Command, Done, Takes};
+use super::command::{Command, CommandResult, Invocation, Takes};
 use super::output::{print, start_thread};
 
 pub const COMMANDS: &[Command] = &[Command {
@@ -16,13 +16,13 @@ pub const COMMANDS: &[Command] = &[Command {
     ..Command::new("healthcheck", "", "ask the service at --listen whether it is ready", run)
 }];
 
-/// How long everything may take, from the name of the host to the last byte.
+/// The timeout from the look-up of the host to the last byte.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// More than the response has.
 const MAX_BYTES: u64 = 16 * 1024;
 const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-fn run(call: &Call) -> Done {
+fn run(call: &Invocation) -> CommandResult {
     let address = call.config.listen.text().unwrap_or_default();
     let (sender, response) = mpsc::channel();
     let asked = address.clone();
@@ -34,7 +34,7 @@ fn run(call: &Call) -> Done {
     if head.starts_with("HTTP/1.1 200 ") {
         return Ok(print(&format!("{address} is ready\n"))?);
     }
-    // Whoever listens there may not be petstore.
+    // Another program may listen there.
     let said = [head.lines().next().unwrap_or("no HTTP"), body].join(" ").replace(char::is_control, " ");
     Err(Error::new(ErrorKind::Io, format!("{address} is not ready: {}", said.trim_end())).into())
 }

@@ -5,7 +5,7 @@ use petstore::{SETTINGS, Setting, VARIABLES};
 use super::all;
 use super::command::{Command, Flag, Takes};
 
-/// What the program is.
+/// The purpose of the program.
 pub const ABOUT: &str = "a pet store inventory service over HTTP, with an embedded SQLite database";
 /// The column in which the explanations begin.
 const COLUMN: usize = 31;
@@ -32,9 +32,9 @@ pub fn text(words: &[String]) -> String {
         text += &row("", &format!("{}{list}{}", setting.help, default(setting.default)));
     }
     if commands.iter().any(|command| command.takes == Takes::All) {
-        for [name, help, value] in VARIABLES {
-            text += &row("", name);
-            text += &row("", &format!("{help}{}", default(value)));
+        for variable in VARIABLES {
+            text += &row("", variable.name);
+            text += &row("", &format!("{}{}", variable.help, default(variable.default)));
         }
     }
     let is_used = |note: &&&str| note.split(' ').next().is_some_and(|word| text.contains(word));
@@ -42,12 +42,12 @@ pub fn text(words: &[String]) -> String {
     format!("{text}\n{notes}Exit codes: 0 success, 1 failure, 2 wrong command line.\n")
 }
 
-/// Whether help about these words includes the command.
+/// Returns whether help about these words includes the command.
 pub fn is_about(command: &Command, words: &[String]) -> bool {
     command.name.split(' ').zip(words).all(|(expected, word)| expected == word)
 }
 
-/// What a word stands for, if a command uses it.
+/// Notes on placeholders. Each is printed if the help text has its first word.
 const NOTES: &[&str] = &[
     "DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.",
     "FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.",

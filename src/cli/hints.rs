@@ -1,21 +1,21 @@
-//! What an operator can do about a failure. The library's messages describe; this is the only place that adds
-//! flags and commands, by the kind of the error.
+//! Advice for the operator after a failure. The library's messages describe; only this file names flags and commands, by
+//! the kind of the error.
 //!
-//! No advice may cost data: nothing here tells anybody to delete or overwrite a file.
+//! No advice may cost data: none is to delete or overwrite a file.
 
 use petstore::{Error, ErrorKind, SETTINGS};
 
-use super::command::Call;
+use super::command::Invocation;
 
 /// The message of an error, with the advice for its kind, on one line.
-pub fn line(error: &Error, call: &Call) -> String {
-    match of(error, call) {
+pub fn line(error: &Error, call: &Invocation) -> String {
+    match advice(error, call) {
         Some(advice) => format!("{error}; {advice}"),
         None => error.to_string(),
     }
 }
 
-fn of(error: &Error, call: &Call) -> Option<String> {
+fn advice(error: &Error, call: &Invocation) -> Option<String> {
     // A command that names a file of its own, such as `check FILE`, may fail because of that file.
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
     let text = match error.kind() {
@@ -45,7 +45,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "if it finds nothing the next time, the disk failed to read; otherwise restore a backup: \
              petstore restore FILE keeps the damaged database under another name"
         }
-        // SQLite reports a read that the disk refuses as damage.
+        // SQLite reports a failed read of the disk as damage.
         ErrorKind::DatabaseDamaged if !has_file => {
             "run petstore check: if it finds nothing, the disk failed to read, so try again; otherwise restore a backup: \
              petstore restore FILE keeps the damaged database under another name"
@@ -126,11 +126,11 @@ mod tests {
         ErrorKind::DiskFull,
     ];
 
-    fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Call {
-        Call {
+    fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Invocation {
+        Invocation {
             command,
             config: Config::default(),
-            own: Vec::new(),
+            settings: Vec::new(),
             operands: operands.iter().map(|word| (*word).to_owned()).collect(),
             flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
         }
@@ -144,7 +144,7 @@ mod tests {
         };
         let calls = [call("serve", &[], &[]), call("import", &[], &[])];
         for (kind, call) in KINDS.iter().flat_map(|kind| calls.iter().map(move |call| (*kind, call))) {
-            let advice = of(&Error::new(kind, ""), call).expect("there is advice");
+            let advice = advice(&Error::new(kind, ""), call).expect("there is advice");
             let words: Vec<&str> = advice.split([' ', ',', ':', ';']).collect();
             for (i, word) in words.iter().enumerate() {
                 if let Some(name) = word.strip_prefix("--") {
@@ -161,37 +161,37 @@ mod tests {
 
     #[test]
     fn backup_that_is_not_sound_is_looked_into() {
-        let advice = |kind, call: &Call| of(&Error::new(kind, ""), call).unwrap();
         let backup = call("backup", &[], &[("to", "folder")]);
-        assert_eq!(advice(ErrorKind::DatabaseDamaged, &backup), "petstore check shows what is wrong");
+        let found = advice(&Error::new(ErrorKind::DatabaseDamaged, ""), &backup);
+        assert_eq!(found.unwrap(), "petstore check shows what is wrong");
     }
 
     #[test]
     fn file_of_the_command_is_not_the_database() {
         for kind in [ErrorKind::DatabaseMissing, ErrorKind::DatabaseForeign, ErrorKind::DatabaseDamaged] {
             let error = Error::new(kind, "");
-            assert_eq!(of(&error, &call("check", &["copy.db"], &[])), None, "{kind:?}");
-            assert!(of(&error, &call("check", &[], &[])).is_some(), "{kind:?}");
+            assert_eq!(advice(&error, &call("check", &["copy.db"], &[])), None, "{kind:?}");
+            assert!(advice(&error, &call("check", &[], &[])).is_some(), "{kind:?}");
         }
     }
 
     #[test]
     fn same_failure_is_mended_in_another_way_elsewhere() {
         let exists = Error::new(ErrorKind::FileExists, "");
-        assert_eq!(of(&exists, &call("backup", &[], &[])).unwrap(), "choose another name");
-        assert!(of(&exists, &call("serve", &[], &[])).unwrap().starts_with("move the file away, "));
+        assert_eq!(advice(&exists, &call("backup", &[], &[])).unwrap(), "choose another name");
+        assert!(advice(&exists, &call("serve", &[], &[])).unwrap().starts_with("move the file away, "));
         let moved = Error::new(ErrorKind::DatabaseMoved, "");
-        assert_eq!(of(&moved, &call("serve", &[], &[("read-only", "")])), None);
-        let advice = of(&moved, &call("serve", &[], &[])).unwrap();
-        assert!(advice.starts_with("give the file its name back, "), "{advice}");
+        assert_eq!(advice(&moved, &call("serve", &[], &[("read-only", "")])), None);
+        let found = advice(&moved, &call("serve", &[], &[])).unwrap();
+        assert!(found.starts_with("give the file its name back, "), "{found}");
     }
 
     #[test]
     fn no_flag_is_named_for_a_field_that_has_none() {
         let call = call("serve", &[], &[]);
-        assert_eq!(of(&Error::new(ErrorKind::Config("ephemeral"), ""), &call), None);
-        let advice = of(&Error::new(ErrorKind::Config("max_connections"), ""), &call);
-        assert_eq!(advice.as_deref(), Some("change --max-connections"));
+        assert_eq!(advice(&Error::new(ErrorKind::Config("ephemeral"), ""), &call), None);
+        let found = advice(&Error::new(ErrorKind::Config("max_connections"), ""), &call);
+        assert_eq!(found.as_deref(), Some("change --max-connections"));
     }
 
     #[test]

@@ -7,17 +7,17 @@ use log::kv::{Error, Key, Value, VisitSource};
 use serde_json::{Map, json};
 
 /// Prints a record as one line: an object with time, level, target, message, and the record's own key-value pairs.
-pub fn of(record: &Record) -> String {
+pub fn format(record: &Record) -> String {
     let texts = [
         ("time", now().to_string()),
         ("level", record.level().as_str().to_ascii_lowercase()),
         ("target", record.target().to_owned()),
         ("message", record.args().to_string()),
     ];
-    let mut object = Object(texts.map(|(name, text)| (name.to_owned(), text.into())).into_iter().collect());
-    // The object accepts every pair, so this cannot fail.
-    let _ = record.key_values().visit(&mut object);
-    format!("{}\n", serde_json::Value::Object(object.0))
+    let mut members = Members(texts.map(|(name, text)| (name.to_owned(), text.into())).into_iter().collect());
+    // Every pair is accepted, so this cannot fail.
+    let _ = record.key_values().visit(&mut members);
+    format!("{}\n", serde_json::Value::Object(members.0))
 }
 
 /// The time such as `2027-01-31T18:00:00.250Z`.
@@ -25,22 +25,22 @@ pub fn now() -> impl std::fmt::Display {
     shown(SystemTime::now())
 }
 
-/// The nearest time that has such a form: those before 1970 and after 9999 have none, and to format one panics.
+/// A time before 1970 or after 9999 becomes the nearest one between: humantime panics on others.
 fn shown(time: SystemTime) -> impl std::fmt::Display {
     let last = UNIX_EPOCH + Duration::from_millis(253_402_300_799_999);
     humantime::format_rfc3339_millis(time.clamp(UNIX_EPOCH, last))
 }
 
 /// The members of a line, in their order.
-struct Object(Map<String, serde_json::Value>);
+struct Members(Map<String, serde_json::Value>);
 
-impl<'kvs> VisitSource<'kvs> for Object {
+impl<'kvs> VisitSource<'kvs> for Members {
     fn visit_pair(&mut self, key: Key<'kvs>, part: Value<'kvs>) -> Result<(), Error> {
         let number = part.to_u64().map(|n| json!(n));
         // JSON has no infinity and no NaN.
         let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| json!(n)));
         let value = number.unwrap_or_else(|| part.to_string().into());
-        // What is empty is absent.
+        // An empty text is left out.
         if value != "" {
             self.0.insert(key.to_string(), value);
         }
@@ -74,7 +74,7 @@ mod tests {
             .target("petstore::access")
             .key_values(&parts)
             .build();
-        let text = of(&record);
+        let text = format(&record);
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");
         assert_eq!((&object["level"], &object["message"]), (&"info".into(), &"two\nlines".into()));

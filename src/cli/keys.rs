@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use petstore::{ApiKey, Error, Expiry, KeyRing, KeyScope, fingerprint, rfc3339, unix_time};
 use serde_json::json;
 
-use super::command::{CREATE, Call, Command, Done, Failure, Flag};
-use super::output::{self, existing, past, print, say, tell};
+use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation};
+use super::output::{self, existing, past, print, print_error, report};
 
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
@@ -31,21 +31,23 @@ pub const COMMANDS: &[Command] = &[
     Command::new("key revoke", "NAME [FINGERPRINT]", "revoke the keys of this name, or one of them", revoke),
 ];
 
-fn add(call: &Call) -> Done {
+fn add(call: &Invocation) -> CommandResult {
     let expires_at = match call.flag("expires").map(expiry).transpose()? {
         Some(Expiry::At(at)) => Some(at),
         Some(Expiry::Never | Expiry::Kept) | None => None,
     };
     let scope = match (call.has("read-only"), call.has("admin")) {
         (true, true) => {
-            return Err(Failure::Usage("--read-only and --admin cannot be combined".to_owned()));
+            return Err(CommandError::Usage("--read-only and --admin cannot be combined".to_owned()));
         }
         (true, false) => KeyScope::ReadOnly,
         (false, true) => KeyScope::Admin,
         (false, false) => KeyScope::Full,
     };
     let database = call.writable()?;
-    let (mut ring, name, mut key) = (KeyRing::open(database)?, call.operand(0), String::new());
+    let mut ring = KeyRing::open(database)?;
+    let name = call.operand(0);
+    let mut key = String::new();
     ring.add(name, expires_at, scope, |made| keep(&mut key, made))?;
     if let Err(error) = print(&format!("{key}\n")) {
         ring.revoke(name, None)?;
@@ -54,16 +56,16 @@ fn add(call: &Call) -> Done {
     Ok(())
 }
 
-fn list(call: &Call) -> Done {
+fn list(call: &Invocation) -> CommandResult {
     let keys = petstore::api_keys(&call.config.database)?;
     print(&if call.has("json") { json(&keys) } else { table(&keys) })?;
     if keys.iter().any(|key| key.created_at.max(key.last_used_at.unwrap_or(0)) > unix_time()) {
-        say("a time later than now is not shown: the clock was wrong, so check when keys expire");
+        print_error("a time later than now is not shown: the clock was wrong, so check when keys expire");
     }
     Ok(())
 }
 
-fn rotate(call: &Call) -> Done {
+fn rotate(call: &Invocation) -> CommandResult {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
     let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
     // If the new key cannot be printed, the old one stays valid.
@@ -71,31 +73,31 @@ fn rotate(call: &Call) -> Done {
         open(call)?.rotate(call.operand(0), overlap, expiry, |key| print(&format!("{key}\n")))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
         let at = rfc3339(at);
-        say(&format!("the new key expires at {at}, like the old one; --expires sets another time"));
+        print_error(&format!("the new key expires at {at}, like the old one; --expires sets another time"));
     }
     Ok(())
 }
 
-/// Keeps a key that is being made until it is stored. Only then it is printed.
+/// Keeps a new key, so that it is printed only once it is stored.
 pub fn keep(key: &mut String, made: &str) -> Result<(), Error> {
     made.clone_into(key);
     Ok(())
 }
 
-fn revoke(call: &Call) -> Done {
+fn revoke(call: &Invocation) -> CommandResult {
     let fingerprint = call.operands.get(1).map(String::as_str);
     let count = open(call)?.revoke(call.operand(0), fingerprint)?;
-    tell(&format!("revoked {count}\n"));
+    report(&format!("revoked {count}\n"));
     Ok(())
 }
 
 /// Opens the keys of an existing database.
-fn open(call: &Call) -> Result<KeyRing, Error> {
+fn open(call: &Invocation) -> Result<KeyRing, Error> {
     KeyRing::open(existing(&call.config.database)?)
 }
 
 /// Reads a day, a time, or `never`.
-fn expiry(text: &str) -> Result<Expiry, Failure> {
+fn expiry(text: &str) -> Result<Expiry, CommandError> {
     if text == "never" {
         return Ok(Expiry::Never);
     }
@@ -104,12 +106,12 @@ fn expiry(text: &str) -> Result<Expiry, Failure> {
     let seconds = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs());
     let expected = "a date such as 2027-01-31 or 2027-01-31T18:00:00Z, or never";
     let at = seconds.and_then(|seconds| i64::try_from(seconds).ok()).map(Expiry::At);
-    at.ok_or_else(|| Failure::wrong("--expires", expected, text))
+    at.ok_or_else(|| CommandError::wrong("--expires", expected, text))
 }
 
-fn duration(text: &str) -> Result<Duration, Failure> {
+fn duration(text: &str) -> Result<Duration, CommandError> {
     humantime::parse_duration(text)
-        .map_err(|_| Failure::wrong("--overlap", "a duration such as 30min, 12h or 7d", text))
+        .map_err(|_| CommandError::wrong("--overlap", "a duration such as 30min, 12h or 7d", text))
 }
 
 fn table(keys: &[ApiKey]) -> String {
@@ -117,10 +119,14 @@ fn table(keys: &[ApiKey]) -> String {
     for key in keys {
         let end = if key.is_expired(unix_time()) { " (expired)" } else { "" };
         let or_never = |text: Option<String>| text.unwrap_or_else(|| "never".to_owned());
-        let (expires, last_used) =
-            (or_never(key.expires_at.map(rfc3339)) + end, or_never(key.last_used_at.map(past)));
-        let (name, scope) = (key.name.clone(), key.scope.as_str().to_owned());
-        rows.push([name, scope, past(key.created_at), expires, last_used, fingerprint(&key.digest)]);
+        rows.push([
+            key.name.clone(),
+            key.scope.as_str().to_owned(),
+            past(key.created_at),
+            or_never(key.expires_at.map(rfc3339)) + end,
+            or_never(key.last_used_at.map(past)),
+            fingerprint(&key.digest),
+        ]);
     }
     output::table(&rows)
 }
@@ -161,7 +167,7 @@ mod tests {
     #[test]
     fn wrong_times_are_named() {
         let said = |failure| match failure {
-            Failure::Usage(line) => line,
+            CommandError::Usage(line) => line,
             other => panic!("{other:?}"),
         };
         for text in ["tomorrow", "2030-02-31", "2030-02-03T00:00:00+02:00", ""] {

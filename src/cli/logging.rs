@@ -1,5 +1,5 @@
-//! The log. Lines go through a channel with a bound on lines and bytes to a thread of their own, so that a slow reader of standard error
-//! never blocks the service. Lines that find the channel full are dropped and counted, and a line reports it.
+//! The log. A thread of its own writes the lines, so that a slow reader of standard error never blocks the service. They
+//! wait in a channel of bounded lines and bytes; those that find it full are dropped and counted, and a line reports it.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -30,7 +30,7 @@ enum Message {
     Flush(Sender<()>),
 }
 
-/// Starts to log to standard error what `RUST_LOG` asks for.
+/// Starts the log to standard error. `RUST_LOG` filters it.
 pub fn start(is_json: bool) -> Result<(), Error> {
     let (sender, receiver) = sync_channel(MAX_LINES);
     start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, is_json)))?;
@@ -51,10 +51,9 @@ pub fn start(is_json: bool) -> Result<(), Error> {
 /// Writes one line.
 fn write(out: &mut impl Write, record: &Record, is_json: bool) -> io::Result<()> {
     if is_json {
-        return out.write_all(json_line::of(record).as_bytes());
+        return out.write_all(json_line::format(record).as_bytes());
     }
-    let (level, target) = (record.level(), record.target());
-    writeln!(out, "[{} {level:<5} {target}] {}", json_line::now(), record.args())
+    writeln!(out, "[{} {:<5} {}] {}", json_line::now(), record.level(), record.target(), record.args())
 }
 
 /// Has a command print the library's warnings to standard error.
@@ -81,7 +80,7 @@ struct LineEnd(SyncSender<Message>);
 
 impl Write for LineEnd {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // Counted before it is sent, since it may be written at once.
+        // Counted before it is sent, because it may be written immediately.
         let has_room = WAITING.fetch_add(line.len(), Ordering::Relaxed) + line.len() <= MAX_BYTES;
         if !has_room || self.0.try_send(Message::Line(line.to_vec())).is_err() {
             WAITING.fetch_sub(line.len(), Ordering::Relaxed);

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use petstore::{Error, ErrorKind, RestoredKeys};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{absolute, count, existing, print, tell};
+use super::command::{Command, CommandError, CommandResult, Flag, Invocation};
+use super::output::{absolute, count, existing, print, report};
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
@@ -32,9 +32,9 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-fn backup(call: &Call) -> Done {
+fn backup(call: &Invocation) -> CommandResult {
     let keep = call.flag("keep").map(|text| {
-        text.parse().map_err(|_| Failure::wrong("--keep", "a number of backups, at least 1", text))
+        text.parse().map_err(|_| CommandError::wrong("--keep", "a number of backups, at least 1", text))
     });
     let keep: Option<NonZeroUsize> = keep.transpose()?;
     let database = &call.config.database;
@@ -43,28 +43,26 @@ fn backup(call: &Call) -> Done {
         (None, None) => return usage("backup needs a FILE, or --to FOLDER"),
         (Some(_), Some(_)) => return usage("backup takes a FILE or --to FOLDER, not both"),
         (Some(file), None) => petstore::backup(database, file.as_ref(), &stop()?)?,
-        (None, Some("")) => return Err(Failure::wrong("--to", "a folder", "")),
+        (None, Some("")) => return Err(CommandError::wrong("--to", "a folder", "")),
         (None, Some(folder)) => petstore::backup_to(database, folder.as_ref(), keep, &stop()?)?,
     };
-    let (file, pets) = (made.file.display(), count(made.pets, "pet"));
+    let file = made.file.display();
+    let pets = count(made.pets, "pet");
     let how = match made.faults.len() {
         0 => "complete and sound",
         _ => "complete, but not sound (petstore check says why)",
     };
     let mut text = format!("{file} is {how}: {pets}, {} bytes\n", made.bytes);
     made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
-    for file in &made.spared {
-        text += &format!("kept {}: it is the newest backup of another database\n", file.display());
-    }
-    tell(&text);
+    report(&text);
     Ok(())
 }
 
-fn usage(line: &str) -> Done {
-    Err(Failure::Usage(line.to_owned()))
+fn usage(line: &str) -> CommandResult {
+    Err(CommandError::Usage(line.to_owned()))
 }
 
-fn check(call: &Call) -> Done {
+fn check(call: &Invocation) -> CommandResult {
     let file = match call.operands.first() {
         Some(file) => file.as_ref(),
         None if call.has("restored") => return usage("check --restored needs a FILE"),
@@ -74,8 +72,8 @@ fn check(call: &Call) -> Done {
     let found = petstore::check(file)?;
     let mut text: String = found.faults.iter().map(|fault| format!("{fault}\n")).collect();
     if found.kind.is_none() {
-        let (pets, version) = (count(found.pets, "pet"), found.version);
-        text += &format!("{name} is sound: {pets}, version {version}\n");
+        let pets = count(found.pets, "pet");
+        text += &format!("{name} is sound: {pets}, version {}\n", found.version);
     }
     found.foreign.iter().for_each(|foreign| text += &format!("it also has {foreign}\n"));
     print(&text)?;
@@ -90,12 +88,13 @@ fn check(call: &Call) -> Done {
     }
 }
 
-fn restore(call: &Call) -> Done {
-    let (file, database) = (call.operand(0), call.config.database.as_path());
+fn restore(call: &Invocation) -> CommandResult {
+    let file = call.operand(0);
+    let database = call.config.database.as_path();
     let keys = match call.flag("keys") {
         None | Some("current") => RestoredKeys::Current,
         Some("from-backup") => RestoredKeys::FromBackup,
-        Some(other) => return Err(Failure::wrong("--keys", "current or from-backup", other)),
+        Some(other) => return Err(CommandError::wrong("--keys", "current or from-backup", other)),
     };
     let restored = petstore::restore(file.as_ref(), database, keys, &stop()?)?;
     let mut text =
@@ -116,16 +115,16 @@ fn restore(call: &Call) -> Done {
         Some(kept) => format!("the old database is kept as {}\n", kept.display()),
         None => format!("there was no database at {} before\n", absolute(database).display()),
     };
-    tell(&text);
+    report(&text);
     Ok(())
 }
 
-fn drill(file: &Path) -> Done {
+fn drill(file: &Path) -> CommandResult {
     let pets = count(petstore::drill(file, &stop()?)?, "pet");
     Ok(print(&format!("{} can be restored: a service runs on it, with {pets}\n", file.display()))?)
 }
 
-/// Whether a signal has asked the task under way to stop.
+/// Returns a function that returns true once a signal has asked the task to stop.
 fn stop() -> Result<impl Fn() -> bool, Error> {
     let noted = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
     Ok(move || noted.load(Ordering::SeqCst))

@@ -1,7 +1,7 @@
 //! `petstore man`, `petstore completions` and `petstore openapi`: the manual page and the scripts for shells, generated
 //! from the tables of commands and settings, and the interface description.
 
-use super::command::{Call, Command, Done, Failure, Takes};
+use super::command::{Command, CommandError, CommandResult, Invocation, Takes};
 use super::output::print;
 use super::{all, help};
 
@@ -22,13 +22,13 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-fn complete(call: &Call) -> Done {
+fn complete(call: &Invocation) -> CommandResult {
     let script = match call.operand(0) {
         "bash" => bash(),
         // zsh reads completions for bash (zshcompsys(1), bashcompinit).
         "zsh" => format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash()),
         "fish" => fish(),
-        other => return Err(Failure::wrong("SHELL", "bash, zsh or fish", other)),
+        other => return Err(CommandError::wrong("SHELL", "bash, zsh or fish", other)),
     };
     Ok(print(&script)?)
 }
@@ -44,8 +44,8 @@ fn page() -> String {
     )
 }
 
-/// What can follow each beginning of a command line. One that ends with `*` is that of a whole command, which flags and
-/// operands follow; the others come after all of these.
+/// The words that can follow each beginning of a command line. A beginning that ends with `*` is a whole command, followed
+/// by its flags; the others come after all of these.
 fn offers() -> Vec<(String, Vec<String>)> {
     let mut commands: Vec<&Command> = all().collect();
     // The longest name first, as one name may be the beginning of another.
@@ -104,7 +104,9 @@ mod tests {
 
     #[test]
     fn manual_and_completions_have_every_command_and_setting() {
-        let (page, bash, fish) = (page(), bash(), fish());
+        let page = page();
+        let bash = bash();
+        let fish = fish();
         for command in all() {
             assert!(page.contains(&format!("petstore {}", command.name)), "{}", command.name);
             assert!(bash.contains(&format!("'{}'*)", command.name)), "{}", command.name);
@@ -119,7 +121,8 @@ mod tests {
 
     #[test]
     fn manual_page_is_laid_out_for_man() {
-        let (page, version) = (page(), env!("CARGO_PKG_VERSION"));
+        let page = page();
+        let version = env!("CARGO_PKG_VERSION");
         assert!(
             page.starts_with(&format!(
                 ".TH PETSTORE 1 \"\" \"petstore {version}\"\n.SH NAME\npetstore \\- a "

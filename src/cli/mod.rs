@@ -1,7 +1,11 @@
 //! The command line: the table of commands, and the way from the words to an exit code.
 //!
 //! `args` reads the words and the environment, the file of a command does its work by calling the library, and
-//! `hints` adds what to do when that fails.
+//! `hints` adds advice when that fails.
+//!
+//! Not clap: with `clap_mangen` and `clap_complete` it is 15 packages, and a flag, its environment variable, its help text
+//! and its row in the guide would have two sources, as the guide reads the library's table of settings. `args`, `command`,
+//! `help` and `manual` read that table, on top of lexopt, which has no dependencies.
 
 mod args;
 mod command;
@@ -16,7 +20,7 @@ mod maintenance;
 mod manual;
 mod output;
 mod pets;
-#[cfg_attr(not(feature = "site"), path = "no_project.rs")]
+#[cfg(feature = "site")]
 mod project;
 mod serve;
 mod signals;
@@ -26,9 +30,9 @@ mod unknown_variables;
 
 use std::process::ExitCode;
 
-use args::Wish;
-use command::{Call, Command, Failure};
-use output::{print, say};
+use args::Action;
+use command::{Command, CommandError, Invocation};
+use output::{print, print_error};
 use petstore::ErrorKind;
 use signal_hook::consts::SIGXFSZ;
 
@@ -40,7 +44,9 @@ const COMMANDS: &[&[Command]] = &[
     maintenance::COMMANDS,
     pets::COMMANDS,
     transfer::COMMANDS,
+    #[cfg(feature = "site")]
     project::SITE,
+    #[cfg(feature = "site")]
     project::DOMAINS,
     manual::COMMANDS,
 ];
@@ -54,18 +60,18 @@ fn all() -> impl Iterator<Item = &'static Command> {
 ///
 /// The exit code is 0 after success, 1 after a failure, and 2 for a wrong command line.
 pub fn run() -> ExitCode {
-    let wish = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
-    let done = match wish {
-        Ok(Wish::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
-        Ok(Wish::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
-        Ok(Wish::Run(command, call)) => {
+    let action = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
+    let done = match action {
+        Ok(Action::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
+        Ok(Action::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
+        Ok(Action::Run(command, call)) => {
             if call.command != "serve" {
                 logging::warn_plainly();
                 unknown_variables::warn_unknown();
             }
             // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
             let caught = signals::end_as_first().and_then(|()| signals::note(&[SIGXFSZ]));
-            let done = caught.map_err(Failure::from).and_then(|_| (command.run)(&call));
+            let done = caught.map_err(CommandError::from).and_then(|_| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
         Err(line) => Err(usage(&line)),
@@ -73,7 +79,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, line)) => {
-            say(&line);
+            print_error(&line);
             ExitCode::from(code)
         }
     }
@@ -82,15 +88,15 @@ pub fn run() -> ExitCode {
 const VERSION: &str = concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// The exit code of a failure, and the line that describes it.
-fn describe(failure: Failure, call: &Call) -> (u8, String) {
+fn describe(failure: CommandError, call: &Invocation) -> (u8, String) {
     match failure {
-        Failure::Usage(line) => usage(&line),
-        Failure::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
+        CommandError::Usage(line) => usage(&line),
+        CommandError::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
             let is_file = std::env::var_os("PETSTORE_API_KEY").is_none_or(|key| key.is_empty());
             let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };
             usage(&error.context(name).to_string())
         }
-        Failure::Failed(error) => (1, hints::line(&error, call)),
+        CommandError::Failed(error) => (1, hints::line(&error, call)),
     }
 }
 

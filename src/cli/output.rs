@@ -12,8 +12,8 @@ pub fn print(text: &str) -> Result<(), Error> {
     printed.map_err(|error| Error::io("cannot write to standard output", error))
 }
 
-/// Standard output. A terminal gets the characters that it would obey as JSON writes them, such as `\u001b`; files and
-/// programs get what there is.
+/// Standard output. Characters that a terminal would interpret are escaped there as in JSON, such as `\u001b`; files and
+/// programs get them as they are.
 pub fn out(is_csv: bool) -> Box<dyn Write> {
     let out = io::stdout();
     if out.is_terminal() { Box::new(Terminal { is_csv, is_quoted: false }) } else { Box::new(out.lock()) }
@@ -21,18 +21,18 @@ pub fn out(is_csv: bool) -> Box<dyn Write> {
 
 struct Terminal {
     is_csv: bool,
-    /// Whether a field of CSV has begun with a quote: lines end outside of it.
+    /// True within a quoted field of CSV, where no line ends.
     is_quoted: bool,
 }
 
 impl Write for Terminal {
-    /// Takes whole characters.
+    /// Expects whole characters.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut shown = String::with_capacity(bytes.len());
         for c in String::from_utf8_lossy(bytes).chars() {
             self.is_quoted ^= self.is_csv && c == '"';
             let is_end = !self.is_quoted && (c == '\n' || self.is_csv && c == '\r');
-            if is_end || !is_obeyed(c) {
+            if is_end || !is_control(c) {
                 shown.push(c);
             } else {
                 shown += &format!("\\u{:04x}", u32::from(c));
@@ -46,20 +46,20 @@ impl Write for Terminal {
     }
 }
 
-/// Whether a terminal obeys a character, instead of showing it: a control character, or one that turns the direction of
-/// what follows (Unicode Standard Annex 9, section 2).
-pub fn is_obeyed(c: char) -> bool {
+/// Returns whether a terminal interprets a character instead of showing it: a control character, or one that changes the
+/// direction of the text (Unicode Standard Annex 9, section 2).
+pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Prints what a command has done. If nobody reads it, that is done all the same, and must not be done twice.
-pub fn tell(text: &str) {
+/// Prints the outcome of a change. A failure to print is ignored: the change is made, and must not be made twice.
+pub fn report(text: &str) {
     let _ = print(text);
 }
 
-/// Prints one plain line to standard error. If nobody reads it, only the exit code remains.
-pub fn say(line: &str) {
+/// Prints one line to standard error. If nobody reads it, only the exit code remains.
+pub fn print_error(line: &str) {
     let _ = io::stderr().write_all(format!("petstore: {line}\n").as_bytes());
 }
 
@@ -71,7 +71,7 @@ pub fn existing(database: &Path) -> Result<&Path, Error> {
 /// The absolute path of a file, which need not exist.
 pub fn absolute(path: &Path) -> PathBuf {
     match path.to_str().and_then(|text| text.strip_prefix("rqlite")) {
-        // The address of a cluster is the same in every folder; what belongs to this machine alone follows it.
+        // The address of a cluster is the same in every folder; options for this machine follow it.
         Some(rest) if rest.contains("://") => {
             PathBuf::from(format!("rqlite{}", rest.split('?').next().unwrap_or_default()))
         }
@@ -79,7 +79,7 @@ pub fn absolute(path: &Path) -> PathBuf {
     }
 }
 
-/// When something happened; `unknown` for a time later than now, which a wrong clock has left.
+/// A time in the past; `unknown` for one later than now, which a wrong clock has left.
 pub fn past(at: i64) -> String {
     petstore::past(at).unwrap_or_else(|| "unknown".to_owned())
 }
@@ -92,8 +92,8 @@ pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     }
 }
 
-/// Starts a thread that ends with its work, or with the process. The work is boxed because the code that starts a
-/// thread is large and would otherwise be compiled once for each work.
+/// Starts a thread that ends with its work, or with the process. The work is boxed, because the code that starts a thread
+/// is large and would otherwise be compiled for each of them.
 pub fn start_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     thread.map(drop).map_err(Error::no_thread)

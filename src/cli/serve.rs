@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::command::{Call, Command, Done, Failure, Flag, Takes};
+use super::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use super::output::{existing, print};
 use super::{first_key, logging, signals, supervisor, unknown_variables};
 
@@ -30,8 +30,8 @@ pub const COMMANDS: &[Command] = &[Command {
     ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
 }];
 
-/// What cannot be combined. What a variable says of the second is ignored, as it may be meant for other starts.
-const APART: &[(&str, &str)] = &[
+/// Flags that cannot be combined. A variable for the second is ignored, because it may be meant for other starts.
+const EXCLUSIVE: &[(&str, &str)] = &[
     ("ephemeral", "database"),
     ("ephemeral", "first-key-file"),
     ("ephemeral", "read-only"),
@@ -44,24 +44,25 @@ const MAX_SAMPLE: u32 = 1_000_000;
 const MAX_DELAY: u64 = 60_000;
 
 /// Serves until a signal asks for the end.
-fn run(call: &Call) -> Done {
+fn run(call: &Invocation) -> CommandResult {
     let mut config = call.config.clone();
-    if let Some((one, other)) = APART.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
-        return Err(Failure::Usage(format!("--{one} and --{other} cannot be combined")));
+    if let Some((one, other)) = EXCLUSIVE.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
+        return Err(CommandError::Usage(format!("--{one} and --{other} cannot be combined")));
     }
     config.read_only = call.is_on("read-only");
     config.ephemeral = ephemeral(call)?;
     // Only a service that writes to a database of its own makes a first key.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
-    let own = |flag| call.own.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
-    let first_key_file = own("first-key-file").filter(|file| needs_key && !file.is_empty()).map(Path::new);
-    let is_json = own("log-format") == Some("json");
+    let setting = |flag| call.settings.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
+    let first_key_file =
+        setting("first-key-file").filter(|file| needs_key && !file.is_empty()).map(Path::new);
+    let is_json = setting("log-format") == Some("json");
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(is_json)?;
     unknown_variables::warn_unknown();
-    config.api_key =
-        petstore::from_environment("PETSTORE_API_KEY").map_err(|error| Failure::Usage(error.to_string()))?;
+    config.api_key = petstore::from_environment("PETSTORE_API_KEY")
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
     let began = Instant::now();
     // Programs that rotate log files send SIGHUP or SIGUSR1.
     signals::note(&[SIGHUP, SIGUSR1, SIGUSR2])?;
@@ -77,7 +78,7 @@ fn run(call: &Call) -> Done {
         existing(&config.database)?;
     }
     let mut made_key = None;
-    // What is temporary is removed in any case.
+    // A signal during the start must not leave the temporary database behind.
     let asked = config.ephemeral.is_some().then(|| signals::note(&[SIGINT, SIGTERM])).transpose()?;
     if config.ephemeral.is_some() && config.api_key.is_none() {
         made_key = Some(petstore::new_api_key()?);
@@ -97,7 +98,7 @@ fn run(call: &Call) -> Done {
     supervisor::start_watchdog(server.health_check())?;
     log::warn!("{}", server.summary());
     let address = server.address();
-    supervisor::say(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {address}"))]);
+    supervisor::notify(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {address}"))]);
     announce(address, server.admin_address(), &config, made_key.as_deref());
     let ended = server.wait();
     let why = if ended.is_err() { "a failure" } else { ending.get().copied().unwrap_or("no signal") };
@@ -114,26 +115,27 @@ fn raise_open_files() -> Result<usize, Error> {
     Ok(maximum.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX))
 }
 
-/// What `--ephemeral` and the flags that belong to it ask for.
-fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
+/// The ephemeral database that `--ephemeral` and its flags describe.
+fn ephemeral(call: &Invocation) -> Result<Option<Ephemeral>, CommandError> {
     if !call.is_on("ephemeral") {
         let alone = ["sample", "fail", "delay"].into_iter().find(|flag| call.has(flag));
-        return alone.map_or(Ok(None), |flag| Err(Failure::Usage(format!("--{flag} needs --ephemeral"))));
+        return alone
+            .map_or(Ok(None), |flag| Err(CommandError::Usage(format!("--{flag} needs --ephemeral"))));
     }
     let mut ephemeral = Ephemeral::default();
     if let Some(text) = call.flag("sample") {
         let count = text.parse().ok().filter(|count| *count <= MAX_SAMPLE);
         let expected = format!("a number from 0 to {MAX_SAMPLE}");
-        ephemeral.sample = count.ok_or_else(|| Failure::wrong("--sample", expected, text))?;
+        ephemeral.sample = count.ok_or_else(|| CommandError::wrong("--sample", expected, text))?;
     }
     if let Some(text) = call.flag("fail") {
         let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
         ephemeral.fail =
-            rate.ok_or_else(|| Failure::wrong("--fail", "a number from 0 to 1, such as 0.1", text))?;
+            rate.ok_or_else(|| CommandError::wrong("--fail", "a number from 0 to 1, such as 0.1", text))?;
     }
     if let Some(text) = call.flag("delay") {
         let expected = format!("milliseconds up to {MAX_DELAY}, such as 300 or 50-300");
-        ephemeral.delay = Some(delay(text).ok_or_else(|| Failure::wrong("--delay", expected, text))?);
+        ephemeral.delay = Some(delay(text).ok_or_else(|| CommandError::wrong("--delay", expected, text))?);
     }
     Ok(Some(ephemeral))
 }
@@ -145,7 +147,7 @@ fn delay(text: &str) -> Option<RangeInclusive<Duration>> {
     (least <= most && most <= MAX_DELAY).then(|| Duration::from_millis(least)..=Duration::from_millis(most))
 }
 
-/// Prints the first lines for scripts, which wait for them, and for people how to use a key that was made.
+/// Prints the lines that scripts wait for, and the use of a key that was made, for people.
 fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_key: Option<&str>) {
     let mut text = format!("petstore listening on {address}\n");
     if let Some(admin) = admin {

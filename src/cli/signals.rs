@@ -1,4 +1,4 @@
-//! Signals: the first one asks for an orderly end, a later one ends the process at once.
+//! Signals: the first one ends the service in order, a later one ends the process immediately.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -18,11 +18,11 @@ use super::{logging, supervisor};
 /// and timeout(1) sends two.
 const SAME: Duration = Duration::from_secs(1);
 
-/// Whether the signals of [`end_as_first`] still end the process.
+/// True as long as the signals of [`end_as_first`] end the process.
 static ENDS: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
-/// Has SIGTERM and SIGINT end the process at once if it is process 1 of a container, as they end any other by default:
-/// process 1 gets only signals that it catches (`pid_namespaces(7)`).
+/// Makes SIGTERM and SIGINT end process 1 of a container immediately, as they end any other process by default: process 1
+/// gets only signals that it catches (`pid_namespaces(7)`).
 pub fn end_as_first() -> Result<(), Error> {
     if std::process::id() != 1 {
         return Ok(());
@@ -44,14 +44,14 @@ pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     Ok(noted)
 }
 
-/// From now on, SIGTERM or SIGINT ends the service after the requests in progress, and a second one ends the process at
-/// once. Returns where the name of the first will be.
+/// Makes SIGTERM or SIGINT end the service after the requests in progress, and a second one end the process immediately.
+/// The name of the first signal appears in the returned cell.
 pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str>>, Error> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot_watch)?;
     ENDS.store(false, Ordering::Relaxed);
     let ending = Arc::new(OnceLock::new());
     let noted = Arc::clone(&ending);
-    let obey = move || {
+    let handle = move || {
         let mut asked = began;
         for signal in signals.forever() {
             let name = signal_name(signal).unwrap_or("a signal");
@@ -61,7 +61,7 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
                     "{name}: finishing the requests in progress; a second signal stops the service immediately"
                 );
                 stopper.stop();
-                supervisor::say(&[NotifyState::Stopping]);
+                supervisor::notify(&[NotifyState::Stopping]);
             } else if asked.elapsed() >= SAME {
                 log_end(&format!("a second signal, {name}"), began, &stopper);
                 logging::flush();
@@ -72,13 +72,14 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
             }
         }
     };
-    start_thread("signals", Box::new(obey))?;
+    start_thread("signals", Box::new(handle))?;
     Ok(ending)
 }
 
 /// Logs the end of the service.
 pub fn log_end(why: &str, began: Instant, stopper: &Stopper) {
-    let (ran, cut_off) = (began.elapsed().as_secs_f64(), stopper.cut_off());
+    let ran = began.elapsed().as_secs_f64();
+    let cut_off = stopper.cut_off();
     log::warn!("ended after {ran:.1} s: {why}; unfinished requests: {cut_off}");
 }
 

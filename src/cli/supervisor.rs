@@ -11,7 +11,7 @@ use super::output::start_thread;
 
 /// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`), if any.
 ///
-/// Call this before opening any file: the number of a descriptor that was not passed could become that file.
+/// Invocation this before opening any file: the number of a descriptor that was not passed could become that file.
 /// The environment variables stay as they are, because the service starts no other program.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
 }
 
 /// Sends notifications to the supervisor, if one waits for them (`NOTIFY_SOCKET`).
-pub fn say(notices: &[NotifyState]) {
+pub fn notify(notices: &[NotifyState]) {
     if let Err(error) = sd_notify::notify(notices) {
         log::warn!("cannot notify the supervisor (NOTIFY_SOCKET): {error}");
     }
@@ -42,7 +42,7 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
     let Some(interval) = sd_notify::watchdog_enabled() else { return Ok(()) };
     let watch = move || {
         loop {
-            ask(interval, |patience| health.is_answered(patience), || say(&[NotifyState::Watchdog]));
+            check(interval, |patience| health.is_answered(patience), || notify(&[NotifyState::Watchdog]));
             // At least twice in each interval, as sd_watchdog_enabled(3) recommends.
             std::thread::sleep(interval / 4);
         }
@@ -51,10 +51,10 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
     start_thread("watchdog", Box::new(watch))
 }
 
-/// Checks once, and calls `tell` if the service answered.
-fn ask(interval: Duration, is_answered: impl Fn(Duration) -> bool, tell: impl Fn()) {
+/// Checks once, and calls `notify` if the service answered.
+fn check(interval: Duration, is_answered: impl Fn(Duration) -> bool, notify: impl Fn()) {
     if is_answered(interval) {
-        tell();
+        notify();
     } else {
         log::warn!(
             "the service does not answer its own health check (GET /healthz), so the watchdog is not notified"
@@ -72,13 +72,13 @@ mod tests {
     #[test]
     fn watchdog_is_notified_only_if_the_service_answers() {
         for answers in [true, false] {
-            let told = Cell::new(0);
+            let notified = Cell::new(0);
             let is_answered = |patience| {
                 assert_eq!(patience, INTERVAL);
                 answers
             };
-            ask(INTERVAL, is_answered, || told.set(told.get() + 1));
-            assert_eq!(told.get(), i32::from(answers));
+            check(INTERVAL, is_answered, || notified.set(notified.get() + 1));
+            assert_eq!(notified.get(), i32::from(answers));
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::io::{Write, stderr, stdin};
 
-use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
+use petstore::{ErrorKind, Expected, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::command::{CREATE, Call, Command, Done, Failure, Flag};
-use super::output::{is_obeyed, out};
+use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation};
+use super::output::{is_control, out};
 use super::signals;
 
-/// The most refused lines that are printed.
-const MOST_REFUSED: usize = 20;
+/// The most rejected lines that are printed.
+const MOST_REJECTED: usize = 20;
 
 pub const COMMANDS: &[Command] = &[
     Command {
@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-fn export(call: &Call) -> Done {
+fn export(call: &Invocation) -> CommandResult {
     let format = format(call)?;
     match petstore::export(&call.config.database, format, &mut *out(format == Format::Csv)) {
         // A reader such as `head` has read enough.
@@ -41,7 +41,7 @@ fn export(call: &Call) -> Done {
     }
 }
 
-fn import(call: &Call) -> Done {
+fn import(call: &Invocation) -> CommandResult {
     let mut options = ImportOptions::default();
     options.format = format(call)?;
     options.again = call.has("again");
@@ -50,56 +50,59 @@ fn import(call: &Call) -> Done {
     options.skip_invalid = call.has("skip-invalid");
     options.resume = call.has("resume");
     if options.resume && (options.again || call.has("from-line")) {
-        return Err(Failure::Usage("--resume cannot be combined with --from-line or --again".to_owned()));
+        return Err(CommandError::Usage(
+            "--resume cannot be combined with --from-line or --again".to_owned(),
+        ));
     }
     if let Some(line) = call.flag("from-line") {
-        let wrong = || Failure::wrong("--from-line", "a line number, 1 or more", line);
+        let wrong = || CommandError::wrong("--from-line", "a line number, 1 or more", line);
         options.from_line = Some(line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?);
     }
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
     };
-    let (dry_run, mut refused) = (options.dry_run, 0_usize);
+    let dry_run = options.dry_run;
+    let mut rejected = 0_usize;
     let checked = Import::check(call.writable()?, source, options, |number, why| {
-        refused += 1;
-        if refused <= MOST_REFUSED {
-            say(&format!("Line {number}: {}\n", why.replace(is_obeyed, "\u{fffd}")));
+        rejected += 1;
+        if rejected <= MOST_REJECTED {
+            print_to_stderr(&format!("Line {number}: {}\n", why.replace(is_control, "\u{fffd}")));
         }
     });
-    if refused > MOST_REFUSED {
-        say(&format!("and {} more like these\n", refused - MOST_REFUSED));
+    if rejected > MOST_REJECTED {
+        print_to_stderr(&format!("and {} more like these\n", rejected - MOST_REJECTED));
     }
     let import = checked?;
     let valid = import.valid();
-    let left_out = if refused > 0 { format!(", left out {refused}") } else { String::new() };
+    let left_out = if rejected > 0 { format!(", left out {rejected}") } else { String::new() };
     if dry_run {
-        say(&format!("would import {valid}{left_out}\n"));
+        print_to_stderr(&format!("would import {valid}{left_out}\n"));
         return Ok(());
     }
-    // Nothing has been written yet, so until here a signal could end the process at once.
+    // Nothing has been written yet, so until here a signal can end the process immediately.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
     let mut has_begun = false;
     let written = import.write(&stop, |LinesWritten { line, lines, .. }| {
         has_begun = true;
-        say(&format!("written up to line {line} of {lines}\n"));
+        print_to_stderr(&format!("written up to line {line} of {lines}\n"));
     });
     let ids = written
         .map_err(|error| if has_begun { error.followed_by("continue with --resume") } else { error })?;
     let ids = ids.map(|(least, greatest)| format!("; its ids are from {least} to {greatest}"));
-    say(&format!("imported {valid}{left_out}{}\n", ids.unwrap_or_default()));
+    print_to_stderr(&format!("imported {valid}{left_out}{}\n", ids.unwrap_or_default()));
     Ok(())
 }
 
-fn format(call: &Call) -> Result<Format, Failure> {
+fn format(call: &Invocation) -> Result<Format, CommandError> {
     // An export has no file.
     let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") { "csv" } else { "ndjson" };
     let word = call.flag("format").unwrap_or(named);
-    word.parse().map_err(|expected: String| Failure::wrong("--format", expected, word))
+    word.parse().map_err(|expected: Expected| CommandError::wrong("--format", expected, word))
 }
 
-/// Prints to standard error. If nobody reads it, the import goes on: the exit code tells of the pets alone, so that a
-/// program that repeats what failed adds none twice.
-fn say(text: &str) {
+/// Prints to standard error. If nobody reads it, the import goes on: the exit code depends on the pets alone, so that a
+/// program that tries again after a failure adds none twice.
+fn print_to_stderr(text: &str) {
     let _ = stderr().write_all(text.as_bytes());
 }

@@ -23,7 +23,7 @@ fn nearest(name: &str, value: &str) -> Option<String> {
         return None;
     }
     let mut known = SETTINGS.iter().map(petstore::Setting::variable).collect::<Vec<_>>();
-    known.extend(VARIABLES.iter().map(|[variable, ..]| (*variable).to_owned()));
+    known.extend(VARIABLES.iter().map(|variable| variable.name.to_owned()));
     let upper = name.to_ascii_uppercase();
     let same = |(a, b): &(char, char)| a == b;
     let likeness = |known: &String| {

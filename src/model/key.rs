@@ -1,4 +1,4 @@
-//! What the service knows of an API key.
+//! API keys, as the service stores them.
 
 use super::string_enum::words;
 
@@ -6,7 +6,7 @@ use super::string_enum::words;
 pub type Digest = [u8; 32];
 
 words! {
-    /// What a request with a key may do: `read-only`, `full` or `admin`.
+    /// The scope of a key: `read-only`, `full` or `admin`.
     KeyScope {
         /// It may read pets.
         ReadOnly = "read-only",
@@ -24,7 +24,7 @@ pub struct ApiKey {
     pub digest: Digest,
     /// The name that the operator gave it.
     pub name: String,
-    /// What requests with it may do.
+    /// The scope of requests with it.
     pub scope: KeyScope,
     /// When it was created, in seconds of Unix time.
     pub created_at: i64,
@@ -35,7 +35,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Whether the key is refused at this Unix time.
+    /// Returns whether the key has expired at this Unix time.
     pub fn is_expired(&self, now: i64) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }

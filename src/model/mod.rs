@@ -1,4 +1,4 @@
-//! The things that the service is about: pets, API keys and the project. Knows JSON, and nothing of HTTP or SQL.
+//! The domain: pets, API keys and the project. Knows JSON, and nothing of HTTP or SQL.
 
 mod key;
 mod page;
@@ -10,9 +10,10 @@ mod string_enum;
 
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
-pub use pet::{MAX_BROUGHT_ID, MEMBERS, NewPet, Pet, PetQuery, PetStatus, Value, pet_schemas};
+pub use pet::{MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetQuery, PetStatus, pet_schemas};
 pub use project::{
-    Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
+    CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect,
+    SiteFile,
 };
 pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;

@@ -3,7 +3,7 @@
 /// Which items of a list are asked for, in ascending order of their ids.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Page {
-    /// At most so many.
+    /// The most items.
     pub limit: u32,
     /// Only ids greater than this one; `None`: all.
     pub after: Option<i64>,

@@ -8,11 +8,12 @@ use serde_json::json;
 use super::Page;
 use super::string_enum::words;
 use crate::base::json::{
-    self, Enumeration, Integer, Invalid, Member, Object, Optional, Required, Schema, Text, describe, shown,
+    AnyString, Enumeration, Integer, Invalid, JsonObject, JsonValue, Member, Optional, Required, Schema,
+    describe, shown,
 };
 
 words! {
-    /// Whether a pet is for sale: `available`, `pending` or `sold`.
+    /// The availability of a pet: `available`, `pending` or `sold`.
     PetStatus {
         /// The pet is for sale.
         Available = "available",
@@ -66,8 +67,8 @@ pub struct PetQuery {
     pub status: Option<PetStatus>,
 }
 
-const NAME: Required<Text> =
-    Required { name: "name", about: "The name of the pet. It can be empty.", schema: Text };
+const NAME: Required<AnyString> =
+    Required { name: "name", about: "The name of the pet. It can be empty.", schema: AnyString };
 const CATEGORY_ID: Required<Integer> = Required {
     name: "categoryId",
     about: "The identifier of the category that the pet belongs to.",
@@ -84,20 +85,20 @@ const ID: Required<Integer> = Required {
     schema: Integer::INT64,
 };
 
-/// The members of a pet that whoever adds it sets. Columns of the database and of CSV have this order.
+/// The members of a pet that a create sets. Columns of the database and of CSV have this order.
 pub static MEMBERS: [&dyn Member; 3] = [&NAME, &CATEGORY_ID, &STATUS];
 
-/// What a pet has in one of its [`MEMBERS`].
+/// The value of one of the [`MEMBERS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum MemberValue<'a> {
     Integer(i64),
     Text(&'a str),
     /// The member is absent.
     None,
 }
 
-/// The greatest id of an import that keeps ids. All ids are then greater, and a million millions are left for creates
-/// (`sqlite.org/autoinc.html`).
+/// The greatest id of an import that keeps ids. Creates get greater ids (`sqlite.org/autoinc.html`), of which it leaves
+/// 10¹².
 pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
 /// The id in an import that keeps ids.
 const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, MAX_BROUGHT_ID), ..ID };
@@ -122,12 +123,12 @@ impl PetQuery {
 
 impl<'a> Pet<'a> {
     /// The values of [`MEMBERS`].
-    pub fn values(&self) -> [Value<'a>; MEMBERS.len()] {
+    pub fn values(&self) -> [MemberValue<'a>; MEMBERS.len()] {
         let &Self { id: _, name, category_id, status } = self;
         [
-            Value::Text(name),
-            Value::Integer(category_id),
-            status.map_or(Value::None, |status| Value::Text(status.as_str())),
+            MemberValue::Text(name),
+            MemberValue::Integer(category_id),
+            status.map_or(MemberValue::None, |status| MemberValue::Text(status.as_str())),
         ]
     }
 }
@@ -149,7 +150,7 @@ impl<'a> NewPet<'a> {
     }
 
     /// The values of [`MEMBERS`].
-    pub fn values(&self) -> [Value<'_>; MEMBERS.len()] {
+    pub fn values(&self) -> [MemberValue<'_>; MEMBERS.len()] {
         self.with_id(0).values()
     }
 
@@ -158,7 +159,7 @@ impl<'a> NewPet<'a> {
     /// # Errors
     /// [`Invalid`], if the text is not a JSON object, or a member is missing, duplicate or of another type.
     pub fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
-        Self::of_object(&Object::parse(body, "with 'name' and 'categoryId'")?)
+        Self::of_object(&JsonObject::parse(body, "with 'name' and 'categoryId'")?)
     }
 
     /// Reads a pet that keeps its id.
@@ -166,11 +167,11 @@ impl<'a> NewPet<'a> {
     /// # Errors
     /// [`Invalid`], for the reasons of [`NewPet::from_json`], or if the id is missing or cannot be kept.
     pub fn with_id_from_json(body: &'a [u8]) -> Result<(i64, Self), Invalid> {
-        let object = Object::parse(body, "with 'id', 'name' and 'categoryId'")?;
+        let object = JsonObject::parse(body, "with 'id', 'name' and 'categoryId'")?;
         Ok((object.required(&BROUGHT_ID)?, Self::of_object(&object)?))
     }
 
-    fn of_object(object: &Object<'a>) -> Result<Self, Invalid> {
+    fn of_object(object: &JsonObject<'a>) -> Result<Self, Invalid> {
         Ok(Self {
             name: object.required(&NAME)?,
             category_id: object.required(&CATEGORY_ID)?,
@@ -204,7 +205,7 @@ impl<'a> NewPet<'a> {
 fn column<T>(name: &str, schema: &impl for<'v> Schema<Value<'v> = T>, text: &str) -> Result<T, Invalid> {
     let cell = text.trim_ascii();
     let is_number = serde_json::from_str::<serde_json::Number>(cell).is_ok();
-    let of_json = || schema.of_json(json::Value::Number(cell)).ok().filter(|_| is_number);
+    let of_json = || schema.of_json(JsonValue::Number(cell)).ok().filter(|_| is_number);
     schema.of_text(cell).or_else(of_json).ok_or_else(|| {
         let expected = schema.expected();
         Invalid::Member(format!("The column '{name}' must be {expected}, not '{}'.", shown(text)))

@@ -33,7 +33,7 @@ words! {
     }
 }
 
-/// What happens to a domain.
+/// An event in the life of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainEvent {
     /// The DNS record exists and is right.
@@ -44,12 +44,14 @@ pub enum DomainEvent {
     Wrong,
     /// DNS gave no answer.
     Unknown,
-    /// A trusted proxy has passed on an HTTPS request for the name.
+    /// A trusted proxy has forwarded an HTTPS request for the name.
     Served,
 }
 
 /// How many seconds a certificate may take before the domain counts as delayed: 30 minutes.
 pub const CERTIFICATE_WAIT: i64 = 30 * 60;
+/// How many seconds pass between two checks of a domain: 10 minutes.
+pub const CHECK_EVERY: i64 = 10 * 60;
 
 #[cfg(test)]
 impl DomainEvent {
@@ -73,18 +75,18 @@ impl DomainState {
         }
     }
 
-    /// Whether a certificate may be issued for the name.
+    /// Returns whether a certificate may be issued for the name.
     pub const fn may_have_certificate(self) -> bool {
         matches!(self, Self::Verified | Self::Active | Self::CertificateDelayed)
     }
 
-    /// Whether requests for the name are served.
+    /// Returns whether requests for the name are served.
     pub const fn is_served(self) -> bool {
         !matches!(self, Self::PendingDns)
     }
 }
 
-/// Why a check has this result.
+/// The reason for the result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// For programs, such as `wrong_target`.
@@ -116,7 +118,7 @@ pub struct Domain {
     /// When its DNS was last checked; `None` if it never was.
     #[serde(serialize_with = "serialize_time")]
     pub checked_at: Option<i64>,
-    /// Whether it is the primary domain.
+    /// True for the primary domain.
     pub is_primary: bool,
 }
 
@@ -192,7 +194,7 @@ pub struct Deploy {
     /// The size of the static files together, in bytes.
     #[serde(skip)]
     pub bytes: i64,
-    /// Whether this deploy is served.
+    /// True for the deploy that is served.
     #[serde(skip)]
     pub is_live: bool,
 }
@@ -248,7 +250,7 @@ mod tests {
             assert_eq!(state.as_str().parse(), Ok(*state));
         }
         assert_eq!("pro".parse(), Ok(Plan::Pro));
-        assert_eq!("Pro".parse::<Plan>().unwrap_err(), "'free', 'pro' or 'enterprise'");
+        assert_eq!("Pro".parse::<Plan>().unwrap_err().to_string(), "'free', 'pro' or 'enterprise'");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What tells whether two creates are the same one, sent twice.
+//! Detects that a create is sent again.
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::NewPet;
 
-/// Who sends a request: a digest of the name of the API key, so that a rotation between two tries changes nothing.
+/// The caller of a request: a digest of the name of the API key, so that a rotation between two tries changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller([u8; 16]);
 
@@ -32,7 +32,8 @@ impl IdempotencyKey {
 }
 
 impl NewPet<'_> {
-    /// A hash of what the pet is, however its JSON was written. Who finds two pets with the same hash fools nobody else.
+    /// A hash of the pet, however its JSON was written. A collision only affects the client that constructs it, since
+    /// idempotency keys are scoped by caller.
     pub fn fingerprint(&self) -> [u8; 16] {
         let json = serde_json::to_vec(&self.with_id(0)).unwrap_or_default();
         xxh3_128(&json).to_be_bytes()

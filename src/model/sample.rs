@@ -12,7 +12,7 @@ const NAMES: [&str; 24] = [
 const STATUSES: [Option<PetStatus>; 7] =
     [Some(Available), Some(Pending), Some(Sold), None, Some(Available), Some(Available), Some(Sold)];
 
-/// The first so many pets of a list that is the same everywhere: `Bella` to `Ziggy`, `Bella 2` to `Ziggy 2`, and so
+/// The first `count` pets of a list that is the same everywhere: `Bella` to `Ziggy`, `Bella 2` to `Ziggy 2`, and so
 /// on, in five categories.
 pub fn sample_pets(count: u32) -> impl Iterator<Item = NewPet<'static>> {
     (0..count as usize).map(|i| {

@@ -24,15 +24,15 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = String;
+            type Err = $crate::base::error::Expected;
 
             /// Reads exactly one of the words.
             ///
             /// # Errors
-            /// What is expected, as the end of a sentence such as "PLAN must be …".
-            fn from_str(word: &str) -> Result<Self, String> {
+            /// The words that are allowed.
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
                 use crate::base::json::Schema;
-                Self::SCHEMA.of_text(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
+                Self::SCHEMA.of_text(word).ok_or_else(|| $crate::base::error::Expected(Self::SCHEMA.expected()))
             }
         }
 

@@ -3,15 +3,17 @@
 use std::thread::JoinHandle;
 
 use super::descriptors::ADMIN_CONNECTIONS;
-use super::lanes::{Lanes, gate_config};
+use super::workers::Workers;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
-use crate::app::pipeline::Shared;
-use crate::base::error::{Error, start_thread};
-use crate::net::gate::{Gate, Listening, Stopper};
+use crate::app::pipeline::{self, SharedState};
+use crate::base::error::Error;
+use crate::base::metrics::Metrics;
+use crate::base::threads::start_thread;
+use crate::net::gate::{Gate, GateConfig, Intake, Listening, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
 use crate::store::Reader;
 
-/// Its share of what is held for clients. It is in addition to theirs.
+/// Its share of the memory for clients, in addition to theirs: a quarter.
 const MEMORY_SHARE: usize = 4;
 
 /// The running admin address. Dropping it ends it.
@@ -21,20 +23,21 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Starts to serve on an address. If it ends by a fault of its own, it calls `died` with the reason.
+    /// Serves on an address. If it ends by a fault of its own, it calls `died` with the reason.
     ///
     /// # Errors
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot
     /// be opened.
     pub fn start(
-        shared: &Shared,
+        shared: &SharedState,
         listening: Listening,
         settings: &ProjectSettings,
         reset: Option<Reset>,
         died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
-        let (config, stopper) = (&*shared.config, Stopper::default());
-        let mut lanes = Lanes::new(&config.database, &stopper, None);
+        let config = &*shared.config;
+        let stopper = Stopper::default();
+        let mut workers = Workers::new(&config.database, &stopper, None);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let service = AdminService::new(AdminContext {
                 metrics: shared.metrics.clone(),
@@ -46,15 +49,27 @@ impl Admin {
                 hosts: config.admin_hosts.clone(),
                 reset: reset.clone(),
             });
-            lanes.open(kind, ADMIN_CONNECTIONS, name.to_owned(), service)?;
+            workers.start(kind, ADMIN_CONNECTIONS, name.to_owned(), service)?;
         }
-        let Lanes { workers, open, .. } = lanes;
-        let mut gate_config = gate_config(config, ADMIN_CONNECTIONS, open, admin::header_fields());
-        gate_config.client_memory /= MEMORY_SHARE;
+        let Workers { running, lanes, .. } = workers;
+        let gate_config = GateConfig {
+            max_connections: ADMIN_CONNECTIONS,
+            client_memory: config.client_memory / MEMORY_SHARE,
+            deadlines: config.deadlines.clone(),
+            lanes,
+            intake: Intake {
+                passed_on: admin::header_fields(),
+                trusted: TrustedProxies(config.trusted_proxies.clone()),
+                ..Intake::default()
+            },
+            size: pipeline::size,
+            delay: None,
+            metrics: Metrics::default(),
+        };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         let run = move || {
             let ended = gate.run();
-            drop(workers);
+            drop(running);
             if let Err(error) = ended {
                 died(error);
             }

@@ -1,31 +1,31 @@
 //! How many connections the limit of open files allows.
 //!
-//! The one place that counts what a service opens for itself, by its configuration. `tests/it/overload.rs` shows
-//! that the count is enough.
+//! Only this file counts the descriptors that a service reserves for itself, by its configuration. `tests/it/overload.rs`
+//! shows that they are enough.
 
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
 
-/// What every service has open: standard streams, signals, a passed socket, the private folder, the gate and its
-/// listener, the database and its log (16); the project's connection to the database, and the most looks at DNS at once,
-/// with a socket each (10). And for a moment: a connection that is turned away, the watchdog's check, a notification,
-/// the connection to the database of the first key, or of the thread that moves a large log, another socket if the
-/// file of a Unix socket is lost (9).
-const OWN: usize = 35;
-/// What a lane has open: its listener and the file of its socket, three for its connection, and the database with its log.
+/// The descriptors of every service: standard streams, signals, a passed socket, the private folder, the gate and its
+/// listener, the database and its log (16); the project's connection to the database, and the most DNS checks at once,
+/// with a socket each (10). And for a moment: a connection that is rejected, the watchdog's check, a notification, the
+/// connection to the database of the first key, or of the thread that checkpoints a large log, another socket if the file
+/// of a Unix socket is lost (9).
+const SERVICE: usize = 35;
+/// The descriptors of a lane: its listener and the file of its socket, three for its connection, and the database with its log.
 const LANE: usize = 7;
-/// What the admin address has open: its gate and its listener, and a connection that is turned away (4), two lanes,
-/// and its clients.
-const ADMIN_OWN: usize = 4 + 2 * LANE + ADMIN_CONNECTIONS;
+/// The descriptors of the admin address: its gate and its listener, and a connection that is rejected (4), two lanes, and
+/// its clients.
+const ADMIN: usize = 4 + 2 * LANE + ADMIN_CONNECTIONS;
 
 /// The fewest connections worth starting for.
 const FEWEST: usize = 4;
 /// The most connections of the admin address. Few programs monitor a service.
 pub const ADMIN_CONNECTIONS: usize = 16;
 
-/// The descriptors that a service needs besides those of its clients.
-fn own(config: &Config) -> usize {
-    OWN + LANE * (config.workers + 1) + if config.admin.is_some() { ADMIN_OWN } else { 0 }
+/// The descriptors that a service needs in addition to those of its clients.
+fn reserved(config: &Config) -> usize {
+    SERVICE + LANE * (config.workers + 1) + if config.admin.is_some() { ADMIN } else { 0 }
 }
 
 /// The most connections of the gate: as many as the configuration asks for, but no more than the descriptors allow
@@ -33,13 +33,13 @@ fn own(config: &Config) -> usize {
 ///
 /// # Errors
 /// [`ErrorKind::Resources`] if there are too few descriptors to start.
-pub fn places(config: &Config) -> Result<usize, Error> {
+pub fn available_connections(config: &Config) -> Result<usize, Error> {
     let most = config.max_connections;
     let Some(limit) = config.open_files else { return Ok(most) };
-    let own = own(config);
-    let connections = most.min(limit.saturating_sub(own));
+    let reserved = reserved(config);
+    let connections = most.min(limit.saturating_sub(reserved));
     if connections < FEWEST.min(most) {
-        let needed = own + FEWEST.min(most);
+        let needed = reserved + FEWEST.min(most);
         let line = format!(
             "the process can open too few files: {limit}, but it needs at least {needed} (ulimit -n)"
         );
@@ -67,17 +67,17 @@ mod tests {
 
     #[test]
     fn unknown_limit_leaves_the_setting_as_it_is() {
-        assert_eq!(places(&config(None, true)).unwrap(), 1000);
+        assert_eq!(available_connections(&config(None, true)).unwrap(), 1000);
     }
 
     #[test]
     fn known_limit_is_not_exceeded() {
         for has_admin in [false, true] {
-            assert_eq!(places(&config(Some(usize::MAX), has_admin)).unwrap(), 1000);
-            let own = own(&config(None, has_admin));
-            for limit in own + FEWEST..2000 {
-                let clients = places(&config(Some(limit), has_admin)).unwrap();
-                assert!(own + clients <= limit, "{limit}");
+            assert_eq!(available_connections(&config(Some(usize::MAX), has_admin)).unwrap(), 1000);
+            let reserved = reserved(&config(None, has_admin));
+            for limit in reserved + FEWEST..2000 {
+                let clients = available_connections(&config(Some(limit), has_admin)).unwrap();
+                assert!(reserved + clients <= limit, "{limit}");
                 assert!(clients >= FEWEST, "{limit}");
             }
         }
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn too_few_files_are_refused() {
         for has_admin in [false, true] {
-            for limit in 0..own(&config(None, has_admin)) + FEWEST {
-                let refused = places(&config(Some(limit), has_admin)).unwrap_err();
+            for limit in 0..reserved(&config(None, has_admin)) + FEWEST {
+                let refused = available_connections(&config(Some(limit), has_admin)).unwrap_err();
                 assert_eq!(refused.kind(), ErrorKind::Resources, "{limit}");
             }
         }
@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn error_names_how_many_files_are_enough() {
-        let error = places(&config(Some(10), false)).unwrap_err().to_string();
-        let needed = own(&config(None, false)) + FEWEST;
+        let error = available_connections(&config(Some(10), false)).unwrap_err().to_string();
+        let needed = reserved(&config(None, false)) + FEWEST;
         assert_eq!(
             error,
             format!("the process can open too few files: 10, but it needs at least {needed} (ulimit -n)")
         );
-        assert!(places(&config(Some(needed), false)).is_ok());
+        assert!(available_connections(&config(Some(needed), false)).is_ok());
     }
 }

@@ -1,26 +1,21 @@
-//! Puts the rooms together: opens the store, starts the lanes and the gate, and ends them in order.
+//! Puts the rooms together: opens the store, starts the workers and the gate, and ends them in order.
 
 mod admin;
 mod descriptors;
-mod lanes;
+mod opened;
 mod private_folder;
-#[cfg_attr(not(feature = "site"), path = "no_project.rs", warn(dead_code, unused_imports))]
 mod project;
 mod running;
 mod verify_backup;
+mod workers;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::base::config::Address;
-use crate::base::config::Config;
-use crate::base::error::{Error, ErrorKind, start_thread};
-use crate::net::gate::Listening;
-use crate::ops::keys::secret;
-use crate::ops::maintenance::last_backup;
-use crate::store::{self, OpenStore};
-use descriptors::places;
+use crate::base::config::{Address, Config};
+use crate::base::error::{Error, ErrorKind};
+use crate::base::threads::start_thread;
+use opened::Opened;
 use private_folder::PrivateFolder;
 use running::Running;
 
@@ -29,17 +24,15 @@ pub use verify_backup::drill;
 
 /// A running service.
 ///
-/// Dropping it ends the service as [`Stopper::stop`] does and **blocks until it has ended**: until the requests under
-/// way are answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the
+/// Dropping it ends the service like [`Stopper::stop`] and **blocks until it has ended**: until the requests in progress
+/// are answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the
 /// disk has everything. Call [`Server::wait`] to learn how it ended.
 ///
 /// ```
 /// # fn main() -> Result<(), petstore::Error> {
 /// # let folder = std::env::temp_dir().join(format!("petstore-doc-server-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
-/// let mut config = petstore::Config::default();
-/// config.listen = ([127, 0, 0, 1], 0).into();
-/// config.database = folder.join("pets.db");
+/// let config = petstore::Config::new().listen(([127, 0, 0, 1], 0)).database(folder.join("pets.db"));
 /// let server = petstore::Server::start(config)?;
 /// assert!(server.is_running());
 ///
@@ -61,7 +54,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the addresses, opens the database, and serves clients in threads of its own until it is stopped.
+    /// Binds the addresses, opens the database, and serves clients in its own threads until it is stopped.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if a field cannot be used, [`ErrorKind::AddressInUse`] or
@@ -73,34 +66,19 @@ impl Server {
         Self::start_after(config, || Ok(()))
     }
 
-    /// As [`Server::start`]. `prepare` runs once the database is open and the addresses are bound, and before the first
-    /// response, so that clients find done what it does: such as an API key.
+    /// Starts like [`Server::start`], and calls `prepare` before the first response, once the database is open and the
+    /// addresses are bound. It can create an API key, for example.
     ///
     /// # Errors
     /// Those of [`Server::start`], and that of `prepare`.
     pub fn start_after(config: Config, prepare: impl FnOnce() -> Result<(), Error>) -> Result<Self, Error> {
-        check_api_key(&config)?;
-        let mut config = config.checked()?;
-        let places = places(&config)?;
-        // Before the database, so that a start that fails makes none.
-        let listening = Listening::bind(&config.listen)?;
-        let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
-        let admin_address = admin.as_ref().and_then(|listening| listening.address.tcp());
-        let mut folder = None;
-        let store = match &config.ephemeral {
-            Some(ephemeral) => {
-                let own = folder.insert(PrivateFolder::new(&config.database)?);
-                config.database = own.file("pets.db");
-                store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
-            }
-            None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
-            None => open_for_service(&config)?,
-        };
-        let address = listening.address.clone();
-        let summary = summary(&config, &address, places, &store);
+        let opened = Opened::open(config)?;
+        let address = opened.listening.address.clone();
+        let admin_address = opened.admin.as_ref().and_then(|listening| listening.address.tcp());
+        let summary = opened.summary();
         prepare()?;
         let stopper = Stopper::default();
-        let running = Running::start(&Arc::new(config), places, folder, listening, admin, store, &stopper)?;
+        let running = Running::start(opened, &stopper)?;
         let gate = start_thread("gate", move || running.serve())?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
@@ -120,7 +98,7 @@ impl Server {
         &self.summary
     }
 
-    /// Whether the service still runs. It has ended after [`Stopper::stop`], or because it could not go on; then
+    /// Returns whether the service still runs. It has ended after [`Stopper::stop`], or because it could not go on; then
     /// [`Server::wait`] returns at once, with the reason. While it answers its last requests, it still runs.
     pub fn is_running(&self) -> bool {
         self.gate.as_ref().is_some_and(|gate| !gate.is_finished())
@@ -136,7 +114,7 @@ impl Server {
         self.stopper.clone()
     }
 
-    /// Waits until the service has ended: the requests under way are answered, and everything is on the disk.
+    /// Waits until the service has ended: the requests in progress are answered, and everything is on disk.
     ///
     /// # Errors
     /// The reason if the service ended without [`Stopper::stop`], such as
@@ -157,39 +135,4 @@ impl Drop for Server {
             let _ = gate.join();
         }
     }
-}
-
-/// Opens or creates the database. A backup of one that was there before is worth a warning.
-fn open_for_service(config: &Config) -> Result<OpenStore, Error> {
-    let database = &config.database;
-    let lost = if store::exists(database) { None } else { last_backup(database) };
-    let opened = store::open_for_service(database, config.workers)?;
-    if let Some(note) = lost {
-        log::warn!(
-            "there was no database {}, although its last backup has {} pets, so a new one was created; --require-database refuses this",
-            database.display(),
-            note.pets
-        );
-    }
-    Ok(opened)
-}
-
-fn check_api_key(config: &Config) -> Result<(), Error> {
-    if config.api_key.as_ref().is_none_or(|key| secret::is_sendable(key)) {
-        return Ok(());
-    }
-    let line = "the API key cannot be sent as a bearer token; use letters, digits and - . _ ~ + /";
-    Err(Error::new(ErrorKind::Config("api_key"), line))
-}
-
-/// What is started, in one line.
-fn summary(config: &Config, address: &Address, max_connections: usize, store: &OpenStore) -> String {
-    format!(
-        "petstore {} listens on {address}: {}, schema version {}, at most {max_connections} connections with {} MiB, workers that read: {}",
-        env!("CARGO_PKG_VERSION"),
-        store.about,
-        store::SCHEMA_VERSION,
-        config.client_memory >> 20,
-        store.readers.len(),
-    )
 }

@@ -1,13 +1,15 @@
-//! A private folder for a database that goes with its service, and where temporary files can be.
+//! A private folder for the database of an ephemeral service, and the place of temporary files.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::base::error::{Error, ErrorKind, folder_of};
+use crate::base::error::{Error, ErrorKind};
+use crate::base::files::folder_of;
 
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-private-";
+
 /// A folder that only this user may enter. Dropping it removes it. While it exists it is locked, which also keeps
 /// systemd's clean-up of `/tmp` away (`systemd.io/TEMPORARY_DIRECTORIES`).
 pub struct PrivateFolder {
@@ -16,7 +18,7 @@ pub struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Creates a folder where temporary files can be.
+    /// Creates a folder among the temporary files.
     ///
     /// # Errors
     /// Fails if the folder cannot be created.
@@ -43,8 +45,8 @@ impl PrivateFolder {
     }
 }
 
-/// Makes something temporary in the folder for that (`TMPDIR`) or, if it cannot be there, next to the database: a container
-/// may have no other folder that can be written.
+/// Creates something temporary in `TMPDIR` or, if that fails, next to the database: a container may have no other folder
+/// that can be written.
 ///
 /// # Errors
 /// The first failure, if both fail.

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use super::PrivateFolder;
 use super::admin::Admin;
-use super::lanes::{Lanes, gate_config};
-use super::project::{self, Upkeep};
+use super::opened::Opened;
+use super::private_folder::PrivateFolder;
+use super::project;
+use super::workers::Workers;
 use crate::admin::Reset;
-use crate::app::pipeline::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
+use crate::app::pipeline::{
+    self, Authenticator, Draws, Faults, Lost, ReadService, SharedState, WriteService,
+};
 use crate::base::config::Config;
-use crate::base::error::{Error, check_threads};
+use crate::base::error::Error;
 use crate::base::metrics::Metrics;
-use crate::net::gate::{Delay, Gate, Listening, Origins, Stopper};
+use crate::base::threads::check_threads;
+use crate::net::gate::{Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
@@ -20,13 +24,12 @@ use crate::store::{self, Claim, Damage, OpenStore, WriteAccess};
 /// The most requests in the lane for writing at once: they share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
 
-/// All that runs for a service. The fields drop in their order: whoever sends requests before whoever serves them,
-/// and the claim on the database after the last connection to it.
+/// All that runs for a service. The fields drop in their order: senders of requests before those that serve them, and
+/// the claim on the database after the last connection to it.
 pub struct Running {
     gate: Gate,
     _workers: Vec<Worker>,
     _admin: Option<Admin>,
-    _upkeep: Option<Arc<Upkeep>>,
     _folder: Option<PrivateFolder>,
     _claim: Option<Claim>,
 }
@@ -36,69 +39,34 @@ impl Running {
     ///
     /// # Errors
     /// If there are too few threads or descriptors, or the project cannot be opened.
-    pub fn start(
-        config: &Arc<Config>,
-        places: usize,
-        folder: Option<PrivateFolder>,
-        listening: Listening,
-        admin: Option<Listening>,
-        store: OpenStore,
-        stopper: &Stopper,
-    ) -> Result<Self, Error> {
+    pub fn start(opened: Opened, stopper: &Stopper) -> Result<Self, Error> {
+        let Opened { config, max_connections, listening, admin, mut store, folder } = opened;
         // tiny_http panics if it cannot start a thread. The threads that serve no lane are no more than those of one.
         let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
         check_threads((lanes + 1) * THREADS)?;
-        let OpenStore { writer, readers, reads_at_once, claim, about: _ } = store;
-        let lost: Lost = {
-            let stopper = stopper.clone();
-            Arc::new(move |error| stopper.stop_because(Error::from(error.clone())))
-        };
-        let mut metrics =
-            if admin.is_some() { Metrics::watched(config.client_memory) } else { Metrics::default() };
-        pipeline::announce(&mut metrics);
-        let upkeep = project::start(config)?;
-        let shared = Shared {
-            config: Arc::clone(config),
-            assets: site::lazy_assets(config, &listening.address),
-            authenticator: Authenticator::new(config.api_key.as_deref()),
-            lost,
-            damage: Damage::default(),
-            metrics: metrics.clone(),
-            hosts: project::hosts(config, upkeep.as_ref()),
-        };
         let guide = config.root().map_or_else(|| listening.address.local_url(), str::to_owned);
-        let (draws, ephemeral) = (Draws::default(), config.ephemeral.clone().unwrap_or_default());
-        let faults = (ephemeral.fail > 0.0).then(|| Faults::new(ephemeral.fail, draws.clone()));
-        let mut lanes = Lanes::new(&config.database, stopper, faults);
-        for (i, store) in readers.into_iter().enumerate() {
-            let service = ReadService::new(store, shared.clone());
-            let name = format!("reader-{i}");
-            lanes.open(LaneKind::Read, reads_at_once, name, service)?;
-        }
-        let (kind, window, name) = (LaneKind::Write, WRITES_AT_ONCE, "writer".to_owned());
-        match writer {
-            WriteAccess::Writes(writer) => {
-                lanes.open(kind, window, name, WriteService::new(writer, shared.clone()))?;
-            }
-            WriteAccess::Refused(reader) => {
-                lanes.open(kind, window, name, ReadService::refusing(reader, shared.clone()))?;
-            }
-        }
-        let Lanes { workers, open, .. } = lanes;
-        let admin = admin.map(|listening| {
+        let (hosts, settings) = project::start(&config, &guide)?;
+        let shared = SharedState {
+            config: Arc::clone(&config),
+            assets: site::lazy_assets(&config, &listening.address),
+            authenticator: Authenticator::new(config.api_key.as_deref()),
+            lost: stop_when_lost(stopper),
+            damage: Damage::default(),
+            metrics: metrics(&config),
+            hosts,
+        };
+        let draws = Draws::default();
+        let claim = store.claim.take();
+        let Workers { running, lanes, .. } = start_workers(store, &shared, stopper, &draws)?;
+        let admin = admin.zip(settings).map(|(listening, settings)| {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
-            let settings = project::settings(config, &guide, upkeep.as_ref());
-            let reset = reset(config, draws.clone());
-            Admin::start(&shared, listening, &settings, reset, died)
+            Admin::start(&shared, listening, &settings, reset(&config, &draws), died)
         });
         let admin = admin.transpose()?;
-        let mut gate_config = gate_config(config, places, open, pipeline::header_fields(config));
-        gate_config.intake.origins = Origins(config.allow_origins.clone());
-        gate_config.delay = ephemeral.delay.map(|delay| Box::new(pipeline::delays(delay, draws)) as Delay);
-        gate_config.metrics = metrics;
+        let gate_config = gate_config(&shared, max_connections, lanes, draws);
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
-        Ok(Self { gate, _workers: workers, _admin: admin, _upkeep: upkeep, _folder: folder, _claim: claim })
+        Ok(Self { gate, _workers: running, _admin: admin, _folder: folder, _claim: claim })
     }
 
     /// Serves until the service is stopped, and ends all rooms in their order.
@@ -111,10 +79,80 @@ impl Running {
     }
 }
 
-/// What returns an ephemeral service to its first state; `None` for any other. Everything that workers remember is valid
-/// for one version of the database only, so they need not be told.
-fn reset(config: &Config, draws: Draws) -> Option<Reset> {
-    let (database, sample) = (config.database.clone(), config.ephemeral.as_ref()?.sample);
+/// Stops the service when a worker finds that its database is lost.
+fn stop_when_lost(stopper: &Stopper) -> Lost {
+    let stopper = stopper.clone();
+    Arc::new(move |error| stopper.stop_because(Error::from(error.clone())))
+}
+
+/// The counters; none if nobody can ask for them.
+fn metrics(config: &Config) -> Metrics {
+    let is_watched = config.admin.is_some();
+    let mut metrics = if is_watched { Metrics::watched(config.client_memory) } else { Metrics::default() };
+    pipeline::announce(&mut metrics);
+    metrics
+}
+
+/// Starts a worker for each reader, and the one that writes.
+fn start_workers<'a>(
+    store: OpenStore,
+    shared: &'a SharedState,
+    stopper: &'a Stopper,
+    draws: &Draws,
+) -> Result<Workers<'a>, Error> {
+    let fail = shared.config.ephemeral.as_ref().map_or(0.0, |ephemeral| ephemeral.fail);
+    let faults = (fail > 0.0).then(|| Faults::new(fail, draws.clone()));
+    let mut workers = Workers::new(&shared.config.database, stopper, faults);
+    for (i, reader) in store.readers.into_iter().enumerate() {
+        let service = ReadService::new(reader, shared.clone());
+        workers.start(LaneKind::Read, store.reads_at_once, format!("reader-{i}"), service)?;
+    }
+    let name = "writer".to_owned();
+    match store.writer {
+        WriteAccess::Writes(writer) => {
+            let service = WriteService::new(writer, shared.clone());
+            workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)?;
+        }
+        WriteAccess::Refused(reader) => {
+            let service = ReadService::refusing(reader, shared.clone());
+            workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)?;
+        }
+    }
+    Ok(workers)
+}
+
+/// The configuration of the gate for clients.
+fn gate_config(
+    shared: &SharedState,
+    max_connections: usize,
+    lanes: Vec<OpenLane>,
+    draws: Draws,
+) -> GateConfig {
+    let config = &shared.config;
+    let delay = config.ephemeral.as_ref().and_then(|ephemeral| ephemeral.delay.clone());
+    GateConfig {
+        max_connections,
+        client_memory: config.client_memory,
+        deadlines: config.deadlines.clone(),
+        lanes,
+        intake: Intake {
+            passed_on: pipeline::header_fields(config),
+            trusted: TrustedProxies(config.trusted_proxies.clone()),
+            origins: Origins(config.allow_origins.clone()),
+            ..Intake::default()
+        },
+        size: pipeline::size,
+        delay: delay.map(|delay| Box::new(pipeline::delays(delay, draws)) as Delay),
+        metrics: shared.metrics.clone(),
+    }
+}
+
+/// Returns an ephemeral service to its first state; `None` for any other. Everything that workers remember is valid for
+/// one version of the database only, so they need no notice.
+fn reset(config: &Config, draws: &Draws) -> Option<Reset> {
+    let sample = config.ephemeral.as_ref()?.sample;
+    let database = config.database.clone();
+    let draws = draws.clone();
     Some(Arc::new(move || {
         store::reset_ephemeral(&database, sample)?;
         draws.restart();

@@ -10,12 +10,12 @@ use crate::base::error::{Error, ErrorKind, fail};
 use crate::net::worker::Door;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 
-/// Longer than any response takes.
+/// More than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tries out a backup: restores it into a private folder in the one for temporary files (`TMPDIR`), which checks every
-/// pet, starts a service on it that listens on a Unix socket without a name, and asks whether it answers. Returns the
-/// number of pets. Changes neither the backup nor any other database, and removes the folder at the end.
+/// Tries out a backup: restores it into a private folder within the one for temporary files (`TMPDIR`), which checks
+/// every pet, starts a service on it that listens on an unnamed Unix socket, and sends it a request. Returns the number
+/// of pets. Changes neither the backup nor any other database, and removes the folder at the end.
 ///
 /// ```no_run
 /// let pets = petstore::drill("copy.db".as_ref(), &|| false)?;

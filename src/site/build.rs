@@ -1,15 +1,16 @@
 //! Renders the pages of the project site from Markdown, if the feature `site` is on.
 
 #[cfg(feature = "site")]
-#[path = "html/colours.rs"]
-mod colours;
-#[cfg(feature = "site")]
 mod markdown;
+#[cfg(feature = "site")]
+#[path = "html/section.rs"]
+#[expect(dead_code, reason = "the fields are read by `Debug` alone")]
+mod section;
 
 #[cfg(not(feature = "site"))]
 fn main() {}
 
-/// Writes `OUT_DIR/NAME.rs` for every page `NAME.md`: an expression of its HTML and its sections.
+/// Writes `OUT_DIR/NAME.rs` for every page `NAME.md`: a `PageText` of its HTML and its sections.
 #[cfg(feature = "site")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FOLDER: &str = "src/site/pages";
@@ -25,8 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let (html, sections) = markdown::render(&text);
         let file = out.join(page.file_name()).with_extension("rs");
-        // `Debug` writes strings and arrays as Rust does.
-        std::fs::write(file, format!("({html:?}, &{sections:?})"))?;
+        // `Debug` writes strings, arrays and structs as Rust does.
+        std::fs::write(file, format!("PageText {{ html: {html:?}, sections: &{sections:?} }}"))?;
     }
     Ok(())
 }

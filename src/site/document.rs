@@ -50,7 +50,7 @@ const ACCEPT_ENCODING: HeaderField = HeaderField {
 /// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.
 ///
 /// ```
-/// let mut config = petstore::Config::default();
+/// let mut config = petstore::Config::new();
 /// config.base_url = Some("https://pets.example/v1".to_owned());
 /// assert!(petstore::openapi(&config).contains("https://pets.example/v1"));
 /// ```
@@ -60,12 +60,16 @@ pub fn print(config: &Config) -> String {
     text + "\n"
 }
 
+/// The operations that are described. The others are for operators.
+pub fn operations() -> impl Iterator<Item = &'static Operation> {
+    ROUTER.operations().filter(|row| row.tag.is_some())
+}
+
 /// The whole document.
 pub fn document(config: &Config) -> Value {
     let mut paths = Map::new();
-    for operation in ROUTER.operations() {
-        // Paths outside are for operators.
-        let Some(path) = operation.path.strip_prefix(BASE) else { continue };
+    for operation in operations() {
+        let path = operation.path.strip_prefix(BASE).unwrap_or(operation.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
         item[operation.method().to_lowercase()] = describe(operation);
     }
@@ -114,7 +118,7 @@ pub fn document(config: &Config) -> Value {
 
 /// Each tag once, in the order of the tables. Rows of one tag stand together.
 fn describe_tags() -> Value {
-    let mut tags: Vec<&Tag> = ROUTER.operations().filter_map(|operation| operation.tag).collect();
+    let mut tags: Vec<&Tag> = operations().filter_map(|operation| operation.tag).collect();
     tags.dedup_by_key(|tag| tag.name);
     let describe =
         |tag: &&Tag| json!({ "name": tag.name, "x-displayName": tag.title, "description": tag.about });
@@ -142,10 +146,11 @@ fn describe(operation: &Operation) -> Value {
         described["parameters"] = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     }
     if let Some(schema) = operation.body {
-        let content = json!({ "application/json": { "schema": reference(schema) } });
+        let of_type = |media_type: &&str| ((*media_type).to_owned(), json!({ "schema": reference(schema) }));
+        let content: Map<_, _> = operation.media_types.iter().map(of_type).collect();
         described["requestBody"] = json!({ "required": true, "content": content });
     }
-    if operation.is_experimental {
+    if operation.is_experimental() {
         described["x-stability"] = "experimental".into();
         // There is nothing to try yet.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
@@ -186,15 +191,17 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
     let success = operation.success.iter().map(|success| {
-        let described = json!({
+        let mut described = json!({
             "description": success.about,
             "headers": headers(&[success.headers, announced]),
-            "content": { "application/json": { "schema": reference(success.schema) } },
         });
+        if let Some(schema) = success.schema {
+            described["content"] = json!({ "application/json": { "schema": reference(schema) } });
+        }
         (success.status.to_string(), described)
     });
     let has_tag = |success: &&Success| success.headers.iter().any(|field| field.name == ETAG.name);
-    let known = operation.success.as_ref().filter(has_tag).map(|success| {
+    let known = operation.success.as_ref().filter(|_| !operation.writes()).filter(has_tag).map(|success| {
         let about =
             "Nothing has changed: `If-None-Match` names the current `ETag`. The response has no body.";
         let described = json!({ "description": about, "headers": headers(&[success.headers, announced]) });
@@ -274,6 +281,16 @@ mod tests {
         let document = document(&Config::default());
         let path = operation.split_once(' ').unwrap();
         document["paths"][path.1][path.0].clone()
+    }
+
+    #[test]
+    fn every_schema_is_referred_to() {
+        let document = document(&Config::default());
+        for name in document["components"]["schemas"].as_object().unwrap().keys() {
+            let reference = reference(name).to_string();
+            let uses = [&document["paths"], &document["components"]].map(|part| part.to_string());
+            assert!(uses.iter().any(|part| part.contains(&reference[1..reference.len() - 1])), "{name}");
+        }
     }
 
     #[test]

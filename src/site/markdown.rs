@@ -2,17 +2,15 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::colours::coloured;
-
-/// The id, the element and the title of a heading, and the text up to the next one.
-type Section = [String; 4];
+use super::section::Section;
 
 /// The HTML of a page, and its sections in their order.
-pub fn render(markdown: &str) -> (String, Vec<Section>) {
-    let mut page = Page::default();
+pub fn render(markdown: &str) -> (String, Vec<Section<String>>) {
+    let mut page = Renderer::default();
     Parser::new_ext(markdown, Options::ENABLE_TABLES).for_each(|event| page.add(event));
-    for [_, _, _, text] in &mut page.sections {
-        *text = text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(" ·").to_owned();
+    for section in &mut page.sections {
+        section.text =
+            section.text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(" ·").to_owned();
     }
     let mut html = String::new();
     html::push_html(&mut html, page.events.into_iter());
@@ -22,29 +20,27 @@ pub fn render(markdown: &str) -> (String, Vec<Section>) {
 
 /// A page up to some event.
 #[derive(Default)]
-struct Page<'e> {
+struct Renderer<'e> {
     events: Vec<Event<'e>>,
-    sections: Vec<Section>,
+    sections: Vec<Section<String>>,
     /// Where the heading under way starts among the events.
     start: usize,
-    /// Whether text belongs to the title of the last section.
+    /// Set within a heading: text belongs to the title of the last section.
     is_title: bool,
-    /// Whether text belongs to a block of code, which the search leaves out. That of a response is found.
+    /// Set within a block of code, which the search leaves out, unless it shows a response.
     is_code: bool,
     /// The headings of the columns of the table under way.
     heads: Vec<String>,
-    /// The code of the block under way.
-    code: Option<String>,
     /// How many cells the row under way has so far; `None` outside the body of a table.
     cells: Option<usize>,
 }
 
-impl<'e> Page<'e> {
+impl<'e> Renderer<'e> {
     fn add(&mut self, event: Event<'e>) {
         match (&event, self.cells) {
             (Event::Start(Tag::Heading { level, .. }), _) => {
                 self.is_title = true;
-                self.sections.push([String::new(), level.to_string(), String::new(), String::new()]);
+                self.sections.push(Section { element: level.to_string(), ..Section::default() });
                 self.start = self.events.len();
             }
             (Event::End(TagEnd::Heading(_)), _) => {
@@ -53,7 +49,6 @@ impl<'e> Page<'e> {
             }
             // Wide blocks can be scrolled with the keyboard. The lines of a response wrap.
             (Event::Start(Tag::CodeBlock(kind)), _) => {
-                self.code = Some(String::new());
                 let is_http = matches!(kind, CodeBlockKind::Fenced(language) if &**language == "http");
                 self.is_code = !is_http;
                 let class = if is_http { " class=\"wrap\"" } else { "" };
@@ -61,8 +56,7 @@ impl<'e> Page<'e> {
             }
             (Event::End(TagEnd::CodeBlock), _) => {
                 self.is_code = false;
-                let code = coloured(&self.code.take().unwrap_or_default());
-                return self.html(format!("{code}</code></pre>\n"));
+                return self.html("</code></pre>\n");
             }
             (Event::Start(Tag::Table(_)), _) => self.html("<div class=\"table\">"),
             (Event::End(TagEnd::Table), _) => {
@@ -97,7 +91,7 @@ impl<'e> Page<'e> {
 
     /// Gives the heading that ends an id, and makes it a link to itself.
     fn link_heading(&mut self) {
-        let Some([id, _, title, _]) = self.sections.last_mut() else { return };
+        let Some(Section { id, title, .. }) = self.sections.last_mut() else { return };
         *id = slug(title);
         let link = format!("<a class=\"anchor\" href=\"#{id}\">");
         if let Event::Start(Tag::Heading { id: place, .. }) = &mut self.events[self.start] {
@@ -110,9 +104,6 @@ impl<'e> Page<'e> {
     /// Adds text. In a table, words with a hyphen stay in one line.
     fn text(&mut self, text: &str) {
         self.note(text);
-        if let Some(code) = &mut self.code {
-            return code.push_str(text);
-        }
         if self.cells.is_none() {
             self.heads.last_mut().into_iter().for_each(|head| head.push_str(text));
         }
@@ -126,8 +117,8 @@ impl<'e> Page<'e> {
 
     /// Keeps text for the search.
     fn note(&mut self, text: &str) {
-        if let Some([_, _, title, body]) = self.sections.last_mut().filter(|_| !self.is_code) {
-            if self.is_title { title } else { body }.push_str(text);
+        if let Some(section) = self.sections.last_mut().filter(|_| !self.is_code) {
+            if self.is_title { &mut section.title } else { &mut section.text }.push_str(text);
         }
     }
 }

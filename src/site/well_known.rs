@@ -1,4 +1,4 @@
-//! What programs and researchers look for at well-known places (RFC 8615).
+//! The documents at well-known places, for programs and researchers (RFC 8615).
 
 use serde_json::json;
 

@@ -7,11 +7,12 @@
 //!   `retries.rs` are for both engines. `rows.rs` reads columns.
 //! - `reader.rs` and `writer.rs` list what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of
 //!   several machines, with the feature `cluster`.
-//! - `open.rs` opens a database with its engine. `outcome.rs` has the outcome of a batch, `whole.rs` a whole database, and
-//!   `error.rs` why the store failed.
+//! - `location.rs` distinguishes a file from a cluster, and `open.rs` opens a database with its engine. `outcome.rs` has
+//!   the outcome of a batch, `whole.rs` a whole database, and `error.rs` why the store failed.
 
 mod error;
 mod keys;
+mod location;
 mod open;
 mod outcome;
 mod pets;
@@ -28,19 +29,20 @@ mod whole;
 mod writer;
 
 pub use error::{Cause, Damage, StoreError};
+pub use location::{absolute, check_supported, is_cluster};
 pub use open::{
     OpenStore, WriteAccess, compare_nodes, exists, meters, open_ephemeral, open_for_service,
     open_only_to_read,
 };
-pub use outcome::{Committed, Outcome};
+pub use outcome::{Committed, Inserted, Outcome};
 pub use project::FileInfo;
 pub use reader::Reader;
 pub use rqlite::close;
 pub use sqlite::{
-    BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry, kind_of, lacks_log, log_of,
-    reset_ephemeral, retire,
+    BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry_over, kind_of, lacks_log, lock_old, log_of,
+    reset_ephemeral,
 };
-pub use transfer::Progress;
+pub use transfer::{BatchIds, Progress};
 pub use whole::Whole;
 pub use writer::Writer;
 
@@ -50,7 +52,7 @@ pub(crate) mod tests {
 
     pub use crate::testing::Folder;
     #[cfg(feature = "cluster")]
-    pub use rqlite::nodes::Nodes;
+    pub use support::rqlite_nodes::Nodes;
 
     /// Has SQLite refuse every write, as a file does that may only be read.
     pub fn refuse_writes(writer: &Writer, refuse: bool) {

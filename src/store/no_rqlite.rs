@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::location::unsupported;
 use super::sqlite::FileConnection;
 use super::whole::HostMeter;
-use crate::base::error::{Error, unsupported};
+use crate::base::error::Error;
 
 pub const READS_AT_ONCE: usize = 0;
 

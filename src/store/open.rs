@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use super::location::is_cluster;
 use super::reader::Reader;
 use super::rqlite;
 use super::sqlite::{self, Claim, FileConnection, FileReader};
 use super::whole::{HostMeter, Whole};
 use super::writer::Writer;
-use crate::base::error::{Error, ErrorKind, fail, is_cluster};
+use crate::base::error::{Error, ErrorKind, fail};
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {
@@ -88,7 +89,7 @@ impl Whole {
     ///
     /// # Errors
     /// If it belongs to a cluster and cannot be copied.
-    pub fn of(path: &Path) -> Result<Self, Error> {
+    pub fn new(path: &Path) -> Result<Self, Error> {
         if is_cluster(path) { rqlite::fetch(path) } else { Ok(Self { path: path.to_owned(), folder: None }) }
     }
 }
@@ -124,13 +125,15 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     })
 }
 
-/// Opens a temporary database for a service with this many readers: a new file with this many sample pets, which is
-/// never flushed to the disk.
+/// Opens a new database for a service with this many readers, and adds this many sample pets. It is never flushed to the
+/// disk, and ends with the service.
 ///
 /// # Errors
-/// Those of [`open_for_service`].
+/// Fails for the reasons of [`open_for_service`].
 pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
-    open_file(path, readers, |path| sqlite::open_ephemeral(path, sample))
+    let store = open_file(path, readers, sqlite::open_ephemeral)?;
+    sqlite::reset_ephemeral(path, sample)?;
+    Ok(store)
 }
 
 fn open_file(

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
-use crate::model::{MEMBERS, PetStatus, Value};
+use crate::model::{MEMBERS, MemberValue, PetStatus};
 
 /// The columns of [`MEMBERS`].
 pub const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
@@ -50,7 +50,7 @@ pub fn places(count: usize) -> String {
 pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
 
-impl ToSql for Value<'_> {
+impl ToSql for MemberValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Integer(number) => ValueRef::Integer(*number),

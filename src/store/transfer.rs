@@ -36,6 +36,15 @@ pub struct Progress {
     pub keeps_ids: bool,
 }
 
+/// The ids of the pets of a batch.
+#[derive(Clone, Copy, Debug)]
+pub enum BatchIds {
+    /// The pets keep ids between these two.
+    Kept { least: i64, greatest: i64 },
+    /// This number of pets gets new ids.
+    New(usize),
+}
+
 impl Reader {
     /// Passes every pet to `visit`, in ascending order of the ids, until `visit` stops. The memory it takes
     /// does not depend on their number.
@@ -84,20 +93,23 @@ impl Writer {
         self.change(&STATEMENTS.insert_as, &values).map(drop)
     }
 
-    /// Writes within the batch, whose last pet is on this line, how far the import of an input has come. `pets` are those
-    /// of the batch: the least and the greatest id that they keep, or else their number.
+    /// Writes within the batch, whose last pet is on this line, how far the import of an input has come.
     ///
     /// # Errors
     /// If the database cannot be written.
     pub fn set_progress(
         &mut self,
         input: &[u8],
-        (line, is_done): (u64, bool),
-        pets: Result<(i64, i64), usize>,
+        line: u64,
+        is_done: bool,
+        ids: BatchIds,
     ) -> Result<(), StoreError> {
-        let (finished_at, count) = (is_done.then(unix_time), pets.err().map(usize::cast_signed));
-        let (first, last) = pets.ok().unzip();
-        self.change(SET_PROGRESS, params![input, line.cast_signed(), finished_at, first, last, count])
+        let finished_at = is_done.then(unix_time);
+        let (least, greatest, count) = match ids {
+            BatchIds::Kept { least, greatest } => (Some(least), Some(greatest), None),
+            BatchIds::New(count) => (None, None, Some(count.cast_signed())),
+        };
+        self.change(SET_PROGRESS, params![input, line.cast_signed(), finished_at, least, greatest, count])
             .map(drop)
     }
 

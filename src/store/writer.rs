@@ -52,6 +52,15 @@ impl Writer {
         on_engine!(&self.reader.engine, it => it.written())
     }
 
+    /// Returns whether the engine carries out the writes of a batch only at the commit, so that reads do not see them.
+    pub fn is_deferred(&self) -> bool {
+        match self.reader.engine {
+            Engine::File(_) => false,
+            #[cfg(feature = "cluster")]
+            Engine::Cluster(_) => true,
+        }
+    }
+
     /// Opens the transaction if it is not open yet. On a file, no other process can write until it ends. On a cluster,
     /// [`Writer::commit`] fails with `Conflict` if another instance has meanwhile changed anything but added pets.
     ///

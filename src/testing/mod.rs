@@ -1,4 +1,4 @@
-//! What tests within the crate share: a folder of their own, random numbers that repeat, how long to wait, what is
+//! Helpers of the tests within the crate: a folder of their own, how long to wait, what is
 //! logged, and the two ends of a lane, worked by hand.
 
 #[doc(hidden)]
@@ -56,24 +56,8 @@ impl Drop for Folder {
     }
 }
 
-/// Numbers that look random and are the same in every run, so that a failure repeats: Knuth's linear
-/// congruential generator.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new() -> Self {
-        Self(1)
-    }
-
-    /// A number from 0 up to, but not including, `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
-}
-
 thread_local! {
-    /// What this thread logs, while a test wants to know.
+    /// The log of this thread, while a test wants it.
     static LOGGED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token};
 
-use crate::member::Member;
-use crate::origin::Origin;
+use crate::attacker::Member;
 use crate::plan::{Reading, Source, Tally};
-use crate::wait::PATIENCE;
+use crate::source_address::Origin;
+use support::wait::PATIENCE;
 
 /// Connections to make before the others get a turn again.
 const OPENED_AT_ONCE: usize = 64;
@@ -18,7 +18,7 @@ const OPENED_AT_ONCE: usize = 64;
 const DRIVEN_AT_ONCE: usize = 512;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// What a slow reader reads, and how often.
+/// The bytes that a slow reader reads at once, and its pause.
 const SIP_BYTES: usize = 1024;
 const SIP: Duration = Duration::from_secs(1);
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::client::{get, post};
-use crate::harness::KEY;
-use crate::origin::many;
 use crate::plan::{Reading, again};
 use crate::requests::{WRONG_KEY, bundle, long_key, tiny_chunks, unknown_path};
+use crate::source_address::many;
 use crate::trial::Trial;
+use support::client::{get, post};
+use support::harness::KEY;
 
 /// Repeats a request on this many connections, whose replies have this status.
 #[track_caller]

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::client::{get, post};
-use crate::harness::KEY;
 use crate::replies::Replies;
-use crate::wait::wait_until;
+use support::client::{get, post};
+use support::harness::KEY;
+use support::wait::wait_until;
 
 /// From one round of requests to the next.
 const EVERY: Duration = Duration::from_millis(50);
-/// When a client stops waiting. It is longer than allowed, so that the figures tell more.
+/// When a client stops waiting. It is longer than allowed, so that the figures show more.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
 /// The result of one request.
@@ -24,11 +24,11 @@ pub struct Answer {
     /// Which request it was.
     pub what: &'static str,
     pub waited: Duration,
-    /// What was wrong with it.
+    /// The flaw in it.
     pub failure: Option<String>,
 }
 
-/// What a client does if its connection was closed before it sent a request.
+/// The reaction of a client whose connection was closed before it sent a request.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Patience {
     /// It counts as a failure.
@@ -134,7 +134,7 @@ fn ask(stream: &mut Option<TcpStream>, address: SocketAddr, request: &[u8]) -> i
     }
 }
 
-/// Whether the connection was gone.
+/// True if the connection was gone.
 fn is_closed(error: &io::Error) -> bool {
     [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind())
 }

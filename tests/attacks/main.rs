@@ -4,28 +4,14 @@
 //! them; `cargo test --test attacks -- --nocapture` prints the figures.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "the tests of the interface use the rest")]
-#[path = "../it/client.rs"]
-mod client;
-#[path = "../it/described.rs"]
-mod described;
-#[allow(dead_code, reason = "the tests of the interface use the rest")]
-#[path = "../it/harness.rs"]
-mod harness;
-#[allow(dead_code, reason = "the tests of the interface use the rest")]
-#[path = "../it/pool.rs"]
-mod pool;
-#[path = "../it/wait.rs"]
-mod wait;
-
+mod attacker;
+mod cgroup;
 mod crowd;
-mod group;
 mod innocents;
-mod member;
-mod origin;
 mod plan;
 mod replies;
 mod requests;
+mod source_address;
 mod trial;
 
 mod floods;

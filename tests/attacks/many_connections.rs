@@ -5,13 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::client::{get, post};
 use crate::crowd::Crowd;
-use crate::harness::KEY;
-use crate::origin::many;
 use crate::plan::{Reading, Source, again, once, silence};
 use crate::requests::{Leaving, WRONG_KEY, bundle, come_and_go, large_page, largest, unknown_path};
+use crate::source_address::many;
 use crate::trial::{SPAN, Stage, Trial};
+use support::client::{get, post};
+use support::harness::KEY;
 
 /// The most connections of a server that is to be full soon.
 const FEW: &str = "100";

@@ -1,9 +1,9 @@
-//! What attackers send, how they read, and what they have seen.
+//! The behaviour of attackers: their requests, how they read, and the replies that they saw.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a connection sends next, by the number of pieces before.
+/// The next piece that a connection sends, by the number of pieces before.
 pub type Source = Box<dyn FnMut(usize) -> Option<Arc<[u8]>>>;
 
 /// Sends this once.
@@ -23,7 +23,7 @@ pub fn silence() -> Source {
     Box::new(|_| None)
 }
 
-/// What each connection does with replies.
+/// How a connection treats replies.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Reading {
     /// Reads all as fast as possible, counts them, and reconnects if it was closed.
@@ -36,13 +36,13 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// Whether replies are read as they come.
+    /// True if replies are read as they come.
     pub fn is_eager(self) -> bool {
         matches!(self, Reading::All | Reading::AllAndComeAgain)
     }
 }
 
-/// What the crowd has seen.
+/// The replies that the crowd has seen.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub opened: usize,

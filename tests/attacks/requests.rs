@@ -1,11 +1,11 @@
-//! What attackers send.
+//! The requests of attackers.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::client::{get, post};
-use crate::origin::Origin;
-use crate::wait::PATIENCE;
+use crate::source_address::Origin;
+use support::client::{get, post};
+use support::wait::PATIENCE;
 
 /// A key that does not exist.
 pub const WRONG_KEY: &str = "wrong-key";
@@ -116,7 +116,7 @@ pub fn come_and_go(address: SocketAddr, words: &str, leaving: Leaving, until: In
         if matches!(leaving, Leaving::Reset) {
             socket.set_linger(Some(Duration::ZERO)).unwrap();
         }
-        // Whether it is accepted does not matter.
+        // It may be accepted or not.
         if socket.connect_timeout(&address.into(), PATIENCE).is_ok() {
             let _ = socket.send(words.as_bytes());
             count += 1;

@@ -1,13 +1,13 @@
 //! Attacks by requests that the service must hold until they are complete, or until it is their turn.
 
+use crate::cgroup::Group;
 use crate::crowd::Crowd;
-use crate::group::Group;
-use crate::origin::many;
 use crate::plan::{Reading, Tally, again, once};
 use crate::requests::{
     all_but_the_first_byte, announced_body, get_with_body, largest, largest_unfinished,
     long_head_and_one_byte, post_with_wrong_key, unfinished_head,
 };
+use crate::source_address::many;
 use crate::trial::{SPAN, Stage, Trial};
 
 /// Bystanders who ask at the same time.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::client::get;
+use crate::cgroup::Group;
 use crate::crowd::Crowd;
-use crate::group::Group;
 use crate::plan::{Reading, Source, again, once};
 use crate::requests::{WRONG_KEY, bundle, deployed_file, description, large_page, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
+use support::client::get;
 
 /// The number of different pages without a pet.
 const EMPTY_PAGES: usize = 500_000;

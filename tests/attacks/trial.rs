@@ -1,4 +1,4 @@
-//! What no attack may do: use much memory, keep it, or make others wait.
+//! The limits of every attack: it may not use much memory, keep it, or make others wait.
 
 use std::collections::BTreeMap;
 use std::fs::{read_dir, read_to_string};
@@ -7,11 +7,11 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::cgroup::Group;
 use crate::crowd::Crowd;
-use crate::group::Group;
-use crate::harness::{Folder, Server, add_key, after, run};
 use crate::innocents::{Answer, Figures, Innocents, Patience};
 use crate::plan::{Reading, Source};
+use support::harness::{Folder, Server, add_key, after, run};
 
 /// How long an attack lasts.
 pub const SPAN: Duration = Duration::from_secs(4);

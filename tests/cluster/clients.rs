@@ -9,8 +9,8 @@ use serde_json::Value;
 use ureq::Agent;
 
 use crate::invariants::Tally;
-use crate::random::Random;
 use crate::setup::{KEY, Stage};
+use support::random::Random;
 
 /// A response: its status, the header fields that matter, and the body.
 pub struct Reply {
@@ -68,7 +68,7 @@ pub type Created = (i64, String);
 
 /// Creates pets, half of them with an Idempotency-Key. Some are looked for through an instance that can look at once.
 pub fn create(stage: &Stage, tally: &Tally, seed: u64, place: u64, lookers: &[SyncSender<Created>]) {
-    let (client, mut random) = (Client::new(), Random::new(seed, [1, place]));
+    let (client, mut random) = (Client::new(), Random::of_place(seed, [1, place]));
     for number in 0.. {
         if tally.ends() {
             return;
@@ -137,7 +137,7 @@ fn look_for(stage: &Stage, tally: &Tally, client: &Client, i: usize, id: i64, na
 
 /// Walks from page to page by Link, from a random place, and expects what was acknowledged before.
 pub fn list(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
-    let (client, mut random) = (Client::new(), Random::new(seed, [2, place]));
+    let (client, mut random) = (Client::new(), Random::of_place(seed, [2, place]));
     while !tally.ends() {
         let last = tally.acknowledged.lock().unwrap().keys().max().copied().unwrap_or_default();
         let start = random.below(last as u64 + 1) as i64;
@@ -164,7 +164,7 @@ pub fn list(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
     }
 }
 
-/// The pets of so many pages, and the id that they reach to; `None` if the walk was cut off.
+/// The pets of this many pages, and the id that they reach to; `None` if the walk was cut off.
 fn walk(
     stage: &Stage,
     tally: &Tally,
@@ -198,7 +198,7 @@ fn walk(
 
 /// Adds a key, which every instance takes at once, and revokes it, which every instance knows at once.
 pub fn revoke(stage: &Stage, tally: &Tally, seed: u64) {
-    let (client, mut random) = (Client::new(), Random::new(seed, [3, 0]));
+    let (client, mut random) = (Client::new(), Random::of_place(seed, [3, 0]));
     for number in 0.. {
         if tally.ends() {
             return;

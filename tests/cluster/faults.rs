@@ -1,4 +1,4 @@
-//! What befalls nodes and instances: killed or frozen, at random, with overlaps.
+//! Kills and freezes nodes and instances, at random and overlapping.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::SeqCst;
@@ -6,10 +6,10 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use crate::invariants::Tally;
-use crate::random::Random;
 use crate::setup::{INSTANCES, Stage};
+use support::random::Random;
 
-/// What is hit now.
+/// The nodes and instances that are down now.
 #[derive(Default)]
 struct Hit {
     nodes: Vec<usize>,
@@ -23,12 +23,12 @@ pub fn befall<'scope>(
     tally: &'scope Tally,
     seed: u64,
 ) {
-    let mut random = Random::new(seed, [4, 0]);
+    let mut random = Random::of_place(seed, [4, 0]);
     let hit: &Mutex<Hit> = Box::leak(Box::default());
     while !tally.ends() {
         std::thread::sleep(Duration::from_millis(500 + random.below(4000)));
         let duration = Duration::from_millis(200 + random.below(8000));
-        let (kills, draw) = (random.one_in(2), random.next() as usize);
+        let (kills, draw) = (random.one_in(2), random.bits() as usize);
         if random.one_in(4) {
             let i = draw % INSTANCES;
             let mut now = hit.lock().unwrap();

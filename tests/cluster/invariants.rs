@@ -1,4 +1,4 @@
-//! What has happened, and what must not have.
+//! Counts of what happened, and the invariants that must hold.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -24,7 +24,7 @@ pub struct Tally {
     pub fresh_lists: AtomicU64,
     pub revocations: AtomicU64,
     pub faults: AtomicU64,
-    /// Whether less than a quorum runs, or has run until just now.
+    /// True if less than a quorum runs, or ran until just now.
     without_quorum: AtomicBool,
     /// When there was a quorum again, in milliseconds since the beginning.
     quorum_since: AtomicU64,

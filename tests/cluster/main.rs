@@ -13,11 +13,6 @@
 mod clients;
 mod faults;
 mod invariants;
-#[expect(dead_code, reason = "the tests of the store use the rest")]
-mod nodes;
-#[allow(dead_code, reason = "the model uses the rest")]
-#[path = "../soak/random.rs"]
-mod random;
 mod setup;
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What runs: three nodes of rqlite, two instances of petstore, and `HAProxy` before them.
+//! The processes: three nodes of rqlite, two instances of petstore, and `HAProxy` before them.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, RwLock};
 
-use crate::nodes::Nodes;
+use support::rqlite_nodes::Nodes;
 
 /// The key of the clients, which every instance has.
 pub const KEY: &str = "cluster-key";
@@ -109,7 +109,7 @@ impl Stage {
         }
     }
 
-    /// What the instances have logged.
+    /// The logs of the instances.
     pub fn logs(&self) -> String {
         let log =
             |i: usize| std::fs::read_to_string(self.folder.join(format!("petstore-{i}"))).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The admin address: what it counts, and what it does not reveal.
+//! The admin address: its counters, and the secrets that it keeps.
 
-use crate::client::Connection;
-use crate::harness::{KEY, Server, add_key, change, run};
-use crate::wait::wait_until;
+use support::client::Connection;
+use support::harness::{KEY, Server, add_key, change, run};
+use support::wait::wait_until;
 
 /// A server with an admin address, and that address.
 fn start() -> (Server, std::net::SocketAddr) {
@@ -83,7 +83,7 @@ fn what_alerts_look_at_is_there_with_0_from_the_start() {
 }
 
 #[test]
-fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_told() {
+fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_reported() {
     let (server, admin) = start();
     server.fill(["Rex"]);
     for name in ["expired", "first", "last", "rotated"] {

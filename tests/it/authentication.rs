@@ -1,6 +1,6 @@
-//! Section 5 of the specification, and RFC 6750.
+//! API keys (RFC 6750): missing, wrong, and without the scope.
 
-use crate::harness::{KEY, Server};
+use support::harness::{KEY, Server};
 
 const CHALLENGE: &str = "Bearer realm=\"petstore\"";
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::check::FOREIGN;
-use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, run};
-use crate::wait::wait_until;
-use crate::wording;
+use crate::messages;
+use support::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, run};
+use support::wait::wait_until;
 
 /// Starts a command whose output nobody reads.
 pub fn start(words: &[&str], database: &Path) -> Process {
@@ -38,7 +38,7 @@ pub fn refuse(words: &[&str], database: &Path, said: &str) {
 pub fn refuse_for_size(words: &[&str], database: &Path) {
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 2000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_petstore")]).args(words);
-    expect_refusal(output(limited.env("PETSTORE_DATABASE", database)), 1, wording::TOO_LARGE);
+    expect_refusal(output(limited.env("PETSTORE_DATABASE", database)), 1, messages::TOO_LARGE);
 }
 
 /// The names in a folder, in order.
@@ -140,11 +140,11 @@ fn existing_file_is_never_overwritten() {
     let folder = filled(0);
     let (file, name) = path(&folder, "copy.db");
     std::fs::write(&file, "mine").unwrap();
-    refuse(&["backup", &name], &folder.database(), wording::FILE_EXISTS);
-    refuse(&["backup", folder.database().to_str().unwrap()], &folder.database(), wording::FILE_EXISTS);
+    refuse(&["backup", &name], &folder.database(), messages::FILE_EXISTS);
+    refuse(&["backup", folder.database().to_str().unwrap()], &folder.database(), messages::FILE_EXISTS);
     let (link, link_name) = path(&folder, "link.db");
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
-    refuse(&["backup", &link_name], &folder.database(), wording::FILE_EXISTS);
+    refuse(&["backup", &link_name], &folder.database(), messages::FILE_EXISTS);
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
 }
 
@@ -246,12 +246,12 @@ fn signal_removes_the_partial_file() {
 fn what_cannot_be_backed_up_is_named() {
     let folder = filled(0);
     let (_, copy) = path(&folder, "copy.db");
-    refuse(&["backup", &copy], &folder.path().join("none.db"), wording::DATABASE_MISSING);
+    refuse(&["backup", &copy], &folder.path().join("none.db"), messages::DATABASE_MISSING);
     let (_, nowhere) = path(&folder, "nowhere/copy.db");
     refuse(&["backup", &nowhere], &folder.database(), "nowhere does not exist");
     let (text, _) = path(&folder, "text");
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["backup", &copy], &text, wording::DATABASE_FOREIGN);
+    refuse(&["backup", &copy], &text, messages::DATABASE_FOREIGN);
     std::fs::write(&text, "").unwrap();
     refuse(&["backup", &copy], &text, "is empty");
     refuse(&["backup", ""], &folder.database(), "not the name of a file");

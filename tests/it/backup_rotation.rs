@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use crate::admin::metric;
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
-use crate::wait::wait_until;
-use crate::wording;
+use crate::messages;
+use support::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
+use support::wait::wait_until;
 
 /// A dated backup of long ago.
 const OLD: &str = "pets-2020-01-01T00-00-00Z.db";
@@ -33,8 +33,8 @@ fn dated(folder: &Folder) -> Vec<String> {
     names(folder.path()).into_iter().filter(|name| name.starts_with("pets-2")).collect()
 }
 
-/// What the service reports of the last backup: pets, whether it was sound, and the time.
-fn told(server: &Server) -> Option<(i64, i64, i64)> {
+/// The service's report of the last backup: pets, whether it was sound, and the time.
+fn reported(server: &Server) -> Option<(i64, i64, i64)> {
     let value = |name: &str| metric(server, &format!("last_backup_{name}"));
     Some((value("pets")?, value("checked")?, value("timestamp_seconds")?))
 }
@@ -45,13 +45,13 @@ fn dated_backup_is_sound_and_the_service_reports_it() {
     server.fill(["Rex", "Tom"]);
     let (target, database) = (Folder::new(), server.folder.database());
     succeed(&["backup", text(&target.path().join("by name.db"))], &database);
-    assert_eq!(told(&server), None, "a backup with a name of its own does not count");
+    assert_eq!(reported(&server), None, "a backup with a name of its own does not count");
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
     let before = now();
     let (file, said) = back_up(&database, &target, &[]);
     assert!(said.contains("Z.db is complete and sound: 2 pets, "), "{said}");
     assert_eq!(count(&file), 2);
-    let (pets, checked, at) = told(&server).unwrap();
+    let (pets, checked, at) = reported(&server).unwrap();
     assert_eq!((pets, checked), (2, 1));
     assert!((before..=now()).contains(&at), "{at}");
     let name = petstore::rfc3339(at).replace(':', "-");
@@ -79,11 +79,12 @@ fn oldest_of_its_own_go_and_no_others() {
 }
 
 #[test]
-fn newest_backup_of_a_lost_database_stays() {
+fn backups_of_a_lost_database_stay() {
     let mut folder = filled(9);
     let (database, target) = (folder.database(), Folder::new());
     back_up(&database, &target, &[]);
     let (good, _) = back_up(&database, &target, &["--keep", "1"]);
+    assert_eq!(dated(&target).len(), 1);
     std::fs::remove_file(&database).unwrap();
     let mut server = Server::start_in(folder, |command| command);
     server.signal("TERM");
@@ -93,12 +94,28 @@ fn newest_backup_of_a_lost_database_stays() {
     folder = std::mem::replace(&mut server.folder, Folder::new());
     let words = ["backup", "--to", text(target.path()), "--keep", "1"];
     let made = run(&words, &folder.database());
-    let [said, error] = [made.stdout, made.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert!(said.contains(&format!("kept {}: it is the newest backup of another", good.display())), "{said}");
-    assert!(error.contains("the backup has 0 pets, and the one before had 10"), "{error}");
-    let (newest, _) = back_up(&database, &target, &["--keep", "1"]);
-    assert_eq!(dated(&target).len(), 2);
-    assert_eq!((count(&good), count(&newest)), (10, 0));
+    let error = String::from_utf8(made.stderr).unwrap();
+    let warning = "the backup has 0 pets, and the one before had 10: no backup was removed";
+    assert!(error.contains(warning), "{error}");
+    let made = run(&words, &folder.database());
+    let error = String::from_utf8(made.stderr).unwrap();
+    let warning = format!("backups from {} on are of another database: they stay", good.display());
+    assert!(error.contains(&warning), "{error}");
+    let left = dated(&target);
+    assert_eq!(left.len(), 2);
+    assert_eq!((count(&good), count(&target.path().join(&left[1]))), (10, 0));
+}
+
+#[test]
+fn nothing_is_removed_if_far_fewer_pets_are_left() {
+    let (folder, target) = (filled(9), Folder::new());
+    let (good, _) = back_up(&folder.database(), &target, &[]);
+    Connection::open(folder.database()).unwrap().execute_batch("DELETE FROM pets WHERE id > 4").unwrap();
+    back_up(&folder.database(), &target, &["--keep", "1"]);
+    assert_eq!((dated(&target).len(), count(&good)), (2, 10));
+    // The loss is known now, and the next backup is like the one before.
+    back_up(&folder.database(), &target, &["--keep", "1"]);
+    assert_eq!((dated(&target).len(), good.exists()), (1, false));
 }
 
 #[test]
@@ -160,12 +177,12 @@ fn backup_without_room_removes_nothing() {
 }
 
 #[test]
-fn unsound_copy_is_told_and_no_backup() {
+fn unsound_copy_is_reported_and_no_backup() {
     let folder = filled(0);
     let target = Folder::new();
     back_up(&folder.database(), &target, &[]);
     let server = Server::start_in(folder, |command| command.args(["--admin", "0"]));
-    let (_, checked, at) = told(&server).unwrap();
+    let (_, checked, at) = reported(&server).unwrap();
     assert_eq!(checked, 1);
     let path = server.folder.database();
     let database = Connection::open(&path).unwrap();
@@ -176,12 +193,12 @@ fn unsound_copy_is_told_and_no_backup() {
     );
     refuse(&["backup", "--to", text(target.path()), "--keep", "1"], &path, &line);
     assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 1));
-    assert_eq!(told(&server), Some((1, 0, at)), "the last sound one is the one before");
+    assert_eq!(reported(&server), Some((1, 0, at)), "the last sound one is the one before");
     refuse(&["backup", text(&target.path().join("by name.db"))], &path, &line);
     assert_eq!(names(target.path()).len(), 1);
     database.execute_batch("CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL").unwrap();
     back_up(&path, &target, &["--keep", "1"]);
-    assert_eq!((told(&server).unwrap().1, names(target.path()).len()), (1, 1));
+    assert_eq!((reported(&server).unwrap().1, names(target.path()).len()), (1, 1));
 }
 
 #[test]
@@ -224,7 +241,7 @@ fn wrong_words_are_refused() {
     refuse(
         &["backup", "--to", text(folder.path())],
         &folder.path().join("none.db"),
-        wording::DATABASE_MISSING,
+        messages::DATABASE_MISSING,
     );
     assert_eq!(names(folder.path()), ["pets.db"]);
 }
@@ -262,10 +279,10 @@ fn drill_refuses_what_cannot_be_restored() {
     let done = drill(&file);
     let [said, error] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
     assert_eq!(done.status.code(), Some(1), "{said}{error}");
-    assert!(said.contains(wording::INDEX_MISSING) && error.contains("is not sound"), "{said}{error}");
+    assert!(said.contains(messages::INDEX_MISSING) && error.contains("is not sound"), "{said}{error}");
     std::fs::File::options().write(true).open(&file).unwrap().set_len(8192).unwrap();
     expect_refusal(drill(&file), 1, "is not sound");
-    expect_refusal(drill(&target.path().join("none.db")), 1, wording::FILE_MISSING);
+    expect_refusal(drill(&target.path().join("none.db")), 1, messages::FILE_MISSING);
 }
 
 #[test]
@@ -287,5 +304,5 @@ fn backups_of_a_time_to_come_neither_count_nor_go() {
     // Nor is a backup from then a fact.
     let note = r#"{"unix_time":2713910400,"pets":0,"is_sound":true}"#;
     std::fs::write(database.with_added_extension("last-backup"), note).unwrap();
-    assert_eq!(told(&server), Some((0, 1, 0)));
+    assert_eq!(reported(&server), Some((0, 1, 0)));
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
-use crate::harness::{Folder, Server, run};
-use crate::wording;
+use crate::messages;
+use support::harness::{Folder, Server, run};
 
 /// Checks an unsound file, and returns the lines that say why.
 #[track_caller]
@@ -130,14 +130,14 @@ fn truncated_file_is_found() {
     succeed(&["backup", file.to_str().unwrap()], &source.database());
     let half = std::fs::File::options().write(true).open(&file).unwrap();
     half.set_len(half.metadata().unwrap().len() / 2).unwrap();
-    refuse(&["check"], &file, wording::PAGE_MISSING);
+    refuse(&["check"], &file, messages::PAGE_MISSING);
 }
 
 #[test]
 fn another_schema_is_found() {
     let mend = |text: &str, sql: &str| format!("{text}; this SQL repairs it: {sql}");
     let make = "CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL";
-    expect_fault("DROP INDEX pets_by_status", &mend(wording::INDEX_MISSING, make));
+    expect_fault("DROP INDEX pets_by_status", &mend(messages::INDEX_MISSING, make));
     expect_fault(
         "DROP INDEX pets_by_status; CREATE INDEX pets_by_status ON pets (name)",
         &mend(
@@ -148,7 +148,7 @@ fn another_schema_is_found() {
     expect_fault("ALTER TABLE pets DROP COLUMN name", "the table pets lacks the column name");
     let (_folder, said) =
         damaged(|file| Connection::open(file).unwrap().execute_batch("DROP TABLE api_keys").unwrap());
-    assert!(said.contains(wording::TABLE_MISSING), "{said}");
+    assert!(said.contains(messages::TABLE_MISSING), "{said}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn sql_that_is_printed_mends_the_database() {
     }
 }
 
-/// What Litestream and people with a graphical program leave.
+/// Things that Litestream and people with a graphical program leave.
 pub const FOREIGN: &str = "
     CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);
     CREATE TABLE _litestream_lock (id INTEGER);
@@ -231,9 +231,9 @@ fn what_cannot_be_checked_is_named() {
     let folder = Folder::new();
     let text = folder.path().join("text");
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["check", text.to_str().unwrap()], Path::new("none"), wording::DATABASE_FOREIGN);
-    refuse(&["check"], &folder.path().join("none.db"), wording::DATABASE_MISSING);
-    refuse(&["check", "none.db"], &text, wording::FILE_MISSING);
+    refuse(&["check", text.to_str().unwrap()], Path::new("none"), messages::DATABASE_FOREIGN);
+    refuse(&["check"], &folder.path().join("none.db"), messages::DATABASE_MISSING);
+    refuse(&["check", "none.db"], &text, messages::FILE_MISSING);
     refuse(&["check"], folder.path(), "is not a file");
     assert_eq!(run(&["check", "a", "b"], &text).status.code(), Some(2));
 }

@@ -3,7 +3,7 @@
 
 use petstore::{Config, ErrorKind, Format, Import, ImportOptions, KeyRing, PetStatus, Server, Source};
 
-use crate::harness::{Folder, Process, expect_refusal, petstore};
+use support::harness::{Folder, Process, expect_refusal, petstore};
 
 /// The commands that work on a database, each with operands that it takes.
 const COMMANDS: &[&str] = &[
@@ -60,10 +60,8 @@ fn every_command_refuses_a_cluster_in_one_line_that_says_how_to_build_it() {
 }
 
 #[test]
-fn embedding_program_is_told_that_a_cluster_is_not_supported() {
-    let mut config = Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = "rqlite://one,two,three/".into();
+fn embedding_program_gets_an_error_for_a_cluster() {
+    let config = Config::new().listen(([127, 0, 0, 1], 0)).database("rqlite://one,two,three/");
     let database = config.database.as_path();
     let go_on = &|| false;
     let source = Source::File("/dev/null".into());

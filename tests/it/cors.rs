@@ -1,6 +1,7 @@
 //! Scripts of other origins (Fetch standard, section 3.2).
 
-use crate::harness::{KEY, Server};
+use support::harness::{KEY, Server};
+use support::openapi::{document, resolve};
 
 const APP: &str = "https://app.example";
 
@@ -152,6 +153,37 @@ fn other_origins_may_read_nothing() {
                 let reply = server.ask(method, "/v1/pets", &fields);
                 let is_told = reply.headers.iter().any(|(name, _)| name.starts_with("Access-Control-"));
                 assert!(!is_told, "{reply:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_described_can_be_sent_and_read() {
+    let server = allowing(&[APP]);
+    let preflight = |target: &str| {
+        server.ask("OPTIONS", target, &format!("Origin: {APP}\r\nAccess-Control-Request-Method: GET\r\n"))
+    };
+    let reply = preflight("/v1/pets");
+    let sent: Vec<&str> = reply.header("Access-Control-Allow-Headers").unwrap().split(", ").collect();
+    let reply = server.ask("GET", "/v1/pets", &format!("Origin: {APP}\r\n"));
+    let read: Vec<&str> = reply.header("Access-Control-Expose-Headers").unwrap().split(", ").collect();
+    for (path, item) in document()["paths"].as_object().unwrap() {
+        let reply = preflight(&format!("/v1{}", path.replace(['{', '}'], "")));
+        let methods = reply.header("Access-Control-Allow-Methods").unwrap().to_owned();
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(methods.contains(&method.to_uppercase()), "{method} {path}: {methods}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let name = parameter["name"].as_str().unwrap();
+                let is_header = parameter["in"] == "header";
+                assert!(!is_header || sent.contains(&name), "{method} {path}: {name} cannot be sent");
+            }
+            for response in operation["responses"].as_object().unwrap().values().map(resolve) {
+                for name in response["headers"].as_object().unwrap().keys() {
+                    // These two only tell a programmer what a body must be.
+                    let is_read = read.contains(&&**name) || ["Accept", "Accept-Encoding"].contains(&&**name);
+                    assert!(is_read, "{method} {path}: {name} cannot be read");
+                }
             }
         }
     }

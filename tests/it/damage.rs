@@ -1,4 +1,4 @@
-//! What other programs and failing disks leave in the file: values that no column can have, and damaged pages.
+//! Damage that other programs and failing disks leave in the file: values that no column can have, and broken pages.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -7,22 +7,22 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::admin::metric;
-use crate::client::{get, post};
-use crate::harness::{Folder, KEY, Server, add_key, run};
+use support::client::{get, post};
+use support::harness::{Folder, KEY, Server, add_key, run};
 
 /// Changes a database as the `sqlite3` shell does.
 fn change(database: &Path, sql: &str) {
     Connection::open(database).unwrap().execute_batch(sql).unwrap();
 }
 
-/// What a command prints, and whether it succeeds.
+/// The output of a command, and its success.
 fn said(words: &[&str], database: &Path) -> (bool, String, String) {
     let output = run(words, database);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
-/// A database with so many pets on many pages, and the damage of one page of a table or an index: of its leaves, the
+/// A database with this many pets on many pages, and the damage of one page of a table or an index: of its leaves, the
 /// one in this place.
 fn damaged(table: &str, leaf: usize) -> Folder {
     let folder = Folder::new();
@@ -204,10 +204,10 @@ fn service_that_only_reads_goes_on_too() {
 fn dump_is_not_taken_for_another_application_and_the_sql_of_its_message_mends_it() {
     let folder = Folder::new();
     add_key(&folder.database(), &["ci"]);
-    // What `.dump` leaves out.
+    // `.dump` leaves these out.
     change(&folder.database(), "PRAGMA application_id = 0; PRAGMA user_version = 0");
     let (_, _, error) = said(&["key", "list"], &folder.database());
-    assert!(!error.contains(crate::wording::ANOTHER_APPLICATION), "{error}");
+    assert!(!error.contains(crate::messages::ANOTHER_APPLICATION), "{error}");
     let (_, sql) = error.split_once("this SQL repairs it: ").unwrap();
     // The advice follows the second statement.
     change(&folder.database(), &sql.split(';').take(2).collect::<Vec<_>>().join(";"));

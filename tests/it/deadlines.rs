@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::{Connection, get};
-use crate::harness::Folder;
-use crate::wait::wait_until;
+use support::client::{Connection, get};
+use support::harness::Folder;
+use support::wait::wait_until;
 
 struct Service {
     server: petstore::Server,
@@ -13,7 +13,7 @@ struct Service {
 
 fn start(change: impl FnOnce(&mut petstore::Deadlines)) -> Service {
     let folder = Folder::new();
-    let mut config = folder.config();
+    let mut config = crate::config(&folder);
     config.api_key = Some("k".to_owned());
     change(&mut config.deadlines);
     Service { server: petstore::Server::start(config).unwrap(), _folder: folder }

@@ -1,10 +1,9 @@
-//! What a running service does for its domains by itself: it checks their records and
-//! notes HTTPS requests.
+//! A running service checks the records of its domains by itself, and notes HTTPS requests.
 
 use crate::admin::metric;
 use crate::domains::{Hosted, PLATFORM, RIGHT, ask_by};
-use crate::harness::Server;
-use crate::wait::wait_until;
+use support::harness::Server;
+use support::wait::wait_until;
 
 #[test]
 fn first_https_request_through_a_trusted_proxy_shows_the_certificate() {

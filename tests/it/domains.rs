@@ -4,10 +4,10 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::client::{Connection, Reply};
-use crate::dns_server::{DnsServer, Record};
-use crate::harness::{Folder, KEY, Server, add_key, change, run};
-use crate::wait::wait_until;
+use support::client::{Connection, Reply};
+use support::dns_server::{ChangingZone, Record};
+use support::harness::{Folder, KEY, Server, add_key, change, run};
+use support::wait::wait_until;
 
 pub const PLATFORM: &str = "sites.example.net";
 pub const RIGHT: (&str, Record) = ("pets.example.com", Record::Cname(PLATFORM));
@@ -15,12 +15,12 @@ pub const RIGHT: (&str, Record) = ("pets.example.com", Record::Cname(PLATFORM));
 /// A service with a plan, a deploy and an admin address, and the DNS server that it asks.
 pub struct Hosted {
     pub server: Server,
-    pub dns: DnsServer,
+    pub dns: ChangingZone,
 }
 
 impl Hosted {
     pub fn start() -> Self {
-        let dns = DnsServer::start();
+        let dns = ChangingZone::start();
         let resolver = dns.address().to_string();
         let server = Server::start_with(|command| {
             command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])
@@ -106,7 +106,7 @@ pub fn ask_by(connection: &mut Connection, host: &str, more: &str) -> Reply {
 fn domain_needs_a_plan_and_a_deploy() {
     let folder = Folder::new();
     let server = Server::start_in(folder, |command| command.args(["--platform-host", PLATFORM]));
-    let dns = DnsServer::start();
+    let dns = ChangingZone::start();
     let hosted = Hosted { server, dns };
     let add = ["domain", "add", "pets.example.com"];
     assert!(hosted.refused(&add).contains("(plan_required)"));

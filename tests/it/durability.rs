@@ -1,13 +1,12 @@
-//! What a crash can lose: nothing that was acknowledged. Killing the process shows this for a crash of the
-//! program. For a crash of the machine it rests on SQLite's `synchronous=FULL`; the tests check that setting.
+//! A crash loses nothing that was acknowledged. Killing the process shows this for a crash of the program. For a crash of the machine it rests on SQLite's `synchronous=FULL`; the tests check that setting.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use crate::client::{Connection, post};
-use crate::harness::{KEY, Server, change, run};
-use crate::wait::wait_until;
+use support::client::{Connection, post};
+use support::harness::{KEY, Server, change, run};
+use support::wait::wait_until;
 
 /// Creates pets until the server is gone; remembers each that was acknowledged.
 fn create_until_killed(address: SocketAddr, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use petstore::{Config, KeyRing, KeyScope, Server};
 
-use crate::client::{Connection, with_body};
-use crate::harness::Folder;
-use crate::wait::wait_until;
+use support::client::{Connection, with_body};
+use support::harness::Folder;
+use support::wait::wait_until;
 
 const KEY: &str = "test-key";
 const SERVERS: usize = 3;
@@ -62,7 +62,7 @@ fn relative_database_is_the_same_in_another_folder() {
 #[test]
 fn endless_deadlines_are_kept_and_the_end_is_seen() {
     let folder = Folder::new();
-    let mut config = folder.config();
+    let mut config = crate::config(&folder);
     config.api_key = Some(KEY.to_owned());
     let all = Duration::MAX;
     let deadlines = &mut config.deadlines;
@@ -82,7 +82,7 @@ fn endless_deadlines_are_kept_and_the_end_is_seen() {
 #[test]
 fn requests_that_were_cut_off_are_counted() {
     let folder = Folder::new();
-    let mut config = folder.config();
+    let mut config = crate::config(&folder);
     config.deadlines.drain = Duration::from_millis(100);
     let server = Server::start(config).unwrap();
     let mut begun = Connection::open(server.address().tcp().unwrap());
@@ -121,10 +121,7 @@ fn start_and_stop(folder: &Path) {
 }
 
 fn start(database: PathBuf) -> Server {
-    let mut config = Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = database;
-    config.api_key = Some(KEY.to_owned());
+    let mut config = Config::new().listen(([127, 0, 0, 1], 0)).database(database).api_key(KEY);
     // Two lanes for each server, whatever the number of processors.
     config.workers = 1;
     Server::start(config).unwrap()

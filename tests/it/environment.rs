@@ -1,11 +1,11 @@
-//! What only the environment gives: secrets, themselves or in files, and variables that are misspelt.
+//! Settings that only the environment gives: secrets, themselves or in files, and variables that are misspelt.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
+use support::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
 
 /// Writes a file with a key that only its owner can read.
 fn secret(folder: &Folder, content: &str, mode: u32) -> PathBuf {
@@ -117,7 +117,7 @@ fn empty_variables_count_as_not_set_and_flags_without_a_value_have_variables() {
             .env("PETSTORE_DATABASE", folder.path().join("pets.db"))
             .env("PETSTORE_REQUIRE_DATABASE", "true"),
     );
-    expect_refusal(required, 1, crate::wording::DATABASE_MISSING);
+    expect_refusal(required, 1, crate::messages::DATABASE_MISSING);
     let server = Server::start_in(folder, |command| {
         command.env("PETSTORE_REQUIRE_DATABASE", "false").env("PETSTORE_API_KEY_FILE", "").envs(
             ["PETSTORE_LOG_FORMAT", "PETSTORE_WORKERS", "PETSTORE_BASE_URL", "PETSTORE_READ_ONLY"]

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::client::{Connection, Reply, get, post, with_body};
-use crate::harness::{Folder, KEY, Process, Server, add_key, expect_refusal, output, petstore, program};
-use crate::wait::wait_until;
+use support::client::{Connection, Reply, get, post, with_body};
+use support::harness::{Folder, KEY, Process, Server, add_key, expect_refusal, output, petstore, program};
+use support::wait::wait_until;
 
 /// Starts one whose folder for temporary files is that of the test.
 fn start(flags: &[&str]) -> Server {
@@ -89,7 +89,7 @@ fn outcome(server: &Server, name: usize) -> String {
         Some(reply) => {
             let code = reply.expect(503).json()["code"].as_str().unwrap().to_owned();
             // The advice of the real failure.
-            let advice = "Send it again with the same Idempotency-Key.";
+            let advice = "Send it again, with the same Idempotency-Key if it had one.";
             assert_eq!(
                 String::from_utf8_lossy(&reply.body).contains(advice),
                 code == "outcome_unknown",

@@ -13,14 +13,11 @@ use petstore::{
     Source,
 };
 
-use crate::harness::{Folder, change};
+use support::harness::{Folder, change};
 
 /// A configuration for this database and a free port.
 fn config(database: PathBuf) -> Config {
-    let mut config = Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = database;
-    config
+    Config::new().listen(([127, 0, 0, 1], 0)).database(database)
 }
 
 /// The kind of the failure to start.
@@ -44,7 +41,7 @@ fn expect<T>(result: Result<T, Error>, kind: ErrorKind) {
 }
 
 #[test]
-fn start_tells_settings_and_addresses_apart() {
+fn start_distinguishes_settings_and_addresses() {
     let folder = Folder::new();
     let database = || folder.database();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -65,7 +62,7 @@ fn start_tells_settings_and_addresses_apart() {
 }
 
 #[test]
-fn start_tells_databases_apart() {
+fn start_distinguishes_databases() {
     let folder = Folder::new();
     let at = |name: &str| folder.path().join(name);
     let refused = |database: PathBuf| start(database, |_| {});
@@ -98,7 +95,7 @@ fn lost_database_is_why_a_service_has_ended() {
 }
 
 #[test]
-fn keys_and_pets_are_told_apart() {
+fn keys_and_pets_are_distinguished() {
     let folder = Folder::new();
     expect(petstore::api_keys(&folder.database()), ErrorKind::DatabaseMissing);
     expect(petstore::set_status(&folder.database(), 1, PetStatus::Sold), ErrorKind::DatabaseMissing);
@@ -118,7 +115,7 @@ fn keys_and_pets_are_told_apart() {
 }
 
 #[test]
-fn failures_of_backups_are_told_apart() {
+fn failures_of_backups_are_distinguished() {
     let folder = Folder::new();
     let (copy, text) = (folder.path().join("copy.db"), folder.path().join("text"));
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
@@ -144,7 +141,7 @@ fn failures_of_backups_are_told_apart() {
 }
 
 #[test]
-fn failures_of_imports_are_told_apart() {
+fn failures_of_imports_are_distinguished() {
     let folder = Folder::new();
     let check = |text: &'static str, options: ImportOptions| {
         let source = Source::Stream(Box::new(text.as_bytes()));

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::backup::{count, names, refuse, succeed};
-use crate::file::wait_for_rest;
-use crate::harness::{self, Folder, Server};
-use crate::wording;
+use crate::database_file::wait_for_rest;
+use crate::messages;
+use support::harness::{self, Folder, Server};
 
 /// The files of a killed service, whose log has two pets that the database file lacks.
 fn crashed() -> Folder {
@@ -53,7 +53,7 @@ fn crashed_database_starts_after_what_operators_do_with_files() {
             run("mv", &["copy-wal", "pets.db-wal"], folder);
             run("mv", &["copy", "pets.db"], folder);
         },
-        // What sqlite3 wrote last, and a crash of that as well.
+        // The last write of sqlite3, and a crash of that as well.
         |folder| write_and_crash(folder, "UPDATE sqlite_sequence SET seq = 1000"),
         |folder| write_and_crash(folder, "UPDATE pets SET status = 'sold'; PRAGMA wal_checkpoint; VACUUM"),
     ];
@@ -138,7 +138,7 @@ fn backup_is_not_mixed_with_a_log_that_is_left() {
     server.fill(["second"]);
     let folder = server.kill();
     fs::copy(&copy, folder.database()).unwrap();
-    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), wording::LOG_FOREIGN);
+    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), messages::LOG_FOREIGN);
     succeed(&["restore", copy.to_str().unwrap()], &folder.database());
     let server = Server::start_in(folder, |command| command);
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 1);
@@ -177,7 +177,7 @@ fn commands_refuse_the_log_of_another_database_too() {
         &["export"],
         &["backup", copy.to_str().unwrap()],
     ] {
-        refuse(words, &one.database(), wording::LOG_FOREIGN);
+        refuse(words, &one.database(), messages::LOG_FOREIGN);
         let now = [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
         assert!(now == before, "{words:?}");
     }
@@ -198,6 +198,6 @@ fn older_copy_of_the_database_is_not_mixed_with_its_log() {
     fs::write(folder.database(), old).unwrap();
     fs::remove_file(folder.path().join("pets.db-shm")).unwrap();
     for words in [&["check"][..], &["export"], &["--listen", "127.0.0.1:0"], &["key", "add", "ci"]] {
-        refuse(words, &folder.database(), wording::LOG_FOREIGN);
+        refuse(words, &folder.database(), messages::LOG_FOREIGN);
     }
 }

@@ -1,8 +1,8 @@
 //! RFC 9112's framing over raw sockets, once for each rule. Every case stands in `src/net/gate/wire/framing_tests.rs`,
 //! without a socket.
 
-use crate::client::{Connection, Reply};
-use crate::harness::{KEY, Server};
+use support::client::{Connection, Reply};
+use support::harness::{KEY, Server};
 
 /// A request, the status it gets, and whether the connection persists after it.
 struct Row {

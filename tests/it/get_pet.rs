@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::client::Reply;
-use crate::harness::Server;
+use support::client::Reply;
+use support::harness::Server;
 
 #[track_caller]
 fn expect_deprecated(reply: &Reply) {

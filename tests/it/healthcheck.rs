@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use crate::client::post;
 use crate::durability::limit_file_size;
-use crate::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
+use support::client::post;
+use support::harness::{Folder, KEY, Server, expect_refusal, output, petstore};
 
 fn check(listen: &str) -> Output {
     output(petstore(&["healthcheck"]).env("PETSTORE_LISTEN", listen))
@@ -44,7 +44,7 @@ fn service_is_found_at_every_form_of_its_address() {
 }
 
 #[test]
-fn service_that_cannot_write_is_not_ready_and_the_cause_is_told() {
+fn service_that_cannot_write_is_not_ready_and_reports_the_cause() {
     let server = Server::start();
     let address = server.address.to_string();
     limit_file_size(server.pid(), "4096");
@@ -56,7 +56,7 @@ fn service_that_cannot_write_is_not_ready_and_the_cause_is_told() {
 }
 
 #[test]
-fn address_where_nobody_answers_is_told() {
+fn address_where_nobody_answers_is_reported() {
     let folder = Folder::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     expect_refusal(check(&free), 1, &format!("cannot ask {free}: "));

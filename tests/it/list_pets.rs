@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Server, output};
+use support::client::{Connection, get};
+use support::harness::{Folder, KEY, Server, output};
 
 fn ids(body: &serde_json::Value) -> Vec<i64> {
     body.as_array().unwrap().iter().map(|pet| pet["id"].as_i64().unwrap()).collect()

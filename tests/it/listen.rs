@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, run};
+use support::client::{Connection, get};
+use support::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, run};
 
 /// A server on a Unix socket in its folder, and the path.
 fn unix(folder: Folder) -> (Server, PathBuf) {

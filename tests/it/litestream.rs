@@ -1,13 +1,13 @@
-//! Beside Litestream, whose part a second connection plays here. `scripts/test.d/litestream` plays it under load.
+//! Alongside Litestream, which a second connection imitates here, and `scripts/test.d/litestream` under load.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
 use crate::backup::succeed;
-use crate::harness::{Server, run};
+use support::harness::{Server, run};
 
-/// What Litestream does with a database: two tables, and a read transaction that keeps the log.
+/// Does to a database what Litestream does: makes two tables, and keeps the log with a read transaction.
 struct Litestream {
     connection: Connection,
     reader: Connection,

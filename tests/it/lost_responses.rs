@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::client::Connection;
-use crate::harness::{KEY, Server};
-use crate::retries::create;
-use crate::wait::wait_until;
+use crate::idempotency::create;
+use support::client::Connection;
+use support::harness::{KEY, Server};
+use support::wait::wait_until;
 
 /// Clients, each with one intent after the other.
 const CLIENTS: usize = 64;
@@ -27,7 +27,7 @@ enum Loss {
     After,
 }
 
-/// What the clients share.
+/// State that the clients share.
 struct Work {
     /// Another one in each life of the service.
     address: Mutex<SocketAddr>,

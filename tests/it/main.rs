@@ -1,24 +1,23 @@
 //! The service as its users see it: the real executable on a free port, over sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod client;
-mod described;
-#[cfg(feature = "site")]
-mod dns_server;
-mod harness;
-mod pool;
-mod wait;
+mod messages;
 
+mod access_log;
 mod admin;
 mod authentication;
 mod backup;
 mod backup_rotation;
+mod busy_timeout;
 mod check;
 mod cluster;
+#[cfg(feature = "site")]
+mod code_samples;
 mod cors;
+mod create_pet;
 mod damage;
+mod database_file;
 mod deadlines;
-mod description;
 #[cfg(feature = "site")]
 mod domain_checks;
 #[cfg(feature = "site")]
@@ -28,35 +27,30 @@ mod embedding;
 mod environment;
 mod ephemeral;
 mod error_kinds;
-mod file;
 mod foreign_wal;
 mod framing;
+mod full_disk;
 mod get_pet;
 mod healthcheck;
+mod idempotency;
 mod keys;
 mod list_pets;
 mod listen;
 mod litestream;
-mod locked;
-mod log;
 mod lost_responses;
-mod members;
-mod methods;
-mod new_pet;
+mod openapi;
 mod other_programs;
 mod overload;
-mod pets;
-mod read_only;
-mod readers;
+mod pet_command;
+mod read_only_commands;
+mod read_only_service;
 mod restore;
-mod retries;
 mod revalidation;
-#[cfg(feature = "site")]
-mod samples;
+mod round_trip;
+mod routing;
 mod shutdown;
 #[cfg(feature = "site")]
 mod site;
-mod small_disk;
 mod startup;
 mod stdio;
 mod supervisor;
@@ -64,4 +58,11 @@ mod tidy;
 mod transfer;
 mod unusable_names;
 mod well_known;
-mod wording;
+
+/// A configuration of the library for the database in this folder and a free port.
+fn config(folder: &support::harness::Folder) -> petstore::Config {
+    let mut config = petstore::Config::default();
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.database = folder.database();
+    config
+}

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::backup::{filled, succeed};
-use crate::client::{Connection, post};
-use crate::harness::{KEY, Server};
-use crate::wait::wait_until;
+use support::client::{Connection, post};
+use support::harness::{KEY, Server};
+use support::wait::wait_until;
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 
@@ -47,7 +47,7 @@ fn work_of_others_on_the_database_disturbs_no_create() {
             let copy = server.folder.path().join(format!("copy-{i}"));
             succeed(&["backup", copy.to_str().unwrap()], &database);
             let other = rusqlite::Connection::open(&database).unwrap();
-            other.busy_timeout(crate::wait::PATIENCE).unwrap();
+            other.busy_timeout(support::wait::PATIENCE).unwrap();
             other
                 .execute_batch("VACUUM; PRAGMA wal_checkpoint(RESTART); UPDATE pets SET status = 'sold'")
                 .unwrap();

@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use crate::admin::metrics;
-use crate::client::{Connection, get, post};
-use crate::harness::{KEY, Server, after};
-use crate::wait::wait_until;
+use support::client::{Connection, get, post};
+use support::harness::{KEY, Server, after};
+use support::wait::wait_until;
 
 #[test]
 fn newcomer_takes_the_place_of_the_longest_idle() {

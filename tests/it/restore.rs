@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::harness::{Folder, Server, add_key, expect_refusal, is_root, output, run};
-use crate::wait::wait_until;
-use crate::wording;
+use crate::messages;
+use support::harness::{Folder, Server, add_key, expect_refusal, is_root, output, run};
+use support::wait::wait_until;
 
 /// A folder with a backup of this many pets and one more.
 fn backup_of(pets: u32) -> (Folder, String) {
@@ -195,14 +195,14 @@ fn unsound_backup_is_refused_and_changes_nothing() {
     let folder = filled(0);
     let before = (names(folder.path()), std::fs::read(folder.database()).unwrap());
     Connection::open(&name).unwrap().execute_batch("DROP INDEX pets_by_status").unwrap();
-    refuse(&["restore", &name], &folder.database(), wording::INDEX_MISSING);
+    refuse(&["restore", &name], &folder.database(), messages::INDEX_MISSING);
     let file = std::fs::File::options().write(true).open(&name).unwrap();
     file.set_len(8192).unwrap();
-    refuse(&["restore", &name], &folder.database(), wording::PAGE_MISSING);
+    refuse(&["restore", &name], &folder.database(), messages::PAGE_MISSING);
     std::fs::write(&name, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["restore", &name], &folder.database(), wording::DATABASE_FOREIGN);
+    refuse(&["restore", &name], &folder.database(), messages::DATABASE_FOREIGN);
     let missing = backup.path().join("none.db");
-    refuse(&["restore", missing.to_str().unwrap()], &folder.database(), wording::FILE_MISSING);
+    refuse(&["restore", missing.to_str().unwrap()], &folder.database(), messages::FILE_MISSING);
     assert_eq!((names(folder.path()), std::fs::read(folder.database()).unwrap()), before);
 }
 
@@ -219,7 +219,7 @@ fn database_in_use_by_another_program_is_not_replaced() {
     // Nor is one that another program made.
     let theirs = folder.path().join("theirs.db");
     Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
-    refuse(&["restore", &name], &theirs, wording::ANOTHER_APPLICATION);
+    refuse(&["restore", &name], &theirs, messages::ANOTHER_APPLICATION);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn log_of_another_database_is_kept_apart() {
 }
 
 #[test]
-fn file_that_is_mounted_by_itself_stays_and_is_told() {
+fn file_that_is_mounted_by_itself_stays_and_is_reported() {
     if !is_root() {
         return; // Only root can mount it.
     }

@@ -1,7 +1,7 @@
 //! Entity tags of lists and pets: a client that has the current body gets 304 (RFC 9110, section 13.1.2).
 
-use crate::client::Reply;
-use crate::harness::{KEY, Server};
+use support::client::Reply;
+use support::harness::{KEY, Server};
 
 /// Asks with these values of If-None-Match, each in a field of its own.
 fn ask(server: &Server, method: &str, target: &str, known: &[&str]) -> Reply {

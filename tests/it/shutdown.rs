@@ -4,10 +4,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::client::{Connection, get, post};
-use crate::harness::{Folder, KEY, Process, Server, change, is_root, program};
-use crate::wait::wait_until;
-use crate::wording;
+use crate::messages;
+use support::client::{Connection, get, post};
+use support::harness::{Folder, KEY, Process, Server, change, is_root, program};
+use support::wait::wait_until;
 
 #[test]
 fn begun_requests_are_answered_under_load() {
@@ -50,12 +50,12 @@ fn begun_requests_are_answered_under_load() {
     }
 }
 
-/// A server that was told to stop during a request, and has closed its idle clients.
+/// A server that got SIGTERM during a request, and has closed its idle clients.
 fn end_within_a_request() -> (Server, Connection) {
     end_within_a_request_by(|server| server.signal("TERM"))
 }
 
-fn end_within_a_request_by(tell: impl FnOnce(&Server)) -> (Server, Connection) {
+fn end_within_a_request_by(end: impl FnOnce(&Server)) -> (Server, Connection) {
     let server = Server::start();
     let mut begun = server.connect();
     begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
@@ -63,7 +63,7 @@ fn end_within_a_request_by(tell: impl FnOnce(&Server)) -> (Server, Connection) {
     server.get("/v1/pets").expect(200);
     let mut idle = server.connect();
     idle.get("/v1/pets", KEY).expect(200);
-    tell(&server);
+    end(&server);
     idle.expect_end();
     (server, begun)
 }
@@ -91,7 +91,7 @@ fn signals_in_the_same_instant_are_one() {
     begun.reply().expect(201);
     drop(begun);
     let (status, _, logged) = server.ended();
-    assert!(status.success() && logged.contains(wording::ENDED_BY_SIGTERM), "{logged}");
+    assert!(status.success() && logged.contains(messages::ENDED_BY_SIGTERM), "{logged}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The project site as bytes on the wire; `tests/site` has it in a browser.
 
-use crate::client::Reply;
-use crate::harness::{KEY, Server};
+use support::client::Reply;
+use support::harness::{KEY, Server};
 
 #[test]
 fn site_needs_no_key_and_knows_who_has_it_already() {
@@ -156,7 +156,7 @@ fn description_names_the_guide_and_whom_to_ask() {
     browse(&server, guide.as_str().unwrap(), BROWSER).expect(200);
 }
 
-/// What browsers send as `Accept`.
+/// The `Accept` of browsers.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 fn browse(server: &Server, target: &str, accept: &str) -> Reply {

@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::client::Connection;
-use crate::harness::{Folder, KEY, Process, Server, petstore, serve};
-use crate::wait::wait_until;
+use support::client::Connection;
+use support::harness::{Folder, KEY, Process, Server, petstore, serve};
+use support::wait::wait_until;
 
 /// A server whose log goes to a file.
 struct Logged {

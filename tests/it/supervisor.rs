@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Process, Server, change, expect_refusal, output, passed, petstore};
-use crate::wait::PATIENCE;
+use support::client::{Connection, get};
+use support::harness::{Folder, KEY, Process, Server, change, expect_refusal, output, passed, petstore};
+use support::wait::PATIENCE;
 
 /// The socket for notifications.
 struct Notices(UnixDatagram);
@@ -60,7 +60,7 @@ fn watched<'a>(command: &'a mut Command, folder: &Folder) -> &'a mut Command {
 }
 
 #[test]
-fn supervisor_is_told_of_the_start_and_of_the_end() {
+fn supervisor_is_notified_of_the_start_and_of_the_end() {
     let notices_folder = Folder::new();
     let notices = Notices::bind(&notices_folder);
     let mut server = Server::start_with(|command| watched(command, &notices_folder));
@@ -78,7 +78,7 @@ fn supervisor_is_told_of_the_start_and_of_the_end() {
 }
 
 #[test]
-fn watchdog_is_told_again_and_again_also_where_all_connections_are_taken() {
+fn watchdog_is_notified_even_if_all_connections_are_taken() {
     let notices_folder = Folder::new();
     let notices = Notices::bind(&notices_folder);
     let server =
@@ -93,7 +93,7 @@ fn watchdog_is_told_again_and_again_also_where_all_connections_are_taken() {
 }
 
 #[test]
-fn watchdog_is_told_while_the_database_fails() {
+fn watchdog_is_notified_while_the_database_fails() {
     let notices_folder = Folder::new();
     let notices = Notices::bind(&notices_folder);
     let server = Server::start_with(|command| watched(command, &notices_folder));
@@ -175,7 +175,7 @@ fn sockets_that_cannot_be_served_are_refused() {
     expect_refusal(passed(&|_| {}), 1, "it is not a stream socket");
     let deaf = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
     deaf.bind(&SockAddr::unix(folder.path().join("deaf")).unwrap()).unwrap();
-    let mut command = crate::harness::passed();
+    let mut command = support::harness::passed();
     command.env("PETSTORE_DATABASE", folder.database());
     let refused = Process::start_with_input(&mut command, OwnedFd::from(deaf).into()).output();
     expect_refusal(refused, 1, "it is not a stream socket that listens");
@@ -199,7 +199,7 @@ fn socket_for_another_process_is_not_taken() {
 }
 
 #[test]
-fn address_that_a_passed_socket_replaces_is_told() {
+fn address_that_a_passed_socket_replaces_is_reported() {
     for (listen, lines) in [("127.0.0.1:1", 1), ("127.0.0.1:8080", 0)] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server =

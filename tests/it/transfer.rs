@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::harness::{Folder, KEY, Process, Server, add_key, petstore, run, terminal};
-use crate::wait::wait_until;
-use crate::wording;
+use crate::messages;
+use support::harness::{Folder, KEY, Process, Server, add_key, petstore, run, terminal};
+use support::wait::wait_until;
 
 /// Pets whose names are hard to write.
 const ODD: &[&str] = &[
@@ -116,7 +116,7 @@ fn import_of_an_export_gives_the_same_export() {
 }
 
 #[test]
-fn import_makes_a_database_only_if_it_is_told_to() {
+fn import_makes_a_database_only_if_asked_to() {
     let folder = Folder::new();
     let file = folder.path().join("pets.ndjson");
     std::fs::write(&file, ODD[0]).unwrap();
@@ -138,7 +138,7 @@ fn import_makes_a_database_only_if_it_is_told_to() {
 }
 
 #[test]
-fn what_is_done_succeeds_though_nobody_can_be_told() {
+fn command_succeeds_though_nobody_can_read_its_output() {
     let folder = Folder::new();
     add_key(&folder.database(), &["ci"]);
     let file = folder.path().join("pets.ndjson");
@@ -185,7 +185,7 @@ fn refused_lines_are_named_and_nothing_is_written() {
          Found: {\"name\":\"c\",\"categoryId\":1.5}",
         "Line 5: The line must be one JSON object with 'name' and 'categoryId': expected value at column 1. Found: x",
     ];
-    let nothing = format!("petstore: 3 lines are {}", wording::REFUSED_ROWS);
+    let nothing = format!("petstore: 3 lines are {}", messages::REFUSED_ROWS);
     expect_refused(import(&folder.database(), &[], input), &[&refused[..], &[&nothing]].concat());
     assert!(!folder.database().exists());
     let output = import(&folder.database(), &["--skip-invalid"], input);
@@ -211,13 +211,13 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
                 expected.replace("Line 4", "Line 5"),
                 found("9223372036854775808")
             ),
-            &format!("petstore: 3 lines are {}", wording::REFUSED_ROWS),
+            &format!("petstore: 3 lines are {}", messages::REFUSED_ROWS),
         ],
     );
     let output = import(&folder.database(), &["--keep-ids", "--skip-invalid"], &input);
     expect_imported(output, "imported 2, left out 3");
     assert!(run(&["pet", "delete", "3", "5"], &folder.database()).status.success());
-    let had = format!("petstore: ids cannot be kept: {} {}", folder.database().display(), wording::NOT_NEW);
+    let had = format!("petstore: ids cannot be kept: {} {}", folder.database().display(), messages::NOT_NEW);
     expect_refused(import(&folder.database(), &["--keep-ids"], &line("7")), &[&had]);
 }
 
@@ -291,7 +291,7 @@ fn names(database: &Path) -> Vec<String> {
 }
 
 /// An import that the next reader of its progress must not wait for: it is killed once it is written and said nothing.
-fn killed_before_it_could_tell(database: &Path, words: &[&str], input: &str) {
+fn killed_before_it_could_report(database: &Path, words: &[&str], input: &str) {
     let (_logged, err) = full_pipe();
     let process = start_import_to(err.into(), database, words, input);
     wait_until("the first batch", || run(&["export"], database).stdout.contains(&b'\n'));
@@ -311,7 +311,7 @@ fn killed_import_goes_on_exactly_where_it_was() {
             ["--format", format].into_iter().chain(keeps_ids.then_some("--keep-ids")).collect();
         let resume = [&words[..], &["--resume"]].concat();
         let folder = Folder::new();
-        killed_before_it_could_tell(&folder.database(), &words, &input);
+        killed_before_it_could_report(&folder.database(), &words, &input);
         // Kills between and within batches, by what the import has said so far.
         for round in 0..6 {
             let mut process = start_import(&folder.database(), &resume, &input);
@@ -333,7 +333,7 @@ fn killed_import_goes_on_exactly_where_it_was() {
 fn unfinished_import_is_neither_repeated_nor_continued_with_another_input() {
     let (folder, input) = (Folder::new(), pets(20_000));
     let database = folder.database();
-    killed_before_it_could_tell(&database, &[], &input);
+    killed_before_it_could_report(&database, &[], &input);
     let there = names(&database).len();
     let unfinished = format!(
         "petstore: an import of this input ended early: everything up to line {there} is written; \
@@ -394,7 +394,7 @@ fn input_that_was_imported_is_added_again_only_if_that_is_wanted() {
 }
 
 #[test]
-fn ids_that_are_kept_are_told_across_interruptions() {
+fn ids_that_are_kept_are_reported_across_interruptions() {
     let folder = Folder::new();
     // In a descending order, so that the least id comes last.
     let input: String = (1..=20_000)
@@ -417,12 +417,12 @@ fn import_that_is_only_checked_needs_no_right_to_write() {
         &[
             "Line 1: The line must be one JSON object with 'name' and 'categoryId': expected value at column 1. Found: x",
             "Line 2: The field 'name' is missing; it must be a string. Found: {}",
-            &format!("petstore: 2 lines are {}", wording::REFUSED_ROWS),
+            &format!("petstore: 2 lines are {}", messages::REFUSED_ROWS),
         ],
     );
     let output = import(&database, &["--dry-run", "--skip-invalid"], &format!("x\n{}", pets(2)));
     expect_imported(output, "would import 2, left out 1");
-    let had = format!("petstore: ids cannot be kept: {} {}", database.display(), wording::NOT_NEW);
+    let had = format!("petstore: ids cannot be kept: {} {}", database.display(), messages::NOT_NEW);
     let with_id = "{\"id\":1,\"name\":\"a\",\"categoryId\":1}";
     expect_refused(import(&database, &["--dry-run", "--keep-ids"], with_id), &[&had]);
     assert_eq!(export(&database, "ndjson"), before);
@@ -431,7 +431,7 @@ fn import_that_is_only_checked_needs_no_right_to_write() {
 #[test]
 fn import_that_goes_on_twice_adds_each_pet_once() {
     let (folder, input) = (Folder::new(), pets(60_000));
-    killed_before_it_could_tell(&folder.database(), &[], &input);
+    killed_before_it_could_report(&folder.database(), &[], &input);
     let all = [(); 3].map(|()| start_import(&folder.database(), &["--resume"], &input));
     let ended = all.map(|process| process.output().status.code());
     assert!(ended.contains(&Some(0)), "{ended:?}");
@@ -580,14 +580,14 @@ fn quote_that_nobody_closes_swallows_no_line() {
             assert!(error.starts_with(&format!("petstore: {lines}")), "{rows:?} {words:?}: {error}");
         }
     }
-    // A name of several lines, and a row that can be told apart.
+    // A name of several lines, and a row that can be recognised.
     let input = "name,categoryId\n\"a\nb\",1\n\"c\"d,1\n\"e\r\n\r\n\",2\n\"f,3";
     let output = import(&folder.database(), &["--format", "csv", "--skip-invalid"], input);
     expect_imported(output, "imported 2, left out 2");
 }
 
 #[test]
-fn only_so_many_refused_lines_are_printed() {
+fn rejected_lines_are_printed_up_to_a_limit() {
     for (count, more) in
         [(20, None), (21, Some("and 1 more like these")), (30_000, Some("and 29980 more like these"))]
     {
@@ -596,7 +596,7 @@ fn only_so_many_refused_lines_are_printed() {
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(lines.len(), 21 + usize::from(more.is_some()));
         assert!(lines[19].starts_with("Line 20: ") && more.is_none_or(|more| lines[20] == more), "{said}");
-        let nothing = format!("petstore: {count} lines are {}", wording::REFUSED_ROWS);
+        let nothing = format!("petstore: {count} lines are {}", messages::REFUSED_ROWS);
         assert_eq!(*lines.last().unwrap(), nothing);
     }
 }
@@ -613,7 +613,7 @@ fn file_is_read_and_what_cannot_be_is_named() {
     std::fs::write(&json, ODD[0]).unwrap();
     let (json, folder_name) = (json.to_str().unwrap(), folder.path().to_str().unwrap());
     for (words, code, said) in [
-        (&["import", "/nowhere"][..], 1, wording::FILE_MISSING),
+        (&["import", "/nowhere"][..], 1, messages::FILE_MISSING),
         (&["import", folder_name], 1, "Is a directory"),
         (&["import", file, "--format", "xml"], 2, "--format must be 'ndjson' or 'csv', not 'xml'"),
         (&["import", file, "--from-line", "0"], 2, "--from-line"),
@@ -623,9 +623,9 @@ fn file_is_read_and_what_cannot_be_is_named() {
             1,
             "is not NDJSON, as no line begins with '{', and the first is 'name,categoryId'; if it is CSV, add --format csv",
         ),
-        (&["import", json, "--keep-ids"], 1, wording::NOT_NEW),
+        (&["import", json, "--keep-ids"], 1, messages::NOT_NEW),
         (&["export", "--format", ""], 2, "--format"),
-        (&["export", "--database", "/nowhere"], 1, wording::DATABASE_MISSING),
+        (&["export", "--database", "/nowhere"], 1, messages::DATABASE_MISSING),
     ] {
         let output = run(words, &folder.database());
         let error = text(output.stderr);

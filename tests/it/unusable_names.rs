@@ -1,11 +1,11 @@
-//! Names of files that cannot be used, each with words of its own.
+//! Names that no file can have: each gets a message of its own.
 
-use crate::harness::{Folder, add_key, expect_refusal, output, petstore, run};
+use support::harness::{Folder, add_key, expect_refusal, output, petstore, run};
 
 const TOO_LONG: &str = ": File name too long";
 
 #[test]
-fn name_that_is_too_long_is_told_as_that() {
+fn name_that_is_too_long_is_reported_as_that() {
     let folder = Folder::new();
     add_key(&folder.database(), &["ci"]);
     let long = folder.path().join("x".repeat(300));

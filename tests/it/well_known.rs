@@ -1,9 +1,9 @@
-//! The places that programs know without being told (RFC 8615).
+//! Well-known URIs (RFC 8615).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::client::Reply;
-use crate::harness::{Server, output, petstore};
+use support::client::Reply;
+use support::harness::{Server, output, petstore};
 
 fn ask(server: &Server, path: &str) -> Reply {
     server.ask("GET", path, "")

@@ -1,4 +1,4 @@
-// A petstore of its own for each test file, and a browser that tells on every page.
+// A petstore of its own for each test file, and a browser that reports the errors of every page.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -121,7 +121,7 @@ export async function assertText(locator, text) {
     .catch(async () => assert.equal(await locator.textContent({ timeout: 1_000 }), text));
 }
 
-// What axe-core holds to be serious or critical.
+// Violations that axe-core holds to be serious or critical.
 export async function barriers(page) {
   // Evaluated by the driver, as the page's own policy allows no foreign script.
   const { violations } = await page.evaluate(`${source}; axe.run(document)`);

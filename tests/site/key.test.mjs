@@ -97,7 +97,7 @@ test('a key is checked when it is entered, and nothing is added', async () => {
     await enter(key, 'It is unknown, expired or revoked; the service never says which.');
   }
   await enter('ключ', 'This is no API key');
-  // What is entered next makes the verdict void.
+  // The next key that is entered makes the verdict void.
   await field(page).pressSequentially('x');
   assert.equal(await state(page).textContent(), '');
   await page.route('**/v1/pets?limit=1', (route) => route.fulfill({ status: 503, body: '' }));

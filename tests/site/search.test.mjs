@@ -22,7 +22,7 @@ after(async () => {
   await service?.stop();
 });
 
-// What people ask, and the places that tell them.
+// Questions of people, and the places that answer them.
 const QUERIES = [
   ['authentication', '/docs/keys'],
   ['create pet', '/#createPet'],

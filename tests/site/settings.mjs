@@ -1,4 +1,4 @@
-// What the tests of Project settings → Domains share.
+// Helpers of the tests of Project settings → Domains.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -81,5 +81,5 @@ export async function visit(service, name) {
   while (!(await isActive())) assert.ok(Date.now() < deadline, `${name} is active`);
 }
 
-// What Chromium itself reports of responses from 400 on does not count.
+// Chromium's own reports of responses from 400 on do not count.
 export const unexpected = (said) => said.filter((line) => !line.includes('Failed to load resource'));

@@ -259,7 +259,7 @@ test('a refresh keeps the focus, what is typed, what is chosen and what is there
   assert.equal(await page.getByLabel('From').inputValue(), 'd.example.com');
   const isOld = (node) => [...node.querySelectorAll('*')].every((part) => part.isOld);
   assert.ok(await card('d.example.com').evaluate(isOld));
-  // What has the focus goes.
+  // The element that has the focus goes.
   await run('domain', 'remove', 'd.example.com');
   await comeBack();
   await holdsFocus(page.locator('#domains-title'));

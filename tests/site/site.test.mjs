@@ -17,7 +17,7 @@ after(async () => {
   await service?.stop();
 });
 
-// What a table or a line cuts: cells that their text leaves, tables that must be scrolled, and code in two lines.
+// Cut text: cells that their text leaves, tables that must be scrolled, and code in two lines.
 function cuts() {
   const all = (selector) => [...document.querySelectorAll(selector)];
   const wide = all('.table, .table th, .table td').filter((part) => part.scrollWidth > part.clientWidth + 1);
@@ -366,7 +366,7 @@ test('scripts of an allowed origin may read responses, others may not', async ()
   await open_to.stop();
 });
 
-// Whether some of it can be seen without scrolling.
+// True if some of it can be seen without scrolling.
 function inView(locator) {
   return locator.evaluate((element) => {
     const { top, bottom, height } = element.getBoundingClientRect();

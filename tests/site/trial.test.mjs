@@ -34,7 +34,7 @@ const ask = async (method, path, body) => {
 };
 const add = (name, status) => ask('POST', '/pets', JSON.stringify({ name, categoryId: 3, status }));
 
-// Whether all of it can be seen without scrolling.
+// True if all of it can be seen without scrolling.
 const isInView = (locator) =>
   locator.evaluate((element) => {
     const { top, bottom, height } = element.getBoundingClientRect();

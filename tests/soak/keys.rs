@@ -58,7 +58,7 @@ impl ApiKeys {
         self.0.iter_mut().skip(1).for_each(|key| key.gone = Some((now, now)));
     }
 
-    /// What is wrong with how the service took a key, if anything.
+    /// The flaw in how the service took a key, if any.
     pub fn fault(&self, place: usize, sent: Tick, writes: bool, status: u16) -> Option<String> {
         let key = &self.0[place];
         let name = format!("the key {} of {}", place, key.name);

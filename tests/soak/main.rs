@@ -10,26 +10,10 @@
     reason = "a test fails by panicking, and this one says how far it is"
 )]
 
-#[allow(dead_code, reason = "the tests of the interface use the rest")]
-#[path = "../it/client.rs"]
-mod client;
-#[allow(dead_code, reason = "the tests of the interface use the rest")]
-#[path = "../it/described.rs"]
-mod described;
-#[allow(dead_code, reason = "the tests of the interface use the rest")]
-#[path = "../it/harness.rs"]
-mod harness;
-#[allow(dead_code, reason = "the tests of the interface use the rest")]
-#[path = "../it/pool.rs"]
-mod pool;
-#[path = "../it/wait.rs"]
-mod wait;
-
 mod keys;
 mod model;
 mod operator;
 mod plan;
-mod random;
 mod request;
 mod round;
 mod run;
@@ -40,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use random::Random;
+use support::random::Random;
 
 /// The seed of the life that goes on.
 static SEED: AtomicU64 = AtomicU64::new(0);
@@ -60,16 +44,16 @@ fn main() -> ExitCode {
 /// Any seed, from the time and the process.
 fn fresh_seed() -> u64 {
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
-    Random::new(now, [u64::from(std::process::id()), 0]).below(1_000_000_000)
+    Random::of_place(now, [u64::from(std::process::id()), 0]).below(1_000_000_000)
 }
 
 /// Lives one life after the other, each with a seed of its own.
 fn hold_against_model(minutes: u64, first: u64) -> ExitCode {
     let begun = Instant::now();
     let end = begun + Duration::from_secs(60 * minutes);
-    tell_failures();
+    report_failures();
     let (mut total, mut lives) = (round::Counts::new(), 0);
-    let mut seeds = Random::new(first, [0, 0]);
+    let mut seeds = Random::of_place(first, [0, 0]);
     let mut seed = first;
     while lives == 0 || Instant::now() < end {
         println!("life {} has the seed {seed}", lives + 1);
@@ -86,7 +70,7 @@ fn hold_against_model(minutes: u64, first: u64) -> ExitCode {
 }
 
 /// Has a failure say how to repeat it and what went before.
-fn tell_failures() {
+fn report_failures() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if run::FAILED.swap(true, Ordering::SeqCst) {

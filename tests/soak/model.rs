@@ -1,4 +1,4 @@
-//! What must be there, what may be, and what must not: the model in memory that the service is held against.
+//! The model in memory that the service is held against: pets that must be there, that may be, and that must not.
 //!
 //! Time is a count of what happened, so that it is known what came before what: a create whose response came before
 //! a list was sent must be in the list. What overlaps may fall either way.
@@ -13,7 +13,7 @@ pub type Tick = u64;
 /// The place of an intent in the model.
 pub type Place = usize;
 
-/// A pet as its create asks for it. The name is unique, so that it tells whose create it was.
+/// A pet as its create asks for it. The name is unique, and so identifies the create.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     pub name: String,
@@ -74,10 +74,10 @@ pub struct Attempt {
     was_made: bool,
 }
 
-/// What the model says of a moment, for a backup.
+/// The model at a moment, for a backup.
 pub struct Past {
     intents: Vec<Intent>,
-    /// What may have been made while the copy was taken.
+    /// Pets that may have been made while the copy was taken.
     maybe: Vec<Place>,
 }
 
@@ -121,7 +121,7 @@ impl Model {
         place
     }
 
-    fn tell(&mut self, place: Place, what: &'static str) -> Tick {
+    fn note(&mut self, place: Place, what: &'static str) -> Tick {
         let now = self.tick();
         self.intents[place].story.push((now, what));
         now
@@ -129,7 +129,7 @@ impl Model {
 
     /// An attempt begins.
     pub fn send(&mut self, place: Place) -> Attempt {
-        let sent = self.tell(place, "sent");
+        let sent = self.note(place, "sent");
         let top = self.by_id.last_key_value().map_or(0, |(id, _)| *id);
         let intent = &mut self.intents[place];
         intent.inside += 1;
@@ -138,13 +138,13 @@ impl Model {
 
     /// The attempt was refused, or never sent to its end: it has made nothing.
     pub fn refuse(&mut self, attempt: Attempt, why: &'static str) {
-        self.tell(attempt.intent, why);
+        self.note(attempt.intent, why);
         self.intents[attempt.intent].inside -= 1;
     }
 
     /// The attempt was not answered: it may have made the pet, or may still do so.
     pub fn lose(&mut self, attempt: Attempt, why: &'static str) {
-        self.tell(attempt.intent, why);
+        self.note(attempt.intent, why);
         let intent = &mut self.intents[attempt.intent];
         intent.inside -= 1;
         intent.lost = true;
@@ -153,7 +153,7 @@ impl Model {
     /// The attempt was answered with 201.
     pub fn acknowledge(&mut self, attempt: Attempt, id: i64, is_replay: bool) {
         let place = attempt.intent;
-        self.tell(place, if is_replay { "replayed" } else { "created" });
+        self.note(place, if is_replay { "replayed" } else { "created" });
         let intent = &self.intents[place];
         if is_replay && intent.made.is_none() && !intent.lost && intent.inside == 1 {
             self.fault(
@@ -192,7 +192,7 @@ impl Model {
 
     /// An import wrote the pet, whose id nobody has seen yet.
     pub fn imported(&mut self, attempt: Attempt) {
-        let now = self.tell(attempt.intent, "imported");
+        let now = self.note(attempt.intent, "imported");
         let intent = &mut self.intents[attempt.intent];
         intent.inside -= 1;
         intent.made.get_or_insert(now);
@@ -262,7 +262,7 @@ impl Model {
                 self.fault(&[place], "an imported pet is missing".to_owned());
             }
             if intent.lost && intent.made.is_none() {
-                self.tell(place, "found to be absent");
+                self.note(place, "found to be absent");
             }
             self.intents[place].lost = false;
         }
@@ -274,12 +274,12 @@ impl Model {
     }
 
     pub fn set_status(&mut self, place: Place, status: &'static str) {
-        self.tell(place, "got another status");
+        self.note(place, "got another status");
         self.intents[place].status = Some(status);
     }
 
     pub fn delete(&mut self, place: Place) {
-        self.tell(place, "deleted");
+        self.note(place, "deleted");
         self.intents[place].deleted = true;
     }
 

@@ -1,4 +1,4 @@
-//! What the operator does while clients are there, and what befalls the service.
+//! The operator, who works while clients are there, and the faults of the service.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -46,7 +46,7 @@ impl Operator {
         self.count
     }
 
-    /// Starts the service, and tells the clients where it is.
+    /// Starts the service, and announces its address to the clients.
     pub fn start(&mut self, run: &Run) {
         let address = self.service.start(&["--workers", &self.workers]);
         run.set_address(Some(address));
@@ -295,7 +295,7 @@ impl Operator {
         run.model().settle(&self.export());
     }
 
-    /// What happens between two rounds.
+    /// Happens between two rounds.
     pub fn turn(&mut self, run: &Run, turn: Turn) {
         note(format!("{turn:?}"));
         let name = |path: &PathBuf| path.to_str().expect("a name").to_owned();

@@ -1,9 +1,9 @@
-//! What the seed decides: every operation of every client, and every deed of the operator, before a round begins.
+//! The decisions of the seed: every operation of every client, and every deed of the operator, before a round begins.
 //!
 //! A plan never depends on what a run meets. Where an operation needs something that exists by then, such as a pet
 //! to read, it carries a number that picks one.
 
-use crate::random::Random;
+use support::random::Random;
 
 /// The statuses of a pet, and none.
 pub const STATUSES: [Option<&str>; 4] = [None, Some("available"), Some("pending"), Some("sold")];
@@ -20,19 +20,19 @@ pub struct Draft {
 #[derive(Clone, Copy, Debug)]
 pub enum Manner {
     Whole,
-    /// In pieces of so many bytes at most.
+    /// In pieces of at most this many bytes.
     Pieces(usize),
     /// With a body in chunks.
     Chunked,
-    /// The client leaves with so many bytes unsent, so the request must not be carried out.
+    /// The client leaves with this many bytes unsent, so the request must not be carried out.
     CutBefore(usize),
     /// The client leaves when all is sent; `true`: with a reset.
     CutAfter(bool),
-    /// The client leaves after so many bytes of the response.
+    /// The client leaves after this many bytes of the response.
     CutWithin(usize),
 }
 
-/// What is wrong with a create that must be refused.
+/// The flaw of a create that must be rejected.
 #[derive(Clone, Copy, Debug)]
 pub enum Wrong {
     Json,
@@ -53,7 +53,7 @@ pub enum Operation {
         manner: Manner,
         caller: u64,
     },
-    /// With a retry key, and tried so often until it is acknowledged.
+    /// With a retry key, and tried again at most this often, until it is acknowledged.
     CreateOnce {
         draft: Draft,
         manner: Manner,
@@ -105,7 +105,7 @@ pub enum Operation {
     Ready,
 }
 
-/// What the operator does, or what befalls the service.
+/// A deed of the operator, or a fault of the service.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {
     Kill {
@@ -158,7 +158,7 @@ pub enum Deed {
     Check,
 }
 
-/// What happens between two rounds, while no client is there.
+/// A change between two rounds, while no client is there.
 #[derive(Clone, Copy, Debug)]
 pub enum Turn {
     Nothing,
@@ -191,10 +191,10 @@ pub const KEY_NAMES: [&str; 3] = ["ann", "bob", "cy"];
 impl Round {
     /// Draws a round. In a drill the service fails on purpose, and there is no database to do anything to.
     pub fn draw(seed: u64, round: u64, is_drill: bool) -> Self {
-        let mut random = Random::new(seed, [round, 0]);
+        let mut random = Random::of_place(seed, [round, 0]);
         let (count, each) = (6 + random.below(10), 40 + random.below(60));
         let clients = (1..=count).map(|client| {
-            let mut random = Random::new(seed, [round, client]);
+            let mut random = Random::of_place(seed, [round, client]);
             (0..each).map(|_| Operation::draw(&mut random)).collect()
         });
         let clients = clients.collect();
@@ -205,7 +205,7 @@ impl Round {
             deeds.clear();
         }
         let (restored, tried) =
-            (Turn::Restore { pick: random.next() }, Turn::TryBackup { pick: random.next() });
+            (Turn::Restore { pick: random.bits() }, Turn::TryBackup { pick: random.bits() });
         Self {
             workers: 1 + random.below(3),
             clients,
@@ -249,7 +249,7 @@ impl Manner {
 
 impl Operation {
     fn draw(random: &mut Random) -> Self {
-        let (pick, manner, caller) = (random.next(), Manner::draw(random), random.next());
+        let (pick, manner, caller) = (random.bits(), Manner::draw(random), random.bits());
         let (draft, status) = (Draft::draw(random), random.among(&STATUSES));
         match random.below(100) {
             0..22 => Self::Create { draft, manner, caller },
@@ -282,7 +282,7 @@ impl Operation {
 
 impl Deed {
     fn draw(random: &mut Random) -> Self {
-        let (pick, yes, name) = (random.next(), random.one_in(2), random.among(&KEY_NAMES));
+        let (pick, yes, name) = (random.bits(), random.one_in(2), random.among(&KEY_NAMES));
         let (pause_ms, pets, ms) = (random.below(200), 1 + random.below(300), 20 + random.below(400));
         match random.below(100) {
             0..22 => Self::Kill { pause_ms },

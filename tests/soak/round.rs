@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
-use crate::harness::KEY;
 use crate::model::{Model, Place};
 use crate::operator::Operator;
 use crate::plan::Round;
 use crate::run::{Run, has_failed, note};
 use crate::visitor::Visitor;
+use support::harness::KEY;
 
 /// The rounds of a life, of which the last is the drill.
 pub const ROUNDS: u64 = 7;

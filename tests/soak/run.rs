@@ -1,4 +1,4 @@
-//! What the threads of a run share: the model, the way to the service, and how far the round has come.
+//! State that the threads of a run share: the model, the address of the service, and the progress of the round.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,15 +33,15 @@ pub fn note(what: String) {
     });
 }
 
-/// What this thread did last.
+/// The last lines of this thread.
 pub fn recent() -> Vec<String> {
     RECENTLY.with_borrow(|recent| recent.iter().cloned().collect())
 }
 
-/// What disturbed the round so far, and so what a response may say.
+/// The disturbances of the round so far, which decide what a response may be.
 #[derive(Default)]
 pub struct Excuses {
-    /// A process held the lock for longer than a create waits, or the service was told to end while one did.
+    /// A process held the lock for longer than a create waits, or the service got SIGTERM while one did.
     pub lock: AtomicBool,
     /// The service ended.
     pub ended: AtomicBool,

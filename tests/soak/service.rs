@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
 
-use crate::harness::{Folder, KEY, Process, petstore};
 use crate::run::{has_failed, wait_for};
+use support::harness::{Folder, KEY, Process, petstore};
 
 pub struct Service {
     /// `None` only at the end.
@@ -91,7 +91,7 @@ impl Service {
         assert!(!news.contains("panic"), "{news}");
     }
 
-    /// What it has logged since the last look.
+    /// The log since the last look.
     pub fn news(&mut self) -> String {
         let mut news = String::new();
         if let Ok(mut log) = File::open(self.log()) {

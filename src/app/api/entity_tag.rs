@@ -1,32 +1,23 @@
-//! Entity tags of lists and pets. A client that names the tag of what it has gets 304 instead of the same body
-//! again (RFC 9110, sections 8.8.3 and 13.1.2).
+//! Entity tags of lists and pets. A client that sends a current tag gets 304 instead of the same body again (RFC
+//! 9110, sections 8.8.3 and 13.1.2).
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::Call;
 use crate::app::endpoint::HeaderField;
-use crate::app::endpoint::parameter::HeaderParameter;
+use crate::app::endpoint::parameter::IF_NONE_MATCH;
 use crate::base::http::{Response, names_tag};
-
-/// The tags of what the client has.
-pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
-    name: "If-None-Match",
-    about: "The `ETag` of the response that you have, several of them separated by commas, or `*`. If one of them is \
-        current, you get a 304 without a body.",
-    example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
-    pattern: None,
-};
 
 /// The tag of the body.
 pub const ETAG: HeaderField = HeaderField {
     name: "ETag",
     about: "Changes when the response changes. Send it in `If-None-Match` next time (RFC 9110, section 8.8.3).",
-    example: IF_NONE_MATCH.example,
+    example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
 };
 
 /// Adds the tag of the body, which is the same on every instance and after every start. It also changes when a full
-/// page gets its link to the next one, so that nobody who asks again and again misses what follows. A client may keep
-/// the response, but has to ask whether it is still current.
+/// page gets its link to the next one, so that a client that polls does not miss the next page. A client may keep the
+/// response, but must revalidate it.
 pub fn tagged(response: Response, is_followed: bool) -> Response {
     let tag = quoted(xxh3_128_with_seed(response.body(), u64::from(is_followed)));
     response.header("Cache-Control", "private, no-cache").header(ETAG.name, tag)
@@ -35,7 +26,7 @@ pub fn tagged(response: Response, is_followed: bool) -> Response {
 /// A response with a tag, or 304 if the client has it.
 pub fn unless_known(response: Response, call: &Call) -> Response {
     let names_it = |tags| response.field(ETAG.name).is_some_and(|tag| names_tag(tags, tag.as_bytes()));
-    let is_known = call.header_values(IF_NONE_MATCH.name).any(names_it);
+    let is_known = call.header_values(&IF_NONE_MATCH).any(names_it);
     if is_known { response.not_modified() } else { response }
 }
 

@@ -1,4 +1,4 @@
-//! `GET /healthz` and `GET /readyz`: whether the process answers, and whether the service can do its work.
+//! `GET /healthz` and `GET /readyz`: liveness and readiness.
 //! Both pass a lane for reading and the lane for writing, as ordinary requests do.
 
 use std::ops::ControlFlow;
@@ -14,9 +14,12 @@ pub static OPERATIONS: &[Operation] = &[
 ];
 
 const OK: &str = r#"{"status":"ok"}"#;
-const HEALTH: Handler = Handler::Check { read: |_| Ok(()), write: is_alive, read_only: OK };
-const READINESS: Handler =
-    Handler::Check { read: can_read, write: can_write, read_only: r#"{"status":"ready","readOnly":true}"# };
+const HEALTH: Handler = Handler::Health { read: |_| Ok(()), write: is_alive, read_only_body: OK };
+const READINESS: Handler = Handler::Health {
+    read: can_read,
+    write: can_write,
+    read_only_body: r#"{"status":"ready","readOnly":true}"#,
+};
 
 /// Liveness. Getting here is the proof.
 fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
@@ -29,8 +32,8 @@ fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 
-/// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked. 503 to the end once damage was
-/// met.
+/// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked. Once damage was met, 503
+/// until the service ends.
 fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
     context.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a create that is sent again makes no second pet
+//! `Idempotency-Key`: a create that is sent again adds no second pet
 //! (draft-ietf-httpapi-idempotency-key-header-07).
 
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub static IDEMPOTENCY_KEY: HeaderParameter = HeaderParameter {
     pattern: Some(r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#),
 };
 
-/// Tells that a create was carried out earlier.
+/// Marks the response to a create that was carried out earlier.
 pub const REPLAYED: HeaderField = HeaderField {
     name: "Idempotency-Replayed",
     about: "`true` if an earlier request with the same `Idempotency-Key` added the pet.",
@@ -34,7 +34,7 @@ pub const REPLAYED: HeaderField = HeaderField {
 /// # Errors
 /// 400, if it is malformed or given twice.
 pub fn idempotency_key(call: &Call) -> Result<Option<IdempotencyKey>, ApiError> {
-    let mut values = call.header_values(IDEMPOTENCY_KEY.name);
+    let mut values = call.header_values(&IDEMPOTENCY_KEY);
     let Some(value) = values.next() else { return Ok(None) };
     let text = read(value.trim()).filter(|text| (1..=MAX_BYTES).contains(&text.len()));
     match (text, values.next()) {

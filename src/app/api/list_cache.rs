@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::entity_tag::unless_known;
+use super::{Call, ReadContext};
 use crate::base::http::Response;
 
 /// The most bytes that one worker keeps.
@@ -42,6 +44,21 @@ impl ListCache {
         }
         self.bytes += cost;
         self.lists.insert(target.into(), list.clone());
+    }
+}
+
+impl ReadContext {
+    /// Returns the list that a request asks for, if it is in the cache and nothing was committed since.
+    pub fn kept(&mut self, call: &Call) -> Option<Response> {
+        let version = self.store.data_version();
+        self.lists.get(call.request.target, version).map(|list| unless_known(list, call))
+    }
+
+    /// Keeps a list that [`ReadContext::kept`] did not find. Returns the response.
+    pub fn keep(&mut self, call: &Call, list: Response) -> Response {
+        let list = list.shared();
+        self.lists.keep(call.request.target, &list);
+        unless_known(list, call)
     }
 }
 

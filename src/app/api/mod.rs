@@ -1,8 +1,9 @@
-//! What each operation takes, checks and returns: one file per resource, which owns its rows of the table of
-//! operations. Knows the store's reads and writes, and nothing of sockets or SQL.
+//! The operations: one file per resource, with its rows of the table of operations and its handlers. Knows the
+//! store's reads and writes, and nothing of sockets or SQL.
 //!
 //! To add a resource, write its file, and name its rows in [`ROUTER`] and its schemas in [`schemas`].
 
+mod batch_writer;
 mod entity_tag;
 mod health;
 mod idempotency;
@@ -24,12 +25,13 @@ use crate::base::http::{LazyAssets, Response};
 use crate::store::{Committed, Damage, Reader, StoreError, Writer};
 use list_cache::ListCache;
 
+pub use batch_writer::BatchWriter;
 pub use entity_tag::ETAG;
-pub use paging::{PAGE_ROWS, is_long_page};
+pub use paging::{MAX_PAGE_ROWS, is_long_page};
 pub use pets::announced_pet;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 
-/// The rows of every resource. It finds the row of a request.
+/// The rows of every resource.
 pub static ROUTER: Router<Handler> = Router(&[
     pets::OPERATIONS,
     orders::OPERATIONS,
@@ -46,42 +48,45 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
 }
 
 /// A row of the table.
-pub type Operation = endpoint::Operation<Handler>;
+pub type Operation = endpoint::Endpoint<Handler>;
 
 /// A request to one of the operations, authenticated if its path is under `/v1`.
-pub type Call<'r> = endpoint::Call<'r, Handler>;
+pub type Call<'r> = endpoint::Routed<'r, Handler>;
 
 /// A response that waits for the commit: a closure that makes it once the batch is on disk.
 pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Result<Response, Failure> + 'r>;
 
 /// The part of a health check that asks the writer.
-pub type Check = fn(&mut WriteContext) -> Result<Response, Failure>;
+pub type WriterCheck = fn(&mut WriteContext) -> Result<Response, Failure>;
 
-/// The handler of an operation. Its variant decides the method, the lane and the key scope, so that they
-/// cannot disagree.
+/// The handler of an operation. Its variant decides the lane and the key scope, so that they cannot disagree.
 #[derive(Clone, Copy, Debug)]
 pub enum Handler {
     /// GET and HEAD: reads, in a read lane.
     Get(for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>),
-    /// POST: writes, in the write lane. A read-only key may not call it. It may run again, after all that it wrote was
-    /// undone, so it must have no effect outside the store.
-    Post(for<'r> fn(&mut WriteContext, &Call<'r>) -> Result<Staged<'r>, Failure>),
-    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches. It must write nothing. A service
-    /// that only reads answers with the JSON of `read_only` instead of asking the writer.
-    Check { read: fn(&mut ReadContext) -> Result<(), Failure>, write: Check, read_only: &'static str },
+    /// Any other method, such as POST: writes, in the write lane. A read-only key may not call it. It may run again,
+    /// after all that it wrote was undone, so it must have no effect outside the store.
+    Write(&'static str, for<'r> fn(&mut BatchWriter, &Call<'r>) -> Result<Staged<'r>, Failure>),
+    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches. It must write nothing. A
+    /// read-only service sends `read_only_body` instead of asking the writer.
+    Health {
+        read: fn(&mut ReadContext) -> Result<(), Failure>,
+        write: WriterCheck,
+        read_only_body: &'static str,
+    },
 }
 
-impl endpoint::Handler for Handler {
+impl endpoint::HandlerKind for Handler {
     fn method(&self) -> &'static str {
         match self {
-            Handler::Get(_) | Handler::Check { .. } => "GET",
-            Handler::Post(_) => "POST",
+            Handler::Get(_) | Handler::Health { .. } => "GET",
+            Handler::Write(method, _) => method,
         }
     }
 }
 
-/// Whether the first segment of a path belongs to an operation. A deploy may not have files there, except at the
-/// well-known places.
+/// Returns whether the first segment of a path belongs to an operation. A deploy may not have files there, except at
+/// the well-known places.
 pub fn is_built_in(path: &str) -> bool {
     let well_known = [well_known::OPERATIONS, well_known::PAGES];
     let is_well_known =
@@ -95,7 +100,7 @@ pub fn is_built_in(path: &str) -> bool {
 /// The context of a handler that reads.
 pub struct ReadContext {
     pub store: Reader,
-    /// What the service has met of it.
+    /// The damage that the service has met in it.
     pub damage: Damage,
     /// Finished lists, for requests that ask for them again.
     lists: ListCache,
@@ -109,18 +114,23 @@ impl ReadContext {
     pub fn new(store: Reader, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
         Self { store, damage, lists: ListCache::default(), assets, config }
     }
+
+    /// The public URL of a path, or the path if the public address is unknown.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.config.root().unwrap_or_default())
+    }
 }
 
-/// The context of a handler that writes.
+/// The context of the writing worker.
 pub struct WriteContext {
     pub store: Writer,
-    /// When something was last written or a write tried out, and whether the store took it.
+    /// The time and the result of the last write or trial.
     last_write: Option<(Instant, Result<(), StoreError>)>,
 }
 
-/// For so long the last write tells whether the store takes the next one, so that a flood of health checks costs the
-/// writer nothing.
-const LAST_WRITE_TELLS: Duration = Duration::from_millis(100);
+/// How long the result of the last write stands for the next one, so that a flood of health checks costs the writer
+/// nothing.
+const LAST_WRITE_COUNTS: Duration = Duration::from_millis(100);
 
 impl WriteContext {
     /// Creates the context of the writing worker.
@@ -128,18 +138,18 @@ impl WriteContext {
         Self { store, last_write: None }
     }
 
-    /// Notes whether the store took the last write.
+    /// Notes the result of the last write.
     pub fn written(&mut self, written: Result<(), StoreError>) {
         self.last_write = Some((Instant::now(), written));
     }
 
-    /// Whether the store takes writes, as a batch or a trial showed just now. Call it between batches only.
+    /// Checks that the store takes writes, as a batch or a trial showed just now. Call it between batches only.
     ///
     /// # Errors
-    /// The [`StoreError`] with which it refuses them.
+    /// The [`StoreError`] of the last write.
     pub fn takes_writes(&mut self) -> Result<(), StoreError> {
         match &self.last_write {
-            Some((at, written)) if at.elapsed() < LAST_WRITE_TELLS => written.clone(),
+            Some((at, written)) if at.elapsed() < LAST_WRITE_COUNTS => written.clone(),
             _ => {
                 let written = self.store.probe();
                 self.written(written.clone());
@@ -160,7 +170,7 @@ mod tests {
     use super::*;
     use crate::app::endpoint::flaw;
     use crate::app::pipeline::is_protected;
-    use crate::base::http::Target;
+    use crate::base::http::{Code, Target};
 
     #[test]
     fn table_is_sound() {
@@ -175,9 +185,28 @@ mod tests {
     }
 
     #[test]
-    fn described_operations_have_a_tag() {
+    fn described_operations_have_a_tag_and_a_stability() {
         for row in ROUTER.operations() {
-            assert_eq!(row.tag.is_some(), row.path.starts_with("/v1/"), "{}", row.path);
+            let is_described = row.path.starts_with("/v1/");
+            assert_eq!(row.tag.is_some(), is_described, "the tag of {}", row.id);
+            assert_eq!(row.stability.is_some(), is_described, "the stability of {}", row.id);
+        }
+    }
+
+    #[test]
+    fn get_reads_and_any_other_method_writes() {
+        for row in ROUTER.operations() {
+            let is_write = matches!(row.handler, Handler::Write(..));
+            assert_eq!(is_write, !["GET", "HEAD", "OPTIONS"].contains(&row.method()), "{}", row.id);
+        }
+    }
+
+    #[test]
+    fn messages_of_every_write_name_no_method() {
+        for code in Code::general(true) {
+            for row in ROUTER.operations().filter(|row| row.writes()) {
+                assert!(!code.usual_message().contains(row.method()), "{}", code.as_str());
+            }
         }
     }
 
@@ -192,13 +221,13 @@ mod tests {
     use crate::store::tests::{Folder, refuse_writes};
 
     #[test]
-    fn last_write_tells_for_a_moment() {
+    fn last_write_counts_for_a_moment() {
         let no = || Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned()));
         let folder = Folder::new();
         let mut writing = WriteContext::new(Writer::open(&folder.database()).unwrap());
         writing.hold(no());
         assert_eq!(writing.takes_writes(), no());
-        writing.last_write = Instant::now().checked_sub(LAST_WRITE_TELLS).map(|at| (at, no()));
+        writing.last_write = Instant::now().checked_sub(LAST_WRITE_COUNTS).map(|at| (at, no()));
         assert_eq!(writing.takes_writes(), Ok(()), "asked again");
         refuse_writes(&writing.store, true);
         writing.hold(Ok(()));

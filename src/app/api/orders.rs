@@ -2,7 +2,7 @@
 
 use super::pets::PETS_TAG;
 use super::{Call, Handler, Operation, ReadContext};
-use crate::app::endpoint::{Failure, Tag};
+use crate::app::endpoint::{Failure, Stability, Tag};
 use crate::base::http::{ApiError, Code, Response};
 
 /// A group of its own for people, with the tag of the specification.
@@ -15,7 +15,7 @@ pub static OPERATIONS: &[Operation] = &[Operation {
     tag: Some(&STORE),
     rows: Some(0),
     codes: &[Code::NotImplemented],
-    is_experimental: true,
+    stability: Some(Stability::Experimental),
     ..Operation::new("/v1/store/orders", "listOrders", Handler::Get(list))
 }];
 

@@ -5,21 +5,20 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entity_tag::{tagged, unless_known};
-use super::{Call, ReadContext};
+use super::Call;
+use super::entity_tag::tagged;
+use crate::app::endpoint::HeaderField;
 use crate::app::endpoint::parameter::QueryParameter;
-use crate::app::endpoint::{Failure, HeaderField};
 use crate::base::http::limits::FULL_PAGE_BYTES;
 use crate::base::http::query::parameter;
 use crate::base::http::{ApiError, Response};
 use crate::base::json::{Integer, reference};
 use crate::model::Page;
-use crate::store::Reader;
 
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: u32 = 100;
-/// What a list reads at most: a full page, and one row that shows whether another page follows.
-pub const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
+/// The most rows that a list reads: a full page, and one row that shows whether another page follows.
+pub const MAX_PAGE_ROWS: u32 = MAX_LIMIT + 1;
 /// Items on a page (specification, section 8).
 pub static LIMIT: QueryParameter<Integer> = QueryParameter {
     name: "limit",
@@ -44,44 +43,10 @@ pub fn list_of(name: &str, about: &str) -> Value {
     json!({ "type": "array", "description": about, "items": reference(name), "maxItems": MAX_LIMIT })
 }
 
-/// Reads `limit` and `after`.
-///
-/// # Errors
-/// If one of them is given twice, or is something else.
-fn page(call: &Call) -> Result<Page, ApiError> {
-    let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
-    Ok(Page { limit, after: call.query(&AFTER)? })
-}
-
-/// Whether a query asks a list for more than the default page.
+/// Returns whether a query asks a list for more than the default page.
 pub fn is_long_page(query: &str) -> bool {
     let limit = parameter(Some(query), LIMIT.name).ok().flatten();
     limit.and_then(|limit| limit.parse().ok()).is_some_and(|limit: i64| limit > DEFAULT_LIMIT)
-}
-
-impl ReadContext {
-    /// Answers a list, from the cache if nothing was committed since it was last asked for. `fill` reads the
-    /// filters, and pushes the items after [`PageWriter::page`] in ascending order until it is told to stop.
-    ///
-    /// # Errors
-    /// 400, if a parameter is wrong; the store's failure, if it cannot be read.
-    pub fn list(
-        &mut self,
-        call: &Call,
-        fill: impl FnOnce(&Reader, &mut PageWriter) -> Result<(), Failure>,
-    ) -> Result<Response, Failure> {
-        let version = self.store.data_version();
-        if let Some(list) = self.lists.get(call.request.target, version) {
-            return Ok(unless_known(list, call));
-        }
-        let mut writer = PageWriter::new(page(call)?);
-        fill(&self.store, &mut writer)?;
-        let is_followed = writer.is_followed;
-        let first = format!("{}{}", self.config.root().unwrap_or_default(), call.operation.path);
-        let list = tagged(writer.finish(&first).shared(), is_followed);
-        self.lists.keep(call.request.target, &list);
-        Ok(unless_known(list, call))
-    }
 }
 
 /// Writes a page as a JSON array.
@@ -97,7 +62,16 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    pub fn new(page: Page) -> Self {
+    /// Begins the page that a request asks for.
+    ///
+    /// # Errors
+    /// 400, if `limit` or `after` is given twice or has a wrong value.
+    pub fn of(call: &Call) -> Result<Self, ApiError> {
+        let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
+        Ok(Self::new(Page { limit, after: call.query(&AFTER)? }))
+    }
+
+    fn new(page: Page) -> Self {
         let mut body = Vec::with_capacity(64 * page.limit as usize);
         body.push(b'[');
         Self { page, filters: String::new(), body, shown: 0, last: None, is_followed: false }
@@ -127,10 +101,11 @@ impl PageWriter {
         ControlFlow::Continue(())
     }
 
-    /// The response, with a link if another page follows (RFC 8288). `first` is the URL of the first page.
-    fn finish(mut self, first: &str) -> Response {
+    /// The response with its tag, and with a link if another page follows (RFC 8288). `first` is the URL of the first
+    /// page.
+    pub fn finish(mut self, first: &str) -> Response {
         self.body.push(b']');
-        let response = Response::json_bytes(200, self.body);
+        let response = tagged(Response::json_bytes(200, self.body), self.is_followed);
         match self.last {
             Some(last) if self.is_followed => {
                 let (limit, filters) = (self.page.limit, self.filters);

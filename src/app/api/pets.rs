@@ -1,11 +1,11 @@
 //! `/v1/pets`: list, create and get pets.
 
-use super::entity_tag::{ETAG, IF_NONE_MATCH, tagged, unless_known};
+use super::entity_tag::{ETAG, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
-use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS, list_of};
-use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
-use crate::app::endpoint::parameter::{PathParameter, QueryParameter};
-use crate::app::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
+use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
+use super::{BatchWriter, Call, Handler, Operation, ReadContext, Staged};
+use crate::app::endpoint::parameter::{IF_NONE_MATCH, PathParameter, QueryParameter};
+use crate::app::endpoint::{Deprecation, Failure, HeaderField, Stability, Success, Tag};
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::base::json::{Enumeration, Integer};
 use crate::model::{NewPet, PetQuery, PetStatus, pet_schemas};
@@ -23,13 +23,13 @@ pub static OPERATIONS: &[Operation] = &[
         about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the \
             `Link` header has its URL.",
         tag: Some(&PETS_TAG),
-        rows: PAGE_ROWS,
+        stability: Some(Stability::Stable),
+        rows: Some(MAX_PAGE_ROWS),
         parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],
-        headers: &[IF_NONE_MATCH.name],
         success: Some(Success {
             status: 200,
             about: "A page of pets.",
-            schema: "Pets",
+            schema: Some("Pets"),
             headers: &[LINK, ETAG],
         }),
         codes: &[Code::InvalidParameter, Code::DuplicateParameter],
@@ -40,14 +40,14 @@ pub static OPERATIONS: &[Operation] = &[
         summary: "Add an animal",
         about: "Adds a pet. When you receive the 201, the pet is already on disk.",
         tag: Some(&PETS_TAG),
+        stability: Some(Stability::Stable),
         rows: Some(0),
         parameters: &[&IDEMPOTENCY_KEY],
-        headers: &["Content-Type", "Content-Encoding", IDEMPOTENCY_KEY.name],
         body: Some("NewPet"),
         success: Some(Success {
             status: 201,
             about: "The pet was added.",
-            schema: "Pet",
+            schema: Some("Pet"),
             headers: &[LOCATION, REPLAYED],
         }),
         codes: &[
@@ -60,17 +60,17 @@ pub static OPERATIONS: &[Operation] = &[
             Code::InvalidIdempotencyKey,
             Code::IdempotencyKeyReused,
         ],
-        ..Operation::new(PETS, "createPet", Handler::Post(create))
+        ..Operation::new(PETS, "createPet", Handler::Write("POST", create))
     },
     Operation {
         title: "Get a pet",
         summary: "Get an animal",
         about: "Returns one pet by its identifier.",
         tag: Some(&PETS_TAG),
+        stability: Some(Stability::Stable),
         rows: Some(1),
         parameters: &[&PET_ID, &IF_NONE_MATCH],
-        headers: &[IF_NONE_MATCH.name],
-        success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[ETAG] }),
+        success: Some(Success { status: 200, about: "The pet.", schema: Some("Pet"), headers: &[ETAG] }),
         codes: &[Code::NotFound],
         not_found: Some(NO_PET),
         deprecation: Some(&GET_PET_ENDS),
@@ -105,12 +105,16 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
 /// [{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"Tom","categoryId":3}]
 /// ```
 fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    context.list(call, |store, list| {
-        let status = call.query(&STATUS)?;
-        list.filter(STATUS.name, status.map(PetStatus::as_str));
-        // The rows are written from the database's own memory into the body.
-        Ok(store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?)
-    })
+    if let Some(list) = context.kept(call) {
+        return Ok(list);
+    }
+    let mut list = PageWriter::of(call)?;
+    let status = call.query(&STATUS)?;
+    list.filter(STATUS.name, status.map(PetStatus::as_str));
+    // The rows are written from the database's own memory into the body.
+    context.store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?;
+    let list = list.finish(&context.url(PETS));
+    Ok(context.keep(call, list))
 }
 
 /// `POST /v1/pets`: adds a pet.
@@ -118,17 +122,17 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 /// ```json
 /// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
+fn create<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
     let key = idempotency_key(call)?;
     let new = NewPet::from_json(call.json_body()?)?;
-    let inserted = context.store.insert_pet(&new, key.as_ref())?;
+    let inserted = batch.insert_pet(&new, key.as_ref())?;
     Ok(Box::new(move |committed| {
         let (id, is_replayed) = match inserted.outcome(committed)? {
             Outcome::Made(id) => (id, false),
             Outcome::Replayed(id) => (id, true),
             Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
         };
-        // A replay returns the pet as it was created, whatever has become of it.
+        // A replay returns the pet as it was created, even if it was changed or deleted since.
         let response = Response::json(201, &new.with_id(id)).header("Location", format!("{PETS}/{id}"));
         Ok(if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response })
     }))

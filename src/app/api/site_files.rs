@@ -2,8 +2,9 @@
 
 use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
+use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
 use crate::base::http::response::Body;
-use crate::base::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
+use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
@@ -20,7 +21,7 @@ pub static PAGES: &[Operation] = &[
 /// Where every file of the pages is for clients that know another digest.
 pub const LATEST: &str = "/assets/latest/";
 
-/// Pages under other addresses. The contract names that of the deprecations.
+/// Pages that have moved. The contract names the path of the deprecations.
 const MOVED: [(&str, &str); 5] = [
     ("/docs/deprecations", "/docs/versions#deprecations"),
     ("/docs/first-call", "/docs/quickstart"),
@@ -32,21 +33,21 @@ const MOVED: [(&str, &str); 5] = [
 /// The reference while deployed files are on its origin: their scripts could read a key that the browser keeps for it.
 pub const REFERENCE_AMONG_FILES: &str = "/ among files";
 
-/// The request header field that tells a browser from a program.
-pub const ACCEPT: &str = "Accept";
+/// The request header field in which a browser asks for pages.
+pub static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
 
 /// The page for paths that lead nowhere: the one of the deploy, or else the one of the site.
 pub const NOT_FOUND: &str = "/404.html";
 
 /// The header fields that decide what is sent for a path.
-pub(super) const HEADERS: [&str; 3] = [ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT];
+pub(super) const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
 
 /// A static file of the deploy, or the page for paths that lead nowhere, for paths that match no row.
 pub const FILE: Operation = Operation {
     // Which deploy is live, the file or the index of its folder, and the content; or the deploy's own page for what
     // is not there.
     rows: Some(8),
-    headers: &HEADERS,
+    parameters: PARAMETERS,
     ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
 };
 
@@ -61,7 +62,7 @@ fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure>
 /// The 404 for everybody else.
 pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, Failure> {
     let error = || ApiError::new(Code::NotFound).into();
-    let takes_pages = call.header_values(ACCEPT).any(|value| value.contains("text/html"));
+    let takes_pages = call.header_values(&ACCEPT).any(|value| value.contains("text/html"));
     if !takes_pages || call.target.path.split('/').nth(1) == Some("v1") {
         return Err(error());
     }
@@ -69,13 +70,12 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
         Some(page) => Response::new(404, content(context, call, &page, false)?)
             .header("Content-Type", page.content_type),
         None => {
-            let mut page =
-                context.assets.get(NOT_FOUND).ok_or_else(error)?.respond([None; 2].map(Option::into_iter));
+            let mut page = context.assets.get(NOT_FOUND).ok_or_else(error)?.respond(&AssetFields::default());
             page.status = 404;
             page
         }
     };
-    Ok(response.header("Vary", ACCEPT))
+    Ok(response.header("Vary", ACCEPT.name))
 }
 
 /// The response with a deployed file, or with the index of a folder; `None` if there is none. A folder without its
@@ -90,7 +90,7 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
         let query = call.target.query.map(|query| format!("?{query}")).unwrap_or_default();
         return Ok(Some(Response::new(308, b"").header("Location", format!("./{name}/{query}"))));
     }
-    let form = Form::choose(&file.tag, file.gzip_length.is_some(), call.asset_fields());
+    let form = Form::choose(&file.tag, file.gzip_length.is_some(), &call.asset_fields());
     let content = if form.is_known { None } else { Some(content(context, call, &file, form.gzip)?) };
     let response = form.respond(file.content_type, content);
     Ok(Some(response.header("Cache-Control", "no-cache")))
@@ -106,7 +106,7 @@ fn content(context: &ReadContext, call: &Call, file: &FileInfo, gzip: bool) -> R
     }
 }
 
-/// Whether there is a deployed file at a path.
+/// Returns whether there is a deployed file at a path.
 ///
 /// # Errors
 /// If the database cannot be read.
@@ -129,12 +129,12 @@ fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
 
 const fn row(path: &'static str, id: &'static str) -> Operation {
     // The page for what is not there: which deploy is live, the file, and its content.
-    Operation { headers: &HEADERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
+    Operation { parameters: PARAMETERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
 }
 
 /// The response with a document of the site, or the 404.
 pub(super) fn asset(context: &ReadContext, call: &Call, path: &str) -> Result<Response, Failure> {
-    let found = context.assets.get(path).map(|asset| asset.respond(call.asset_fields()));
+    let found = context.assets.get(path).map(|asset| asset.respond(&call.asset_fields()));
     found.map_or_else(|| not_found(context, call), Ok)
 }
 

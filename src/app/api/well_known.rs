@@ -1,6 +1,6 @@
-//! Places that programs know without being told (RFC 8615, RFC 9309). A deployed file of the same name goes first.
+//! Well-known places (RFC 8615, RFC 9309). A deployed file at the same path takes precedence.
 
-use super::site_files::{HEADERS, asset, deployed, not_found};
+use super::site_files::{PARAMETERS, asset, deployed, not_found};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
 use crate::base::clock::{day, unix_time};
@@ -13,7 +13,7 @@ pub const ROBOTS: &str = "/robots.txt";
 pub const SITEMAP: &str = "/sitemap.xml";
 pub const FAVICON: &str = "/favicon.ico";
 
-/// How long the contact may be relied on, in seconds: less than a year (RFC 9116, section 2.5.5).
+/// How long the contact is valid, in seconds: less than a year (RFC 9116, section 2.5.5).
 const CONTACT_HOLDS: i64 = 300 * 24 * 3600;
 
 pub static OPERATIONS: &[Operation] = &[
@@ -30,7 +30,7 @@ pub static PAGES: &[Operation] = &[
 
 const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
     // Which deploy is live, the file, and its content; the same for the page for what is not there.
-    Operation { headers: &HEADERS, rows: Some(8), ..Operation::new(path, id, handler) }
+    Operation { parameters: PARAMETERS, rows: Some(8), ..Operation::new(path, id, handler) }
 }
 
 /// Returns what is at this place.
@@ -38,7 +38,7 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     deployed(context, call)?.map_or_else(|| asset(context, call, &call.target.path), Ok)
 }
 
-/// Whom to tell of a weakness (RFC 9116).
+/// The security contact (RFC 9116).
 fn get_contact(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     if let Some(file) = deployed(context, call)? {
         return Ok(file);

@@ -1,30 +1,33 @@
 //! A request on its way to a handler, together with its operation.
 
-use super::operation::Operation;
-use super::parameter::{PathParameter, QueryParameter};
-use crate::base::http::{ASSET_HEADERS, ApiError, Code, Request, Target, percent};
+use super::operation::Endpoint;
+use super::parameter::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderParameter, IF_NONE_MATCH, PathParameter,
+    QueryParameter,
+};
+use crate::base::http::{ApiError, AssetFields, Code, Request, Target, percent};
 use crate::base::json::Schema;
 use crate::model::Caller;
 
 /// A request, as its handler reads it.
-pub struct Call<'r, H: 'static> {
+pub struct Routed<'r, H: 'static> {
     /// The operation of the request.
-    pub operation: &'static Operation<H>,
-    /// Its header fields are read by [`Call::header_values`], and its body by [`Call::json_body`].
+    pub operation: &'static Endpoint<H>,
+    /// Its header fields are read by [`Routed::header_values`], and its body by [`Routed::json_body`].
     pub request: &'r Request<'r>,
     /// The whole path, and the query as sent.
     pub target: Target<'r>,
-    /// Who sends the request; `None` if it needs no key.
+    /// The owner of the request's key; `None` if it needs no key.
     pub caller: Option<Caller>,
 }
 
-impl<'r, H> Call<'r, H> {
+impl<'r, H> Routed<'r, H> {
     /// Joins a request to the operation of its target. Nobody is its caller yet.
-    pub fn new(operation: &'static Operation<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
+    pub fn new(operation: &'static Endpoint<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
         Self { operation, request, target, caller: None }
     }
 
-    /// Whether the body of the response is not asked for.
+    /// Returns whether only the head of the response is sent.
     pub fn is_head(&self) -> bool {
         self.request.method == "HEAD"
     }
@@ -53,7 +56,8 @@ impl<'r, H> Call<'r, H> {
         parameter.read(self.target.query)
     }
 
-    /// Catches a parameter that the row does not declare, which the interface description would lack.
+    /// Panics in a debug build if the row does not declare the parameter: the interface description would lack it, and
+    /// the gate would not forward it.
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
             let mut declared = self.operation.parameters.iter().map(|declared| declared.describe());
@@ -63,26 +67,27 @@ impl<'r, H> Call<'r, H> {
     }
 
     /// All values of a header field that the operation's row declares, in the order sent.
-    pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'r str> {
-        if cfg!(debug_assertions) {
-            let is_declared = self.operation.headers.contains(&name);
-            assert!(is_declared, "{} does not declare {name}", self.operation.id);
+    pub fn header_values(&self, parameter: &HeaderParameter) -> impl Iterator<Item = &'r str> {
+        self.check_declared(parameter.name);
+        self.request.header_values(parameter.name)
+    }
+
+    /// The header fields that decide in which form a static document is sent.
+    pub fn asset_fields(&self) -> AssetFields<'r> {
+        AssetFields {
+            accept_encoding: self.header_values(&ACCEPT_ENCODING).collect(),
+            if_none_match: self.header_values(&IF_NONE_MATCH).collect(),
         }
-        self.request.header_values(name)
     }
 
-    /// The values of [`ASSET_HEADERS`].
-    pub fn asset_fields(&self) -> [impl Iterator<Item = &'r str>; 2] {
-        ASSET_HEADERS.map(|name| self.header_values(name))
-    }
-
-    /// The body without any transfer coding, unless the header fields declare something other than plain JSON (RFC
-    /// 9110, sections 8.3 and 8.4).
+    /// The body without any transfer coding, unless the header fields declare another media type than those of the
+    /// row, or a content coding (RFC 9110, sections 8.3 and 8.4).
     ///
     /// # Errors
     /// 415.
     pub fn json_body(&self) -> Result<&'r [u8], ApiError> {
-        for coding in self.request.header_values("Content-Encoding").flat_map(|value| value.split(',')) {
+        debug_assert!(self.operation.body.is_some(), "{} does not declare a body", self.operation.id);
+        for coding in self.request.header_values(CONTENT_ENCODING).flat_map(|value| value.split(',')) {
             // An empty element is none (RFC 9110, section 5.6.1.2).
             if !["", "identity"].contains(&&*coding.trim().to_ascii_lowercase()) {
                 return Err(
@@ -90,10 +95,11 @@ impl<'r, H> Call<'r, H> {
                 );
             }
         }
-        for value in self.request.header_values("Content-Type") {
+        let accepted = self.operation.media_types;
+        for value in self.request.header_values(CONTENT_TYPE) {
             let media_type = value.split(';').next().unwrap_or("").trim();
-            if !media_type.eq_ignore_ascii_case("application/json") {
-                return Err(ApiError::new(Code::UnsupportedMediaType).header("Accept", "application/json"));
+            if !accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) {
+                return Err(ApiError::new(Code::UnsupportedMediaType).header("Accept", accepted.join(", ")));
             }
         }
         Ok(self.request.body)
@@ -104,22 +110,22 @@ impl<'r, H> Call<'r, H> {
 mod tests {
     use super::*;
     use crate::app::endpoint::Router;
-    use crate::base::json::{Integer, Text};
+    use crate::base::json::{AnyString, Integer};
 
     static ID: PathParameter<Integer> = PathParameter { name: "id", about: "", schema: Integer::INT64 };
-    static NAME: PathParameter<Text> = PathParameter { name: "name", about: "", schema: Text };
+    static NAME: PathParameter<AnyString> = PathParameter { name: "name", about: "", schema: AnyString };
 
-    static ROUTER: Router<&str> = Router(&[&[Operation {
-        parameters: &[&ID, &NAME],
-        headers: &["Content-Type"],
-        ..Operation::new("/x/{id}/photos/{name}", "deep", "GET")
+    static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
+    static ROUTER: Router<&str> = Router(&[&[Endpoint {
+        parameters: &[&ID, &NAME, &ACCEPT],
+        ..Endpoint::new("/x/{id}/photos/{name}", "deep", "GET")
     }]]);
 
-    fn with_call<T>(target: &str, ask: impl FnOnce(&Call<&str>) -> T) -> T {
-        let headers = vec![("content-type", "a"), ("Accept", "b"), ("Content-Type", "c")];
+    fn with_call<T>(target: &str, ask: impl FnOnce(&Routed<&str>) -> T) -> T {
+        let headers = vec![("accept", "a"), ("If-None-Match", "b"), ("Accept", "c")];
         let request = Request { id: "an-id", method: "GET", target, headers, body: b"" };
         let target = Target::parse(target);
-        ask(&Call::new(ROUTER.route("GET", &target).unwrap(), &request, target))
+        ask(&Routed::new(ROUTER.route("GET", &target).unwrap(), &request, target))
     }
 
     #[test]
@@ -137,20 +143,26 @@ mod tests {
     #[test]
     fn declared_header_fields_can_be_read() {
         with_call("/x/7/photos/a", |call| {
-            assert_eq!(call.header_values("Content-Type").collect::<Vec<_>>(), ["a", "c"]);
+            assert_eq!(call.header_values(&ACCEPT).collect::<Vec<_>>(), ["a", "c"]);
         });
     }
 
     #[test]
     #[should_panic(expected = "deep does not declare the parameter x")]
     fn undeclared_parameter_is_noticed() {
-        let undeclared = QueryParameter { name: "x", about: "", schema: Text };
+        let undeclared = QueryParameter { name: "x", about: "", schema: AnyString };
         with_call("/x/7/photos/a", |call| drop(call.query(&undeclared)));
     }
 
     #[test]
-    #[should_panic(expected = "deep does not declare Accept")]
+    #[should_panic(expected = "deep does not declare the parameter If-None-Match")]
     fn undeclared_header_field_is_noticed() {
-        with_call("/x/7/photos/a", |call| drop(call.header_values("Accept")));
+        with_call("/x/7/photos/a", |call| drop(call.header_values(&IF_NONE_MATCH)));
+    }
+
+    #[test]
+    #[should_panic(expected = "deep does not declare a body")]
+    fn undeclared_body_is_noticed() {
+        with_call("/x/7/photos/a", |call| drop(call.json_body()));
     }
 }

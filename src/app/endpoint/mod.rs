@@ -12,8 +12,8 @@ use crate::base::http::{ApiError, Code, Response};
 use crate::base::json::Invalid;
 use crate::store::{Cause, StoreError};
 
-pub use call::Call;
-pub use operation::{Deprecation, Handler, HeaderField, Operation, Success, Tag};
+pub use call::Routed;
+pub use operation::{Deprecation, Endpoint, HandlerKind, HeaderField, Stability, Success, Tag, UNDESCRIBED};
 pub use router::Router;
 
 #[cfg(test)]
@@ -22,12 +22,10 @@ pub use router::tests::flaw;
 /// The failure of a handler. The pipeline turns it into a response and a log line.
 #[derive(Debug, PartialEq)]
 pub enum Failure {
-    /// The request is wrong or not allowed. The client learns the whole cause.
+    /// The request is wrong or not allowed. The client gets the whole cause.
     Refused(ApiError),
-    /// The store failed. The client learns what is wrong; the log has the detail.
+    /// The store failed. The client gets the cause; the log has the detail.
     Store(StoreError),
-    /// Not a failure: the request ends before its operation with this response, such as a redirect.
-    Instead(Response),
     /// A bug in petstore, such as a panic. Only the log has the text.
     Fault(String),
 }
@@ -36,7 +34,6 @@ impl Failure {
     /// The response to the client.
     pub fn into_response(self) -> Response {
         let error = match self {
-            Self::Instead(response) => return response,
             Self::Refused(error) => error,
             Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => ApiError::new(Code::OutcomeUnknown),
             Self::Store(StoreError::Unavailable(trouble, _)) => {
@@ -53,7 +50,7 @@ impl Failure {
     /// The detail for the log, which the client must not see.
     pub fn detail(&self) -> Option<&str> {
         match self {
-            Self::Refused(_) | Self::Instead(_) => None,
+            Self::Refused(_) => None,
             Self::Store(StoreError::Unavailable(_, detail) | StoreError::Internal(detail))
             | Self::Fault(detail) => Some(detail),
         }

@@ -1,30 +1,30 @@
-//! The row of a table of operations. Routing, Allow, scopes, lanes, the header fields that the gate passes
-//! on, the deprecation header fields and the interface description all come from it.
+//! The row of a table of operations. Routing, Allow, scopes, lanes, the header fields that the gate forwards, the
+//! deprecation header fields and the interface description all come from it.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::parameter::Parameter;
+use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, Parameter};
 use crate::base::clock::http_date;
 use crate::base::http::{Code, Fields, find_field};
 
-/// The handler of an operation. Each address has its own type, whose variants decide the method.
-pub trait Handler {
+/// The type of the handlers of one address. Its variants decide the method.
+pub trait HandlerKind {
     /// The method; GET stands for HEAD as well.
     fn method(&self) -> &'static str;
 }
 
 /// One row of a table, with a handler of type `H`.
-pub struct Operation<H> {
+pub struct Endpoint<H> {
     /// The path; a segment in braces is a parameter.
     pub path: &'static str,
-    /// The number of bytes of the path before its first parameter, which are enough to tell most rows apart.
+    /// The number of bytes of the path before its first parameter, which distinguish most rows.
     pub literal: usize,
     /// The name of the operation, also in the interface description (`operationId`).
     pub id: &'static str,
     /// Its handler.
     pub handler: H,
-    /// What it does in a few words, as pages show it.
+    /// A title of a few words, for the pages.
     pub title: &'static str,
     /// A summary in one line, as the specification fixes it for the interface description.
     pub summary: &'static str,
@@ -32,25 +32,36 @@ pub struct Operation<H> {
     pub about: &'static str,
     /// Its tag in the interface description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
-    /// The most rows of the database that the handler visits, which tells small responses from large ones. `None`: any
-    /// number, which a test refuses for the operations of the service.
+    /// The most rows of the database that the handler visits, by which the gate queues requests of different sizes
+    /// apart. `None`: not stated, which a test rejects for the operations of the service.
     pub rows: Option<u32>,
-    /// The parameters that the handler reads.
+    /// The parameters that the handler reads. No other header fields reach it.
     pub parameters: &'static [&'static dyn Parameter],
-    /// The header fields that the handler reads. No others reach it.
-    pub headers: &'static [&'static str],
-    /// The name of the body's schema in the interface description.
+    /// The name of the body's schema in the interface description, or [`UNDESCRIBED`]; `None`: it reads no body.
     pub body: Option<&'static str>,
+    /// The media types of a body. Callers are shown the first, which a body without a Content-Type has.
+    pub media_types: &'static [&'static str],
     /// The successful response; `None` if the operation never succeeds.
     pub success: Option<Success>,
     /// The error codes that this operation adds to the general ones.
     pub codes: &'static [Code],
     /// The message of its 404.
     pub not_found: Option<&'static str>,
-    /// Whether it may change or disappear without notice (specification, section 9).
-    pub is_experimental: bool,
+    /// The promise to its callers. `None`: not stated, which a test rejects for operations that are described.
+    pub stability: Option<Stability>,
     /// Set if the operation will be removed.
     pub deprecation: Option<&'static Deprecation>,
+}
+
+/// The schema of a body that is not described.
+pub const UNDESCRIBED: &str = "";
+
+/// The promise to the callers of an operation (specification, section 9).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stability {
+    Stable,
+    /// It may change or disappear without notice.
+    Experimental,
 }
 
 /// A group of operations. Groups of the pages may share a tag of the interface description.
@@ -68,8 +79,8 @@ pub struct Tag {
 pub struct Success {
     pub status: u16,
     pub about: &'static str,
-    /// The name of the body's schema in the interface description.
-    pub schema: &'static str,
+    /// The name of the body's schema in the interface description; `None`: it has no body.
+    pub schema: Option<&'static str>,
     /// The header fields that it may have in addition to the general ones.
     pub headers: &'static [HeaderField],
 }
@@ -97,8 +108,8 @@ pub struct Deprecation {
     example: OnceLock<Fields>,
 }
 
-impl<H> Operation<H> {
-    /// A row for a stable operation whose handler reads nothing from the request.
+impl<H> Endpoint<H> {
+    /// A row for an operation that is not described and reads nothing from the request.
     pub const fn new(path: &'static str, id: &'static str, handler: H) -> Self {
         Self {
             path,
@@ -111,12 +122,12 @@ impl<H> Operation<H> {
             tag: None,
             rows: None,
             parameters: &[],
-            headers: &[],
             body: None,
+            media_types: &["application/json"],
             success: None,
             codes: &[],
             not_found: None,
-            is_experimental: false,
+            stability: None,
             deprecation: None,
         }
     }
@@ -139,13 +150,25 @@ const fn literal(path: &str) -> usize {
     length
 }
 
-impl<H: Handler> Operation<H> {
+impl<H: HandlerKind> Endpoint<H> {
+    /// The request header fields that reach the handler.
+    pub fn headers(&self) -> impl Iterator<Item = &'static str> {
+        let of_body = self.body.is_some().then_some([CONTENT_TYPE, CONTENT_ENCODING]);
+        let declared = self.parameters.iter().filter_map(|parameter| parameter.header());
+        declared.chain(of_body.into_iter().flatten())
+    }
+
+    /// Returns whether it is marked as experimental.
+    pub fn is_experimental(&self) -> bool {
+        self.stability == Some(Stability::Experimental)
+    }
+
     /// The method; GET stands for HEAD as well.
     pub fn method(&self) -> &'static str {
         self.handler.method()
     }
 
-    /// What an error with this code usually says.
+    /// The usual message of an error with this code.
     pub fn message(&self, code: Code) -> Cow<'static, str> {
         match self.not_found {
             Some(message) if code == Code::NotFound => message.into(),
@@ -153,7 +176,7 @@ impl<H: Handler> Operation<H> {
         }
     }
 
-    /// Whether it may change data, so that a read-only key must not call it.
+    /// Returns whether it may change data, so that a read-only key must not call it.
     pub fn writes(&self) -> bool {
         self.method() != "GET"
     }
@@ -164,7 +187,7 @@ const ABOUT: &str = "/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\
 
 impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
-    /// call instead, and `how` tells how.
+    /// call instead, and `how` explains how.
     pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
         Self { since, sunset, successor, how, example: OnceLock::new() }
     }

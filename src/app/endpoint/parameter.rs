@@ -1,47 +1,90 @@
-//! Parameters as values: each reads its text, words what is expected, and describes itself.
+//! Parameters as values: each reads its text, reports the expected form, and describes itself.
 
 use serde_json::json;
 
 use crate::base::http::query;
 use crate::base::http::{ApiError, Code};
-use crate::base::json::{Declared, Optional, Required, Schema};
+use crate::base::json::Schema;
 
-/// A parameter, for the interface description.
+/// The request header fields that describe a body.
+pub const CONTENT_TYPE: &str = "Content-Type";
+pub const CONTENT_ENCODING: &str = "Content-Encoding";
+
+/// A parameter that a handler reads.
 pub trait Parameter: Sync {
-    /// The Parameter Object (OpenAPI 3.1, section 4.8.12).
+    /// Its description: the Parameter Object (OpenAPI 3.1, section 4.8.12).
     fn describe(&self) -> serde_json::Value;
-}
 
-/// A path parameter: the segment in braces in the operation's path.
-pub type PathParameter<S> = Required<S>;
-
-/// An optional query parameter.
-pub type QueryParameter<S> = Optional<S>;
-
-impl<S: Schema + Sync, const IN_PATH: bool> Parameter for Declared<S, IN_PATH> {
-    fn describe(&self) -> serde_json::Value {
-        let mut described = json!({ "name": self.name, "in": if IN_PATH { "path" } else { "query" } });
-        if IN_PATH {
-            described["required"] = true.into();
-        }
-        described["description"] = self.about.into();
-        described["schema"] = self.schema.describe();
-        described
+    /// The name of the request header field, if it is one.
+    fn header(&self) -> Option<&'static str> {
+        None
     }
 }
 
-/// An optional request header field, as the interface description shows it. A handler reads it with
-/// [`Call::header_values`](super::Call::header_values), so its name stands in `headers` of the row as well.
+/// A path parameter: the segment in braces in the operation's path.
+#[derive(Debug)]
+pub struct PathParameter<S> {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub schema: S,
+}
+
+impl<S: Schema + Sync> Parameter for PathParameter<S> {
+    fn describe(&self) -> serde_json::Value {
+        let schema = self.schema.describe();
+        json!({ "name": self.name, "in": "path", "required": true, "description": self.about, "schema": schema })
+    }
+}
+
+/// An optional query parameter.
+#[derive(Debug)]
+pub struct QueryParameter<S> {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub schema: S,
+}
+
+impl<S: Schema + Sync> Parameter for QueryParameter<S> {
+    fn describe(&self) -> serde_json::Value {
+        let schema = self.schema.describe();
+        json!({ "name": self.name, "in": "query", "description": self.about, "schema": schema })
+    }
+}
+
+/// An optional request header field.
 #[derive(Debug)]
 pub struct HeaderParameter {
     pub name: &'static str,
     pub about: &'static str,
     pub example: &'static str,
-    /// What the value must look like, as a regular expression of JSON Schema; `None`: anything.
+    /// The form of the value, as a regular expression of JSON Schema; `None`: any.
     pub pattern: Option<&'static str>,
 }
 
+impl HeaderParameter {
+    /// A header field of operations that are not described.
+    pub const fn undescribed(name: &'static str) -> Self {
+        Self { name, about: "", example: "", pattern: None }
+    }
+}
+
+/// The content codings that the client accepts.
+pub static ACCEPT_ENCODING: HeaderParameter = HeaderParameter::undescribed("Accept-Encoding");
+
+/// The entity tags that the client has.
+pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
+    name: "If-None-Match",
+    about: "The `ETag` of the response that you have, several of them separated by commas, or `*`. If one of them is \
+        current, you get a 304 without a body.",
+    example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
+    pattern: None,
+};
+
 impl Parameter for HeaderParameter {
+    fn header(&self) -> Option<&'static str> {
+        Some(self.name)
+    }
+
     fn describe(&self) -> serde_json::Value {
         let mut schema = json!({ "type": "string", "examples": [self.example] });
         if let Some(pattern) = self.pattern {

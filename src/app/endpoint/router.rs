@@ -1,7 +1,7 @@
 //! Finds the operation for a method and a path. One table decides routes, 404, 405 with Allow, HEAD and
 //! OPTIONS. Pure: no SQL, no sockets.
 
-use super::operation::{Handler, Operation};
+use super::operation::{Endpoint, HandlerKind};
 use crate::base::http::{ApiError, Code, Response, Target};
 
 /// The methods of RFC 9110 (section 9), RFC 5789 (PATCH) and RFC 10008 (QUERY). Any other is 501.
@@ -9,18 +9,18 @@ const KNOWN_METHODS: [&str; 10] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
 
 /// The table of one address: the rows of each of its resources.
-pub struct Router<H: 'static>(pub &'static [&'static [Operation<H>]]);
+pub struct Router<H: 'static>(pub &'static [&'static [Endpoint<H>]]);
 
-impl<H: Handler> Router<H> {
+impl<H: HandlerKind> Router<H> {
     /// Every operation, in the order of the tables.
-    pub fn operations(&self) -> impl Iterator<Item = &'static Operation<H>> + use<H> {
+    pub fn operations(&self) -> impl Iterator<Item = &'static Endpoint<H>> + use<H> {
         self.0.iter().copied().flatten()
     }
 
     /// The header fields that the operations declare, and `more`, each once.
     pub fn header_fields(&self, more: &[&'static str]) -> Vec<&'static str> {
-        let declared = self.operations().flat_map(|operation| operation.headers);
-        let mut fields: Vec<_> = declared.chain(more).copied().collect();
+        let declared = self.operations().flat_map(Endpoint::headers);
+        let mut fields: Vec<_> = declared.chain(more.iter().copied()).collect();
         fields.sort_unstable();
         fields.dedup();
         fields
@@ -31,7 +31,7 @@ impl<H: Handler> Router<H> {
     /// # Errors
     /// 501 for an unknown method, 404 for an unknown path, and 405 with Allow for a known path with other
     /// methods.
-    pub fn route(&self, method: &str, target: &Target) -> Result<&'static Operation<H>, ApiError> {
+    pub fn route(&self, method: &str, target: &Target) -> Result<&'static Endpoint<H>, ApiError> {
         let wanted = if method == "HEAD" { "GET" } else { method };
         let mut known_path = false;
         for operation in self.operations() {
@@ -83,8 +83,8 @@ impl<H: Handler> Router<H> {
     }
 }
 
-/// Whether a path matches a row's. A parameter matches one segment that is not empty.
-fn fits<H>(row: &Operation<H>, path: &str) -> bool {
+/// Returns whether a path matches that of a row. A parameter matches one segment that is not empty.
+fn fits<H>(row: &Endpoint<H>, path: &str) -> bool {
     let (literal, names) = row.path.split_at(row.literal);
     let Some(rest) = path.strip_prefix(literal) else { return false };
     if names.is_empty() {
@@ -101,15 +101,15 @@ pub mod tests {
     use super::*;
 
     /// A handler for tests: just a method.
-    impl Handler for &'static str {
+    impl HandlerKind for &'static str {
         fn method(&self) -> &'static str {
             self
         }
     }
 
-    /// What is wrong with a table: a malformed row, a duplicate name, or two rows that match the same
+    /// Returns the flaw of a table: a malformed row, a duplicate name, or two rows that match the same
     /// request.
-    pub fn flaw<H: Handler>(rows: &[&Operation<H>]) -> Option<String> {
+    pub fn flaw<H: HandlerKind>(rows: &[&Endpoint<H>]) -> Option<String> {
         for (i, row) in rows.iter().enumerate() {
             let segments: Vec<&str> = row.path.split('/').skip(1).collect();
             let is_plain =
@@ -142,11 +142,11 @@ pub mod tests {
         None
     }
 
-    const fn row(method: &'static str, path: &'static str, id: &'static str) -> Operation<&'static str> {
-        Operation::new(path, id, method)
+    const fn row(method: &'static str, path: &'static str, id: &'static str) -> Endpoint<&'static str> {
+        Endpoint::new(path, id, method)
     }
 
-    const fn get(path: &'static str, id: &'static str) -> Operation<&'static str> {
+    const fn get(path: &'static str, id: &'static str) -> Endpoint<&'static str> {
         row("GET", path, id)
     }
 

@@ -1,10 +1,10 @@
-//! Bearer authentication (RFC 6750): whose key a request has, and what it may do.
+//! Bearer authentication (RFC 6750): the key of a request, and its scope.
 
 use crate::app::endpoint::Failure;
 use crate::base::http::{ApiError, Code, Request};
 use crate::model::{ApiKey, Caller, Digest, KeyScope};
 use crate::ops::keys::secret::{digest, is_like_a_key};
-use crate::ops::keys::{KeyUses, fingerprint};
+use crate::ops::keys::{LastUses, fingerprint};
 use crate::store::Reader;
 
 /// The header field with the key.
@@ -18,15 +18,15 @@ const EXTRA_KEY: &str = "PETSTORE_API_KEY";
 pub struct Authenticator {
     extra_key: Option<Digest>,
     /// Keys that were found, valid while the version of the database stays the same.
-    known: Vec<Known>,
+    known: Vec<KnownKey>,
     version: i64,
     /// The uses of keys that this authenticator and its clones have noted.
-    pub uses: KeyUses,
+    pub uses: LastUses,
 }
 
-/// A remembered key, and who it belongs to.
+/// A remembered key, and its owner.
 #[derive(Clone)]
-pub struct Known {
+pub struct KnownKey {
     token: Box<str>,
     pub key: ApiKey,
     pub caller: Caller,
@@ -53,7 +53,7 @@ impl Authenticator {
         request: &Request,
         database: &Reader,
         now: i64,
-    ) -> Result<&Known, Failure> {
+    ) -> Result<&KnownKey, Failure> {
         let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing().into()) };
         if credentials.next().is_some() {
@@ -77,13 +77,13 @@ impl Authenticator {
         Ok(known)
     }
 
-    /// What the access log has instead of a name for a request that [`Authenticator::authenticate`] has just refused:
+    /// Returns the text of the access log, instead of a name, for a request that was just rejected:
     /// `expired` or `unknown` and the fingerprint of the key, if the token looks like one. Anything else may be a
     /// password, whose digest would help to guess it.
     pub fn refused(&self, request: &Request) -> Option<String> {
         let token = bearer_token(request.header_values(AUTHORIZATION).next()?)?;
         let digest = is_like_a_key(token).then(|| digest(token))?;
-        // What was looked up and found is remembered, even if it has expired.
+        // A key that was found is remembered, even if it has expired.
         let is_known = self.known.iter().any(|known| known.key.digest == digest);
         let why = if is_known { "expired" } else { "unknown" };
         Some(format!("{why}:{}", fingerprint(&digest)))
@@ -96,16 +96,16 @@ impl Authenticator {
         if known.is_some() {
             return Ok(known);
         }
-        // Digests are compared, not keys: how long a prefix of two digests agrees tells nothing about a key.
+        // Digests are compared, not keys: the length of a common prefix of two digests reveals nothing about a key.
         let digest = digest(token);
         let token = token.into();
         let found = if self.extra_key == Some(digest) {
             let (name, scope) = (EXTRA_KEY.to_owned(), KeyScope::Full);
             let key = ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None };
             // Its uses are not stored anywhere.
-            Known { token, key, caller: Caller::extra(), noted_at: i64::MAX }
+            KnownKey { token, key, caller: Caller::extra(), noted_at: i64::MAX }
         } else if let Some(key) = database.key(&digest)? {
-            Known { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
+            KnownKey { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
         } else {
             return Ok(None);
         };
@@ -225,7 +225,7 @@ mod tests {
             let text = i.to_string();
             let key = key(&text, KeyScope::Full, None);
             let caller = Caller::stored(&key.name);
-            authenticator.known.push(Known { token: text.into(), key, caller, noted_at: 0 });
+            authenticator.known.push(KnownKey { token: text.into(), key, caller, noted_at: 0 });
         }
         assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), MAX_KNOWN);

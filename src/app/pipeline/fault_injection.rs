@@ -1,5 +1,5 @@
-//! Failures and delays on purpose, so that clients can test how they retry and wait. Only a service with an ephemeral database has them;
-//! any other runs without this code.
+//! Failures and delays on purpose, so that clients can test how they retry and wait. Only a service with an
+//! ephemeral database has them.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -9,45 +9,55 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::is_protected;
+use crate::app::api::{Operation, ROUTER};
 use crate::base::http::response::Course;
 use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::net::worker::Service;
 
-/// Numbers that look random, in a sequence that is the same in every run: one for failures, and one for delays.
+/// Numbers that look random, in sequences that are the same in every run.
 #[derive(Clone, Default)]
-pub struct Draws(Arc<[AtomicU64; 2]>);
+pub struct Draws(Arc<Drawn>);
+
+/// How many numbers of each sequence were drawn.
+#[derive(Default)]
+struct Drawn {
+    failures: AtomicU64,
+    delays: AtomicU64,
+}
 
 impl Draws {
-    /// Draws the next number of a sequence.
-    fn next(&self, sequence: usize) -> u64 {
-        xxh3_64(&self.0[sequence].fetch_add(1, Relaxed).to_le_bytes())
-    }
-
     /// Begins both sequences again.
     pub fn restart(&self) {
-        self.0.iter().for_each(|drawn| drawn.store(0, Relaxed));
+        self.0.failures.store(0, Relaxed);
+        self.0.delays.store(0, Relaxed);
     }
 }
 
-/// The part of all numbers that are less than this one, from 0 to 1. It does not depend on the lower half of the bits.
-fn part(bits: u64) -> f64 {
+/// Draws the next number of a sequence.
+fn draw(drawn: &AtomicU64) -> u64 {
+    xxh3_64(&drawn.fetch_add(1, Relaxed).to_le_bytes())
+}
+
+/// The fraction of all numbers that are less than this one. It does not depend on the lower half of the bits.
+fn fraction(bits: u64) -> f64 {
     (bits >> 32) as f64 / 2f64.powi(32)
 }
 
 /// Draws how long the response to a request is held back, by its method and target with a space between.
 pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u8]) -> Duration {
-    let (least, span) = (*between.start(), between.end().saturating_sub(*between.start()));
+    let least = *between.start();
+    let span = between.end().saturating_sub(least);
     move |line| {
         let (method, target) = str::from_utf8(line).unwrap_or_default().split_once(' ').unwrap_or_default();
         let is_delayed = method != "OPTIONS" && is_protected(&Target::parse(target));
-        if is_delayed { least + span.mul_f64(part(draws.next(1))) } else { Duration::ZERO }
+        if is_delayed { least + span.mul_f64(fraction(draw(&draws.0.delays))) } else { Duration::ZERO }
     }
 }
 
 /// Decides which requests fail, for all workers of a service together.
 #[derive(Clone)]
 pub struct Faults {
-    /// A request fails if its number is less than this part of all numbers.
+    /// The fraction of requests that fail.
     rate: f64,
     draws: Draws,
 }
@@ -57,30 +67,30 @@ pub struct Faults {
 struct Fault {
     /// The code of its 503; `None`: the connection ends without a response.
     code: Option<Code>,
-    /// Whether it is carried out all the same.
+    /// True if it is carried out nevertheless.
     is_done: bool,
 }
 
 impl Faults {
-    /// Makes such a part of the requests fail, from 0 to 1.
+    /// Fails this fraction of the requests, from 0 to 1.
     pub fn new(rate: f64, draws: Draws) -> Self {
         Self { rate, draws }
     }
 
     fn draw(&self) -> Option<Fault> {
-        let bits = self.draws.next(0);
+        let bits = draw(&self.draws.0.failures);
         let code = [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
         let is_done = bits & 1 == 1 && code != Some(Code::Overloaded);
-        (part(bits) < self.rate).then_some(Fault { code, is_done })
+        (fraction(bits) < self.rate).then_some(Fault { code, is_done })
     }
 
-    /// Has requests to a service fail.
+    /// Wraps a service in fault injection.
     pub fn around<S: Service>(&self, service: S) -> Faulty<S> {
         Faulty { service, faults: self.clone() }
     }
 }
 
-/// A service of which some requests fail.
+/// A service that fails some requests on purpose.
 pub struct Faulty<S> {
     service: S,
     faults: Faults,
@@ -105,7 +115,7 @@ impl<S: Service> Service for Faulty<S> {
         responses.push(match fault.code {
             None => Response::only(Course::BreakOff),
             // As the gate answers if a lane breaks off: only the outcome of a write matters.
-            Some(Code::OutcomeUnknown) if request.method == "POST" => failed(Code::OutcomeUnknown),
+            Some(Code::OutcomeUnknown) if writes(request) => failed(Code::OutcomeUnknown),
             Some(_) => failed(Code::Overloaded),
         });
         flush
@@ -118,6 +128,11 @@ impl<S: Service> Service for Faulty<S> {
     fn stop(&mut self) {
         self.service.stop();
     }
+}
+
+/// Returns whether a request may change data.
+fn writes(request: &Request) -> bool {
+    ROUTER.route(request.method, &Target::parse(request.target)).is_ok_and(Operation::writes)
 }
 
 /// The response that a real failure of this kind gets, with the same advice.
@@ -161,7 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn service_rests_and_is_told_of_its_end() {
+    fn every_write_of_the_router_has_an_outcome_that_matters() {
+        for row in ROUTER.operations() {
+            let request =
+                Request { id: "-", method: row.method(), target: row.path, headers: Vec::new(), body: b"" };
+            assert_eq!(writes(&request), row.method() != "GET", "{}", row.id);
+        }
+    }
+
+    #[test]
+    fn service_rests_and_stops() {
         struct Stopped(Arc<std::sync::atomic::AtomicBool>);
         impl Service for Stopped {
             fn answer(&mut self, _: &[Request], _: &mut Vec<Response>) -> Duration {

@@ -10,7 +10,9 @@ mod writing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::app::api::{ACCEPT, Call, FILE, Handler, Operation, PAGE_ROWS, ROUTER, is_deployed, is_long_page};
+use crate::app::api::{
+    ACCEPT, Call, FILE, Handler, MAX_PAGE_ROWS, Operation, ROUTER, is_deployed, is_long_page,
+};
 use crate::app::endpoint::{Failure, Router};
 use crate::base::config::Config;
 use crate::base::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target};
@@ -23,11 +25,11 @@ use authentication::AUTHORIZATION;
 pub use authentication::Authenticator;
 pub use fault_injection::{Draws, Faults, delays};
 pub use reading::ReadService;
-use virtual_hosts::{FORWARDED_PROTO, HOST, link_canonical};
+use virtual_hosts::{Admitted, FORWARDED_PROTO, HOST, link_canonical};
 pub use virtual_hosts::{Hosts, OnServed};
 pub use writing::WriteService;
 
-/// The request header field of a browser that wants a script as a service worker (Service Workers, section 'Update').
+/// The request header field with which a browser asks for a script as a service worker (Service Workers, section 'Update').
 const SERVICE_WORKER: &str = "Service-Worker";
 /// The methods of a deployed file.
 const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
@@ -45,9 +47,9 @@ pub fn announce(metrics: &mut Metrics) {
 /// A callback for when the database is lost, which ends the service.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 
-/// What all workers share; each gets a clone.
+/// The state that all workers share; each gets a clone.
 #[derive(Clone)]
-pub struct Shared {
+pub struct SharedState {
     pub config: Arc<Config>,
     /// The documents of the site.
     pub assets: Arc<LazyAssets>,
@@ -61,15 +63,15 @@ pub struct Shared {
 /// The steps that are the same in every worker.
 struct Pipeline {
     router: &'static Router<Handler>,
-    shared: Shared,
+    shared: SharedState,
     failures: QuietLog,
     /// The header fields of the deprecated operations, printed once.
     announcements: Vec<(&'static str, Fields)>,
 }
 
-/// What the pipeline learns as a request enters, for its response.
+/// The part of a request's context that its response needs.
 #[derive(Default)]
-struct Entry {
+struct RequestInfo {
     /// The operation, unless the request ends before it.
     operation: Option<&'static Operation>,
     /// The name of its key, for the access log.
@@ -78,11 +80,19 @@ struct Entry {
     canonical: Option<Arc<str>>,
 }
 
-/// What became of a request. [`Pipeline::finish`] turns it into a response, and logs a failure.
-type Done = Result<Response, Failure>;
+/// The outcome of a request. [`Pipeline::finish`] turns it into a response, and logs a failure.
+type Handled = Result<Response, Failure>;
+
+/// A request that has entered.
+enum Entered<'r> {
+    /// It goes on to its operation.
+    Call(Call<'r>),
+    /// It ends before its operation with this response, such as a redirect.
+    Answered(Response),
+}
 
 impl Pipeline {
-    fn new(shared: Shared) -> Self {
+    fn new(shared: SharedState) -> Self {
         let failures = QuietLog::new(module_path!());
         let root = shared.config.root().unwrap_or_default();
         let announcement = |row: &Operation| Some((row.id, row.deprecation?.announcement(root)));
@@ -97,8 +107,8 @@ impl Pipeline {
     }
 
     /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
-    /// requests that are passed on. OPTIONS counts for no operation.
-    fn finish(&mut self, request: &Request, entry: Entry, done: Done) -> Response {
+    /// requests that are handed to it. OPTIONS counts for no operation.
+    fn finish(&mut self, request: &Request, entry: RequestInfo, done: Handled) -> Response {
         let operation = entry.operation;
         let code = match &done {
             Err(Failure::Refused(error)) => error.code,
@@ -114,7 +124,7 @@ impl Pipeline {
         if let Some(name) = entry.key_name {
             response = response.for_key(&name);
         }
-        let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
+        let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Health { .. }));
         if response.status != 204 || !is_none {
             let id = operation.map_or(NO_OPERATION, |operation| operation.id);
             self.shared.metrics.handled(id, response.status);
@@ -138,23 +148,27 @@ impl Pipeline {
     /// seconds.
     ///
     /// # Errors
-    /// The response if the request ends before its operation.
+    /// The failure of one of these checks.
     fn enter<'r>(
         &mut self,
         request: &'r Request<'r>,
         database: &Reader,
         now: i64,
-        entry: &mut Entry,
-    ) -> Result<Call<'r>, Failure> {
-        entry.canonical = self.shared.hosts.admit(request, database)?;
+        entry: &mut RequestInfo,
+    ) -> Result<Entered<'r>, Failure> {
+        match self.shared.hosts.admit(request, database)? {
+            Admitted::Served { canonical } => entry.canonical = canonical,
+            Admitted::Redirected(response) => return Ok(Entered::Answered(response)),
+        }
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             let options = self.router.options(&target);
             let is_file = options.is_err() && is_deployed(database, &target.path)?;
             let of_file = || Response::new(204, b"").header("Allow", METHODS_OF_FILES);
-            return Err(Failure::Instead(if is_file { of_file() } else { options? }));
+            return Ok(Entered::Answered(if is_file { of_file() } else { options? }));
         }
-        let (mut scope, mut caller) = (KeyScope::Full, None);
+        let mut scope = KeyScope::Full;
+        let mut caller = None;
         if is_protected(&target) {
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
             match self.shared.authenticator.authenticate(request, database, now) {
@@ -176,12 +190,12 @@ impl Pipeline {
         };
         if operation.writes() && scope == KeyScope::ReadOnly {
             let refused = authentication::insufficient_scope().into_response();
-            return Err(Failure::Instead(self.announce(operation, refused)));
+            return Ok(Entered::Answered(self.announce(operation, refused)));
         }
         entry.operation = Some(operation);
         let mut call = Call::new(operation, request, target);
         call.caller = caller;
-        Ok(call)
+        Ok(Entered::Call(call))
     }
 
     /// The route of a path that matches no row: it may be a file of the deploy.
@@ -227,31 +241,35 @@ fn refuse_worker(is_deployed: bool) -> ApiError {
     if is_deployed { refused } else { refused.header("Clear-Site-Data", "\"storage\"") }
 }
 
-/// The header fields that the service reads: the key, what the operations declare, and what tells the names of
-/// the project from others.
+/// The header fields that the service reads: the key, those of the operations, and those that name the host.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
-    let own = [AUTHORIZATION, ACCEPT, SERVICE_WORKER, HOST, FORWARDED_PROTO];
+    let own = [AUTHORIZATION, ACCEPT.name, SERVICE_WORKER, HOST, FORWARDED_PROTO];
     ROUTER.header_fields(if has_domains { &own } else { &own[..3] })
 }
 
-/// The size of the response to a read, by its method and target with a space between. The head of a list takes the whole
-/// list to make.
+/// The size of the response to a read, by its method and target with a space between. HEAD of a list costs as much as
+/// the list.
 pub fn size(line: &[u8]) -> Size {
     let line = str::from_utf8(line).unwrap_or_default();
     let (method, target) = line.split_once(' ').unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    match (method, ROUTER.rows(path)) {
+    size_of(method, ROUTER.rows(path), query)
+}
+
+/// The size of a response for which the handler visits at most this number of rows. `None`: a deployed file.
+fn size_of(method: &str, rows: Option<u32>, query: &str) -> Size {
+    match (method, rows) {
         ("OPTIONS", _) | (_, Some(..=1)) => Size::Small,
-        (_, PAGE_ROWS) if is_long_page(query) => Size::Large,
-        (_, PAGE_ROWS) => Size::Medium,
+        (_, Some(MAX_PAGE_ROWS)) if !is_long_page(query) => Size::Medium,
+        (_, Some(MAX_PAGE_ROWS..)) => Size::Large,
         ("HEAD", _) => Size::Small,
         (_, Some(_)) => Size::Medium,
         (_, None) => Size::Large,
     }
 }
 
-/// Whether a request needs a key before anything else is checked.
+/// Returns whether a request needs a key before anything else is checked.
 pub fn is_protected(target: &Target) -> bool {
     target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -262,7 +280,7 @@ fn wrong_lane() -> Failure {
 }
 
 #[cfg(test)]
-impl Shared {
+impl SharedState {
     /// With an authenticator, and defaults for the rest.
     fn for_tests(authenticator: Authenticator) -> Self {
         let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
@@ -276,9 +294,9 @@ impl Shared {
         operations.iter().for_each(|operation| self.metrics.announce(operation));
     }
 
-    /// What the metrics show for this name and these labels.
+    /// The value of the metric with this name and these labels.
     fn counted(&self, sample: &str) -> Option<String> {
-        let mut text = crate::base::metrics::Text::default();
+        let mut text = crate::base::metrics::Exposition::default();
         self.metrics.print(&mut text);
         let text = String::from_utf8(text.into_bytes()).unwrap();
         let mut values = text.lines().filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
@@ -325,6 +343,14 @@ mod tests {
     }
 
     #[test]
+    fn read_of_more_rows_than_a_page_is_large() {
+        for method in ["GET", "HEAD"] {
+            assert_eq!(size_of(method, Some(MAX_PAGE_ROWS + 1), ""), Size::Large);
+            assert_eq!(size_of(method, Some(u32::MAX), "limit=1"), Size::Large);
+        }
+    }
+
+    #[test]
     fn everything_below_v1_is_protected() {
         for path in ["/v1", "/v1/", "/v1/pets", "/v1/nowhere", "/%761/pets", "/v%31"] {
             assert!(is_protected(&Target::parse(path)), "{path}");
@@ -335,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_passes_on_what_the_operations_declare_and_the_key() {
+    fn gate_forwards_what_the_operations_declare_and_the_key() {
         assert_eq!(
             header_fields(&Config::default()),
             [
@@ -353,7 +379,7 @@ mod tests {
 
     #[test]
     fn every_operation_is_in_the_metrics_from_the_start() {
-        let mut shared = Shared::for_tests(Authenticator::default());
+        let mut shared = SharedState::for_tests(Authenticator::default());
         shared.metrics = Metrics::watched(0);
         announce(&mut shared.metrics);
         for sample in [

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::api::{Handler, ReadContext, announced_pet};
-use crate::app::pipeline::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::response::Course;
 use crate::base::http::{ApiError, Code, Request, Response};
@@ -27,7 +27,7 @@ pub struct ReadService {
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
-    pub fn new(store: Reader, shared: Shared) -> Self {
+    pub fn new(store: Reader, shared: SharedState) -> Self {
         let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
         let context = ReadContext::new(store, shared.damage.clone(), assets, config);
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
@@ -35,31 +35,32 @@ impl ReadService {
 
     /// Answers the requests of the write lane of a service that only reads: creates are rejected, with
     /// the public URL, to which they can go.
-    pub fn refusing(store: Reader, shared: Shared) -> Self {
+    pub fn refusing(store: Reader, shared: SharedState) -> Self {
         let refusal = shared.config.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
             |url| {
-                format!("This service is read-only; nothing was changed. Send POST requests to {url}.").into()
+                format!("This service is read-only; nothing was changed. Send requests that change something to {url}.").into()
             },
         );
         Self { refusal: Some(refusal), ..Self::new(store, shared) }
     }
 
     /// Handles a request up to its response.
-    fn handle(&mut self, request: &Request, now: i64) -> (Entry, Done) {
+    fn handle(&mut self, request: &Request, now: i64) -> (RequestInfo, Handled) {
         let Self { context, pipeline, refusal } = self;
-        let mut entry = Entry::default();
+        let mut entry = RequestInfo::default();
         let call = match pipeline.enter(request, &context.store, now, &mut entry) {
-            Ok(call) => call,
+            Ok(Entered::Call(call)) => call,
+            Ok(Entered::Answered(response)) => return (entry, Ok(response)),
             Err(failure) => return (entry, Err(failure)),
         };
         let done = run(|| match call.operation.handler {
             Handler::Get(handler) => handler(context, &call),
-            Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
-                Some(_) => Response::json_bytes(200, read_only.as_bytes()),
+            Handler::Health { read, read_only_body, .. } => read(context).map(|()| match refusal {
+                Some(_) => Response::json_bytes(200, read_only_body.as_bytes()),
                 None => Response::only(Course::PassOn),
             }),
-            Handler::Post(_) => Err(refusal
+            Handler::Write(..) => Err(refusal
                 .clone()
                 .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
         });

@@ -1,5 +1,4 @@
-//! Whether a request is for a name of this project (RFC 9110, section 7.4), and its redirect if the name only
-//! redirects to another.
+//! The names of this project (RFC 9110, section 7.4), and the redirects of those that only redirect to another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,53 +13,69 @@ use crate::store::Reader;
 
 /// The header field with the name that the client asked for.
 pub const HOST: &str = "Host";
-/// The scheme of the request to the proxy. The gate passes it on only from a trusted proxy.
+/// The scheme of the request to the proxy. The gate forwards it only from a trusted proxy.
 pub const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
-/// A callback that gets the name of a domain when a trusted proxy has passed on an HTTPS request for it. Must
-/// not block.
+/// A callback that gets the name of a domain when a trusted proxy has forwarded an HTTPS request for it. Must not
+/// block.
 pub type OnServed = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Tells the project's names from others. Without a hosting platform, every name is accepted.
+/// The project's names. Without a hosting platform, every name is accepted.
 #[derive(Clone, Default)]
 pub struct Hosts {
     /// The names that are not custom domains: the one on the platform, and the hosts of the addresses in the
     /// interface description. Empty: every name is accepted.
-    own: Arc<[String]>,
+    platform_names: Arc<[String]>,
     /// Domains found in the database, valid while its version stays the same.
-    known: HashMap<Box<str>, Known>,
+    known: HashMap<Box<str>, KnownDomain>,
     /// The primary domain, valid while that version stays the same.
     primary: Option<Arc<str>>,
     version: i64,
     served: Option<OnServed>,
 }
 
-/// A remembered domain, and the redirect from it.
-type Known = (Domain, Option<Redirect>);
+/// A remembered domain.
+#[derive(Clone)]
+struct KnownDomain {
+    domain: Domain,
+    /// The redirect from it, if its target is served.
+    redirect: Option<Redirect>,
+}
+
+/// The host of a request, if it is the project's.
+pub enum Admitted {
+    /// The project is served there. `canonical` is the primary domain if the request is for another name; pages link to
+    /// it.
+    Served { canonical: Option<Arc<str>> },
+    /// Its requests are redirected with this response.
+    Redirected(Response),
+}
 
 impl Hosts {
-    /// The hosts of a configuration. `served` is called when a trusted proxy passes on an HTTPS request for a
-    /// domain.
+    /// The hosts of a configuration. `served` is called when a trusted proxy forwards an HTTPS request for a domain.
     pub fn new(config: &Config, served: Option<OnServed>) -> Self {
         let Some(address) = config.hosting.address() else { return Self::default() };
-        Self { own: std::iter::once(address).chain(config.own_hosts()).collect(), served, ..Self::default() }
+        Self {
+            platform_names: std::iter::once(address).chain(config.own_hosts()).collect(),
+            served,
+            ..Self::default()
+        }
     }
 
-    /// Lets a request for a name of the project go on. Returns the primary domain if the request is for another name;
-    /// pages link to it.
+    /// Looks up the host of a request.
     ///
     /// # Errors
-    /// The redirect of the name; 421, if it is not the project's; the store's failure, if it cannot be read.
-    pub fn admit(&mut self, request: &Request, database: &Reader) -> Result<Option<Arc<str>>, Failure> {
-        let Self { own, known, primary, version, served } = self;
-        if own.is_empty() {
-            return Ok(None);
+    /// 421, if it is not the project's; the store's failure, if it cannot be read.
+    pub fn admit(&mut self, request: &Request, database: &Reader) -> Result<Admitted, Failure> {
+        let Self { platform_names, known, primary, version, served } = self;
+        if platform_names.is_empty() {
+            return Ok(Admitted::Served { canonical: None });
         }
-        // The gate refuses requests with more than one.
+        // The gate rejects requests with more than one.
         let host = request.header_values(HOST).next().map(without_port).unwrap_or_default();
         let host = host.strip_suffix('.').unwrap_or(host);
         if host.is_empty() || is_address(host) {
-            return Ok(None);
+            return Ok(Admitted::Served { canonical: None });
         }
         if *version != database.data_version() {
             known.clear();
@@ -69,11 +84,12 @@ impl Hosts {
         }
         let host = host.to_ascii_lowercase();
         let canonical = primary.clone().filter(|primary| **primary != *host);
-        if own.contains(&host) {
-            return Ok(canonical);
+        if platform_names.contains(&host) {
+            return Ok(Admitted::Served { canonical });
         }
-        let found = find(known, own, &host, database)?.filter(|(domain, _)| domain.state.is_served());
-        let Some((domain, redirect)) = found else {
+        let found =
+            find(known, platform_names, &host, database)?.filter(|known| known.domain.state.is_served());
+        let Some(KnownDomain { domain, redirect }) = found else {
             return Err(ApiError::new(Code::MisdirectedRequest).into());
         };
         let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
@@ -85,9 +101,9 @@ impl Hosts {
             // `OPTIONS *` concerns the server, so it is not redirected.
             Some(redirect) if request.target != "*" => {
                 let location = format!("https://{}{}", redirect.to, request.target);
-                Err(Failure::Instead(Response::new(redirect.status, b"").header("Location", location)))
+                Ok(Admitted::Redirected(Response::new(redirect.status, b"").header("Location", location)))
             }
-            _ => Ok(canonical),
+            _ => Ok(Admitted::Served { canonical }),
         }
     }
 }
@@ -105,22 +121,23 @@ pub fn link_canonical(domain: &str, request: &Request, response: Response) -> Re
 /// Looks up a domain, and its redirect if the target is served. Only existing domains are remembered, so that guessing
 /// cannot fill the memory.
 fn find<'k>(
-    known: &'k mut HashMap<Box<str>, Known>,
-    own: &[String],
+    known: &'k mut HashMap<Box<str>, KnownDomain>,
+    platform_names: &[String],
     host: &str,
     database: &Reader,
-) -> Result<Option<&'k Known>, Failure> {
+) -> Result<Option<&'k KnownDomain>, Failure> {
     if !known.contains_key(host) {
         let Some(domain) = database.domain(host)? else { return Ok(None) };
         let is_served = |name: &str| -> Result<bool, Failure> {
-            Ok(own.iter().any(|own| own == name)
+            Ok(platform_names.iter().any(|own| own == name)
                 || database.domain(name)?.is_some_and(|target| target.state.is_served()))
         };
         let redirect = match database.redirect(host)? {
             Some(redirect) if is_served(&redirect.to)? => Some(redirect),
             _ => None,
         };
-        known.insert(host.into(), (domain.at(unix_time()), redirect));
+        let domain = domain.at(unix_time());
+        known.insert(host.into(), KnownDomain { domain, redirect });
     }
     Ok(known.get(host))
 }
@@ -146,7 +163,8 @@ mod tests {
         let admitted = hosts.admit(&request, reader);
         reader.end().unwrap();
         let response = match admitted {
-            Ok(_) => Response::new(200, b""),
+            Ok(Admitted::Served { .. }) => Response::new(200, b""),
+            Ok(Admitted::Redirected(response)) => response,
             Err(failure) => failure.into_response(),
         };
         (response.status, response.field("Location").unwrap_or_default().to_owned())
@@ -227,7 +245,8 @@ mod tests {
             let admitted = hosts.admit(&request, &reader).unwrap();
             reader.end().unwrap();
             let response = Response::new(status, b"").header("Content-Type", kind);
-            let linked = link_canonical(&admitted?, &request, response);
+            let Admitted::Served { canonical: Some(canonical) } = admitted else { return None };
+            let linked = link_canonical(&canonical, &request, response);
             linked.field("Link").map(str::to_owned)
         };
         let canonical = Some("<https://a.test/a>; rel=\"canonical\"".to_owned());
@@ -263,7 +282,7 @@ mod tests {
             reader.begin().unwrap();
             let admitted = hosts.admit(&request, &reader);
             reader.end().unwrap();
-            matches!(admitted, Err(Failure::Instead(_)))
+            matches!(admitted, Ok(Admitted::Redirected(_)))
         };
         assert!(!ask("waits.test", "http", "/"));
         assert!(!ask("active.test", "https", "/"));

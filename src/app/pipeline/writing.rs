@@ -3,20 +3,20 @@
 
 use std::time::{Duration, Instant};
 
-use crate::app::api::{Check, Handler, Staged, WriteContext};
+use crate::app::api::{BatchWriter, Handler, Staged, WriteContext, WriterCheck};
 use crate::app::endpoint::Failure;
-use crate::app::pipeline::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
-use crate::ops::keys::KeyCare;
+use crate::ops::keys::KeyTasks;
 use crate::store::{BUSY_TIMEOUT, Committed, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
     context: WriteContext,
     pipeline: Pipeline,
-    key_care: KeyCare,
+    key_tasks: KeyTasks,
     /// When the writer has been idle long enough for a checkpoint.
     rests_at: Option<Instant>,
 }
@@ -30,17 +30,17 @@ const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// The event before the response to a request.
 enum Awaits<'r> {
     /// Nothing: it does not depend on the commit.
-    Nothing(Done),
+    Nothing(Handled),
     /// The commit, after which the closure makes it.
     Commit(Staged<'r>),
     /// The writer's part of a health check, after the commit.
-    Check(Check),
+    Check(WriterCheck),
 }
 
 /// A request of a batch that is not answered yet.
 struct Unanswered<'r> {
     request: &'r Request<'r>,
-    entry: Entry,
+    entry: RequestInfo,
     awaits: Awaits<'r>,
 }
 
@@ -62,10 +62,11 @@ struct MustUndo;
 
 impl WriteService {
     /// The service of the only writer.
-    pub fn new(store: Writer, shared: Shared) -> Self {
-        let key_care = KeyCare::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
+    pub fn new(store: Writer, shared: SharedState) -> Self {
+        let key_tasks =
+            KeyTasks::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
-        Self { context, pipeline, key_care, rests_at: None }
+        Self { context, pipeline, key_tasks, rests_at: None }
     }
 
     /// Handles a request up to the commit.
@@ -76,21 +77,25 @@ impl WriteService {
         now: i64,
     ) -> Result<Unanswered<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
-        let mut entry = Entry::default();
+        let mut entry = RequestInfo::default();
         let call = match pipeline.enter(request, &context.store, now, &mut entry) {
-            Ok(call) => call,
+            Ok(Entered::Call(call)) => call,
+            Ok(Entered::Answered(response)) => {
+                return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Ok(response)) });
+            }
             Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
         };
-        let written = context.store.written();
+        let is_deferred = context.store.is_deferred();
+        let mut batch = BatchWriter::new(&mut context.store, is_deferred);
         let handled = run(|| match call.operation.handler {
-            Handler::Post(handler) => {
+            Handler::Write(_, handler) => {
                 pipeline.shared.damage.found()?;
-                Ok(Awaits::Commit(handler(context, &call)?))
+                Ok(Awaits::Commit(handler(&mut batch, &call)?))
             }
-            Handler::Check { write, .. } => Ok(Awaits::Check(write)),
+            Handler::Health { write, .. } => Ok(Awaits::Check(write)),
             Handler::Get(_) => Err(wrong_lane()),
         });
-        if handled.is_err() && context.store.written() > written {
+        if handled.is_err() && batch.must_undo() {
             // A request that fails must leave nothing behind.
             if !is_alone {
                 return Err(MustUndo);
@@ -191,7 +196,7 @@ impl WriteService {
         if let Err(error) = self.context.store.check_path() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
-        let care = self.key_care.do_due(&mut self.context.store, now, unix_time());
+        let care = self.key_tasks.do_due(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
         [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
     }
@@ -223,7 +228,7 @@ impl Service for WriteService {
         let store = &mut self.context.store;
         store.set_busy_timeout(LAST_PATIENCE);
         for (what, done) in [
-            ("cannot store when API keys were last used", self.key_care.write(store, unix_time())),
+            ("cannot store when API keys were last used", self.key_tasks.write(store, unix_time())),
             ("the write-ahead log stays next to the database", store.checkpoint()),
         ] {
             if let Err(error) = done

@@ -1,4 +1,4 @@
-//! How long a client may take, and what happens when it takes longer.
+//! How long a client may take, and the response if it takes longer.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// ```
 /// use std::time::Duration;
 ///
-/// let mut config = petstore::Config::default();
+/// let mut config = petstore::Config::new();
 /// config.deadlines.idle = Duration::from_secs(5);
 /// config.deadlines.drain = Duration::ZERO;
 /// ```
@@ -20,7 +20,7 @@ pub struct Deadlines {
     pub head: Duration,
     /// From the end of the head to the end of the body. Default: 30 s.
     pub body: Duration,
-    /// How long a complete request may wait for room in a lane before it gets a 503 response. Default: 10 s.
+    /// How long a complete request may wait for a free lane before it gets a 503 response. Default: 10 s.
     pub lane: Duration,
     /// How long a request may take in a lane, where others may be ahead of it, before it gets a 503 response.
     /// Default: 60 s.
@@ -46,7 +46,7 @@ pub struct Deadline {
     pub most: Duration,
     /// The phase that it bounds.
     pub span: &'static str,
-    /// What happens when it passes.
+    /// The effect when it passes.
     pub then: &'static str,
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guide_tells_proxies_how_long_connections_live() {
+    fn guide_and_proxies_have_the_time_that_connections_live() {
         let idle = format!("after {} s.", Deadlines::default().idle.as_secs());
         assert!(include_str!("../../site/pages/proxy.md").contains(&idle), "{idle}");
         for proxy in [
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn deadline_is_a_year_at_most_and_else_as_it_is() {
+    fn deadline_is_bounded_to_a_year() {
         let given = Deadlines { head: Duration::MAX, idle: Duration::from_millis(1), ..Deadlines::default() };
         let bounded = given.bounded();
         assert_eq!((bounded.head, bounded.idle), (MOST, Duration::from_millis(1)));

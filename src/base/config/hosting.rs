@@ -7,7 +7,7 @@ use super::setting::{Setting, list, put};
 /// How the project is hosted.
 ///
 /// ```
-/// let mut config = petstore::Config::default();
+/// let mut config = petstore::Config::new();
 /// config.hosting.platform_host = Some("sites.example.net".to_owned());
 /// ```
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ fn host(text: &str) -> Option<String> {
     (is_name && !name.rsplit('.').next().is_some_and(is_number)).then_some(name)
 }
 
-/// Whether a text has letters, digits and hyphens only, and begins and ends with none of the last (RFC 1123,
+/// Returns whether a text has only letters, digits and hyphens, and has no hyphen at its beginning or end (RFC 1123,
 /// section 2.1).
 fn is_label(label: &str) -> bool {
     let is_label_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -97,8 +97,9 @@ fn is_label(label: &str) -> bool {
 mod tests {
     use super::*;
     use crate::base::config::Config;
+    use crate::base::error::Expected;
 
-    fn set(setting: &Setting, text: &str) -> Result<Hosting, &'static str> {
+    fn set(setting: &Setting, text: &str) -> Result<Hosting, Expected> {
         let mut config = Config::default();
         setting.set.unwrap()(&mut config, text).map(|()| config.hosting)
     }

@@ -1,4 +1,4 @@
-//! Where to listen: what the configuration asks for, and the address that results.
+//! Where to listen: the setting, and the address that results.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -9,14 +9,13 @@ use std::sync::Arc;
 /// The prefix of the path of a Unix socket.
 const UNIX: &str = "unix:";
 
-/// What the service listens on.
+/// Where the service listens.
 ///
 /// ```
 /// use petstore::{Config, Listen};
 ///
-/// let mut config = Config::default();
-/// config.listen = ([127, 0, 0, 1], 0).into();
-/// config.listen = Listen::Unix("/run/petstore/http.sock".into());
+/// let any_port = Config::new().listen(([127, 0, 0, 1], 0));
+/// let socket = Config::new().listen(Listen::Unix("/run/petstore/http.sock".into()));
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -49,7 +48,7 @@ impl Listen {
         is_name.then_some(Self::Host(host.to_owned(), port.parse().ok()?))
     }
 
-    /// What the flag `--listen` takes; `None` for a socket that was passed, and for a path that is not UTF-8.
+    /// The value of the flag `--listen`; `None` for a socket that was passed, and for a path that is not UTF-8.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Tcp(address) => Some(address.to_string()),

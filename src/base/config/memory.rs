@@ -1,18 +1,18 @@
-//! How much memory is held for clients: what may be set, and what fits into the memory that the process may have.
+//! The memory for clients: its range, and a default that fits into the memory that the process may have.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 const MIB: usize = 1024 * 1024;
-/// What may be set. The least has room for the largest response, a deployed file of 2 MiB, twice.
+/// The allowed range. The minimum fits two copies of the largest response, a deployed file of 2 MiB.
 pub const BOUNDS: RangeInclusive<usize> = 4 * MIB..=1024 * MIB;
-/// The most that is taken by default.
+/// The largest default.
 const MOST: usize = 64 * MIB;
-/// The share of the memory that the process may have. The rest is for SQLite, threads, and what the kernel holds for
-/// sockets and files, which counts for a cgroup as well.
+/// The default is one part in this many of the memory that the process may have. The rest is for SQLite, threads, and the
+/// kernel's buffers of sockets and files, which count for a cgroup as well.
 const SHARE: usize = 4;
 
-/// What [`parse`] reads.
+/// The texts that [`parse`] accepts.
 pub const EXPECTED: &str = "a size from 4MiB to 1GiB, such as 16MiB";
 
 /// Reads a number and its unit, `KiB`, `MiB` or `GiB`.
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Option<usize> {
     Some(bytes).filter(|bytes| BOUNDS.contains(bytes))
 }
 
-/// What is held for clients unless a program says otherwise: a quarter of the memory that the process may have.
+/// The default: a quarter of the memory that the process may have.
 pub fn default() -> usize {
     share_of(limit(Path::new("/")))
 }
@@ -35,7 +35,7 @@ fn share_of(limit: Option<u64>) -> usize {
 }
 
 /// The bytes that the process may have: the least limit of its cgroups and those above them (cgroups(7)), or what the
-/// machine has. `None` if the system does not tell. `root` is the root of the file system.
+/// machine has. `None` if the system does not say. `root` is the root of the file system.
 fn limit(root: &Path) -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo".as_ref()).unwrap_or_default();
@@ -52,7 +52,7 @@ fn limit(root: &Path) -> Option<u64> {
             }
             _ => return None,
         };
-        // A container sees its own cgroup at the root, whatever the path says, so what is not there is skipped.
+        // A container sees its own cgroup at the root, whatever the path says, so missing folders are skipped.
         let limit = |group| read(&Path::new(folder).join::<&Path>(group).join(file))?.trim().parse().ok();
         Path::new(group).ancestors().filter_map(limit).min()
     });

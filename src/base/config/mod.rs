@@ -1,6 +1,5 @@
-//! How to run the service: every setting of the library, with its unit and its default.
-//!
-//! `settings` is the table that the command line and the documentation read.
+//! How to run the service: every setting of the library, with its unit and its default. The command line and the
+//! documentation read the table in `settings.rs`.
 
 mod deadlines;
 mod ephemeral;
@@ -15,14 +14,14 @@ mod urls;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::base::error::{Error, ErrorKind, check_supported, fail, is_cluster};
+use crate::base::error::{Error, ErrorKind, fail};
 
 pub use deadlines::{Deadline, Deadlines};
 pub use ephemeral::Ephemeral;
 pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 pub use network::Network;
-pub use setting::{SetField, Setting};
+pub use setting::{SetField, Setting, Variable};
 pub use settings::{SETTINGS, VARIABLES};
 
 /// The most connections that can be set.
@@ -30,15 +29,14 @@ const MOST_CONNECTIONS: usize = 1_000_000;
 /// The most threads that read.
 const MOST_WORKERS: usize = 64;
 
-/// How to run the service. Start from the default and set the fields that differ.
+/// How to run the service. Start from [`Config::new`] and set what differs: with a method, or in the field.
 ///
-/// The texts in it must be as the command line takes them: only numbers and the database are checked again.
+/// The texts in it must be as the command line accepts them: only numbers and the database are checked again.
 ///
 /// ```
-/// let mut config = petstore::Config::default();
-/// config.database = "pets.db".into();
+/// let mut config = petstore::Config::new().database("pets.db").listen(([0, 0, 0, 0], 8080));
 /// config.trusted_proxies = vec!["10.0.0.0/8".parse()?];
-/// # Ok::<(), &str>(())
+/// # Ok::<(), petstore::Expected>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -65,25 +63,25 @@ pub struct Config {
     /// `?allow-old` to use an rqlite before 9.4, which is slower and may lose acknowledged pets in a power cut; or both:
     /// `?allow-old&ca=FILE`.
     pub database: PathBuf,
-    /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response.
+    /// The most clients connected at once. One more replaces the client that is idle longest, or gets a 503 response.
     /// From 1 to 1,000,000. Default: 10,000.
     pub max_connections: usize,
-    /// The most files that the process may have open. Connections get what the service itself does not need.
-    /// `None`, the default: not known, so `max_connections` counts as it is. The library does not ask the
-    /// operating system, because it cannot know what else the process opens.
+    /// The most files that the process may have open. Connections get those that the service itself does not need.
+    /// `None`, the default: not known, so that `max_connections` alone counts. The library does not ask the operating
+    /// system, because it cannot know what else the process opens.
     pub open_files: Option<usize>,
     /// The most bytes that are held for all clients together: requests that arrive or wait, and responses that are
-    /// sent. When they are taken, the clients that hold the most give way. From 4 MiB to 1 GiB. Default: a quarter of
+    /// sent. When they are used up, connections are evicted. From 4 MiB to 1 GiB. Default: a quarter of
     /// the memory that the process may have (the limits of its cgroups, or the machine's memory), but at least 4 MiB
     /// and at most 64 MiB.
     pub client_memory: usize,
     /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and
     /// at most 4. The other half is for the thread that serves connections, and for the one that writes.
     pub workers: usize,
-    /// What the service is called, on its pages and in the interface description. From 1 to 60 characters. Default: `Pet
+    /// The name of the service, on its pages and in the interface description. From 1 to 60 characters. Default: `Pet
     /// store inventory`.
     pub title: String,
-    /// What it is and what one can rely on, for its first page. From 1 to 300 characters. Default: a sentence on this service.
+    /// A description of the service, for its first page. From 1 to 300 characters. Default: a sentence on this service.
     pub description: String,
     /// The production URL in the interface description. Its path ends in `/v1`. Default: none.
     pub base_url: Option<String>,
@@ -105,17 +103,17 @@ pub struct Config {
     pub hosting: Hosting,
     /// One more API key with full scope, in addition to those in the database. Default: none.
     pub api_key: Option<String>,
-    /// Whom callers of the interface ask, for the interface description: a `mailto:`, `https:` or `tel:` URI. Default: none.
+    /// Support contact, shown in the interface description: a `mailto:`, `https:` or `tel:` URI. Default: none.
     pub contact: Option<String>,
-    /// Whom to tell of a weakness, for `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI. Default:
-    /// none.
+    /// Security contact, published in `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI.
+    /// Default: none.
     pub security_contact: Option<String>,
     /// How long a client may take.
     pub deadlines: Deadlines,
-    /// Whether to open the database only for reading: nothing is created, migrated, claimed or checkpointed, and creates
+    /// Opens the database only for reading: nothing is created, migrated, claimed or checkpointed, and creates
     /// get a 503 response. Other services, one that writes among them, may serve the same database. Default: false.
     pub read_only: bool,
-    /// For the tests of clients: serves a database that goes with the server, instead of `database`. Default: `None`.
+    /// For the tests of clients: serves a database that is deleted with the server, instead of `database`. Default: `None`.
     pub ephemeral: Option<Ephemeral>,
 }
 
@@ -147,9 +145,41 @@ impl Default for Config {
     }
 }
 
+/// The settings that most programs need, as methods that chain. Every setting has a field.
 impl Config {
-    /// The configuration as a server uses it: with an absolute path of the database, and with deadlines that no instant
-    /// overflows with.
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`listen`](Self#structfield.listen).
+    pub fn listen(self, listen: impl Into<Listen>) -> Self {
+        Self { listen: listen.into(), ..self }
+    }
+
+    /// Sets [`database`](Self#structfield.database).
+    pub fn database(self, file: impl Into<PathBuf>) -> Self {
+        Self { database: file.into(), ..self }
+    }
+
+    /// Sets [`api_key`](Self#structfield.api_key).
+    pub fn api_key(self, key: impl Into<String>) -> Self {
+        Self { api_key: Some(key.into()), ..self }
+    }
+
+    /// Sets [`max_connections`](Self#structfield.max_connections).
+    pub fn max_connections(self, max_connections: usize) -> Self {
+        Self { max_connections, ..self }
+    }
+
+    /// Sets [`ephemeral`](Self#structfield.ephemeral).
+    pub fn ephemeral(self, ephemeral: Ephemeral) -> Self {
+        Self { ephemeral: Some(ephemeral), ..self }
+    }
+}
+
+impl Config {
+    /// Checks the numbers and the name of the database, and bounds the deadlines so that no instant overflows.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for the first number or the database that cannot be used.
@@ -168,11 +198,6 @@ impl Config {
         if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
             let message = format!("the database must be a file, and '{name}' is not one");
             return fail(ErrorKind::Config("database"), message);
-        }
-        check_supported(&self.database)?;
-        if !is_cluster(&self.database) {
-            self.database = std::path::absolute(&self.database)
-                .map_err(|error| Error::io("cannot find the current folder", error))?;
         }
         self.deadlines = self.deadlines.bounded();
         Ok(self)
@@ -229,11 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn checked_configuration_has_an_absolute_path_and_bounded_deadlines() {
+    fn checked_configuration_has_bounded_deadlines() {
         let mut config = Config::default();
         config.deadlines.head = Duration::MAX;
         let checked = config.checked().unwrap();
-        assert_eq!(checked.database, std::env::current_dir().unwrap().join("petstore.db"));
         assert!(std::time::Instant::now().checked_add(checked.deadlines.head).is_some());
     }
 

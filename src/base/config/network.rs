@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::base::error::Expected;
+
 /// A range of IP addresses that begin with the same bits (CIDR, RFC 4632), such as `10.0.0.0/8`.
 ///
 /// ```
@@ -12,7 +14,7 @@ use std::str::FromStr;
 /// let network: Network = "10.0.0.0/8".parse()?;
 /// assert!(network.contains([10, 1, 2, 3].into()));
 /// assert!(!network.contains([11, 0, 0, 1].into()));
-/// # Ok::<(), &str>(())
+/// # Ok::<(), petstore::Expected>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
@@ -21,10 +23,9 @@ pub struct Network {
 }
 
 impl Network {
-    /// What [`from_str`](FromStr::from_str) reads, as the end of a sentence such as "--trusted-proxy must be …".
     pub(super) const EXPECTED: &str = "an address such as 10.0.0.1 or 10.0.0.0/8";
 
-    /// Whether the network has this address. An IPv4 network has no IPv6 addresses, and the other way round.
+    /// Returns whether the network has this address. An IPv4 network has no IPv6 addresses, and the other way round.
     pub fn contains(&self, address: IpAddr) -> bool {
         // A shift by the whole length leaves nothing, so that a network of 0 bits has every address.
         let is_same = |different: u128, length: u8| {
@@ -36,27 +37,27 @@ impl Network {
             _ => false,
         }
     }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let is_number = |bits: &&str| bits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = bits.map_or(Some(most), |bits| Some(bits).filter(is_number)?.parse().ok())?;
+        (bits <= most).then_some(Self { address, bits })
+    }
 }
 
 impl FromStr for Network {
-    type Err = &'static str;
+    type Err = Expected;
 
     /// Reads an address such as `10.0.0.1` or a network such as `10.0.0.0/8`.
     ///
     /// # Errors
-    /// What is expected, as the end of a sentence such as "--trusted-proxy must be …".
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        let (address, bits) =
-            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.parse().map_err(|_| Self::EXPECTED)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let is_number = |bits: &str| bits.bytes().all(|byte| byte.is_ascii_digit());
-        let bits = match bits {
-            None => most,
-            Some(bits) if is_number(bits) => bits.parse().map_err(|_| Self::EXPECTED)?,
-            Some(_) => return Err(Self::EXPECTED),
-        };
-        if bits <= most { Ok(Self { address, bits }) } else { Err(Self::EXPECTED) }
+    /// If the text is neither.
+    fn from_str(text: &str) -> Result<Self, Expected> {
+        Self::parse(text).ok_or(Expected(Self::EXPECTED.into()))
     }
 }
 

@@ -1,10 +1,21 @@
 //! A setting: flag, environment variable, help, default and check.
 
 use super::Config;
+use crate::base::error::Expected;
 
-/// Sets a field of a [`Config`] from text, or returns what is expected, such as "a number from 1 to 64". Commas
-/// separate the values of a list.
-pub type SetField = fn(&mut Config, &str) -> Result<(), &'static str>;
+/// Sets a field of a [`Config`] from text. Commas separate the values of a list.
+pub type SetField = fn(&mut Config, &str) -> Result<(), Expected>;
+
+/// A setting that only the environment can give.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// The name of the environment variable, such as `RUST_LOG`.
+    pub name: &'static str,
+    /// The purpose of the setting, in one line.
+    pub help: &'static str,
+    /// The default value; empty if there is none.
+    pub default: &'static str,
+}
 
 /// A setting of the executable: a flag of the command line and an environment variable.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +30,7 @@ pub struct Setting {
     pub default: &'static str,
     /// Sets the field of the [`Config`]; `None` if only the executable has this setting, and any text will do.
     pub set: Option<SetField>,
-    /// Whether the setting is a list, whose flag can be repeated.
+    /// True for a list, whose flag can be repeated.
     pub is_list: bool,
 }
 
@@ -56,9 +67,9 @@ impl Setting {
     }
 }
 
-/// Puts a value into its field. Without a value, the field stays and the error is what is expected.
-pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), &'static str> {
-    *field = value.ok_or(expected)?;
+/// Puts a value into its field. Without a value, the field stays.
+pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), Expected> {
+    *field = value.ok_or(Expected(expected.into()))?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::setting::{Setting, list, put};
+use super::setting::{Setting, Variable, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
 use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, hosting, memory};
 
@@ -14,9 +14,9 @@ use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, hosting, memory};
 /// let workers = petstore::SETTINGS.iter().find(|setting| setting.flag == "workers").unwrap();
 /// assert_eq!(workers.variable(), "PETSTORE_WORKERS");
 ///
-/// let mut config = petstore::Config::default();
+/// let mut config = petstore::Config::new();
 /// let set = workers.set.unwrap();
-/// assert_eq!(set(&mut config, "0"), Err("a number from 1 to 64"));
+/// assert_eq!(set(&mut config, "0").unwrap_err().to_string(), "a number from 1 to 64");
 /// assert_eq!(set(&mut config, "2"), Ok(()));
 /// assert_eq!(config.workers, 2);
 /// ```
@@ -115,33 +115,45 @@ pub const SETTINGS: &[Setting] = &[
     hosting::CERTIFICATE_AUTHORITY,
 ];
 
-/// Settings that only the environment can give: the name of the variable, its help text, and its default.
+/// Settings that only the environment can give.
 ///
 /// ```
-/// let log = petstore::VARIABLES.iter().find(|[name, ..]| *name == "RUST_LOG").unwrap();
-/// assert_eq!(log[2], "warn");
+/// let log = petstore::VARIABLES.iter().find(|variable| variable.name == "RUST_LOG").unwrap();
+/// assert_eq!(log.default, "warn");
 /// ```
-pub const VARIABLES: &[[&str; 3]] = &[
+pub const VARIABLES: &[Variable] = &[
     #[cfg(feature = "cluster")]
-    ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""],
+    variable("PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""),
     #[cfg(feature = "cluster")]
-    ["PETSTORE_DATABASE_PASSWORD_FILE", "a file with the password, in place of the password itself", ""],
-    ["PETSTORE_READ_ONLY", "true for --read-only", "false"],
-    ["PETSTORE_REQUIRE_DATABASE", "true for --require-database", "false"],
-    ["PETSTORE_EPHEMERAL", "true for --ephemeral", "false"],
-    ["PETSTORE_API_KEY", "an additional API key", ""],
-    ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""],
-    ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
-    ["TMPDIR", "folder for temporary files; where there is none, serve uses that of the database", "/tmp"],
+    variable(
+        "PETSTORE_DATABASE_PASSWORD_FILE",
+        "a file with the password, in place of the password itself",
+        "",
+    ),
+    variable("PETSTORE_READ_ONLY", "true for --read-only", "false"),
+    variable("PETSTORE_REQUIRE_DATABASE", "true for --require-database", "false"),
+    variable("PETSTORE_EPHEMERAL", "true for --ephemeral", "false"),
+    variable("PETSTORE_API_KEY", "an additional API key", ""),
+    variable("PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""),
+    variable("RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"),
+    variable(
+        "TMPDIR",
+        "folder for temporary files; where there is none, serve uses that of the database",
+        "/tmp",
+    ),
 ];
 
-/// What the service is called.
+const fn variable(name: &'static str, help: &'static str, default: &'static str) -> Variable {
+    Variable { name, help, default }
+}
+
+/// The default of `--title`.
 pub(super) const TITLE: &str = "Pet store inventory";
-/// What it is and what one can rely on.
+/// The default of `--description`.
 pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet store. When you get the 201 for a new pet, it is \
     on disk, and with an Idempotency-Key you can retry without adding it twice.";
 
-/// What `--database` is.
+/// The help text of `--database`.
 const DATABASE: &str = if cfg!(feature = "cluster") {
     "the SQLite file; serve creates it if it does not exist, and so do import and key add with --create; or a cluster: \
      rqlite://USER@HOST,HOST,HOST/, or rqlites://USER@HOST,HOST,HOST/?ca=FILE with TLS"
@@ -161,7 +173,7 @@ fn number(text: &str, most: usize) -> Option<usize> {
     text.parse().ok().filter(|number| (1..=most).contains(number))
 }
 
-/// Text without control characters and without spaces around it, of at most so many characters.
+/// A line without control characters and without spaces around it, of at most `most` characters.
 fn line(text: &str, most: usize) -> Option<String> {
     let is_line = text.trim() == text && !text.chars().any(char::is_control);
     (is_line && (1..=most).contains(&text.chars().count())).then(|| text.to_owned())
@@ -171,8 +183,9 @@ fn line(text: &str, most: usize) -> Option<String> {
 mod tests {
     use super::*;
     use crate::base::config::Config;
+    use crate::base::error::Expected;
 
-    fn set(flag: &str, text: &str) -> Result<Config, &'static str> {
+    fn set(flag: &str, text: &str) -> Result<Config, Expected> {
         let mut config = Config::default();
         let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
         setting.set.unwrap()(&mut config, text).map(|()| config)

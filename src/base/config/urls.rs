@@ -1,6 +1,8 @@
-//! Addresses in settings: what may appear in header fields and on public pages.
+//! Addresses in settings that appear in header fields and on public pages.
 
 use std::net::Ipv6Addr;
+
+use crate::base::http::host::without_port;
 
 /// Reads `*`, or an origin as browsers write it: a scheme, a host and an optional port (RFC 6454, section 6.1). The
 /// scheme may be that of an app or an extension, whose hosts can have capitals. The usual port of a scheme is dropped,
@@ -22,7 +24,7 @@ pub fn origin(text: &str) -> Option<String> {
     is_origin.then(|| usual.unwrap_or(text).to_owned())
 }
 
-/// Whether a text is a host with an optional port (RFC 3986, section 3.2). A user is refused, because the text
+/// Returns whether a text is a host with an optional port (RFC 3986, section 3.2). A user is rejected, because the text
 /// appears in header fields and on public pages.
 fn is_authority(text: &str) -> bool {
     let port = text.rsplit_once(':').filter(|(host, _)| !host.starts_with('[') || host.ends_with(']'));
@@ -39,14 +41,11 @@ fn is_authority(text: &str) -> bool {
 
 /// The host of a URL without its port and trailing dot, in lower case.
 pub fn host_of(url: &str) -> Option<String> {
-    let authority = url.split('/').nth(2)?;
-    let is_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
-    let host =
-        authority.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(authority, |(host, _)| host);
+    let host = without_port(url.split('/').nth(2)?);
     Some(host.trim_end_matches('.').to_ascii_lowercase())
 }
 
-/// What [`contact`] reads.
+/// The texts that [`contact`] accepts.
 pub const CONTACT: &str = "a mailto:, https: or tel: URI";
 
 /// Reads a contact (RFC 9116, section 2.5.3).
@@ -58,7 +57,7 @@ pub fn contact(text: &str) -> Option<String> {
     (is_text && is_one).then(|| text.to_owned())
 }
 
-/// What [`url`] reads.
+/// The texts that [`url`] accepts.
 pub const URL: &str = "an http or https address whose path ends in /v1";
 
 /// Reads an address of the interface.

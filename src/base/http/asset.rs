@@ -8,8 +8,12 @@ use crate::base::http::gzip::{gunzip, gzip};
 use crate::base::http::response::Body;
 use crate::base::http::{Fields, Response};
 
-/// The request header fields that decide in which form an asset is sent.
-pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
+/// The values of the request header fields that decide in which form an asset is sent.
+#[derive(Default)]
+pub struct AssetFields<'r> {
+    pub accept_encoding: Vec<&'r str>,
+    pub if_none_match: Vec<&'r str>,
+}
 
 /// The documents by their paths.
 pub type Assets = BTreeMap<String, Asset>;
@@ -50,8 +54,8 @@ impl Asset {
         self
     }
 
-    /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already.
-    pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
+    /// The response to a client that sent these header fields; 304 if it has the document already.
+    pub fn respond(&self, fields: &AssetFields) -> Response {
         let form = Form::choose(&self.tag, self.is_gzip, fields);
         let unpack = self.is_gzip && !form.gzip;
         let content = || if unpack { gunzip(&self.bytes) } else { self.bytes.to_vec() }.into();
@@ -77,13 +81,13 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form for a client that sent these values of [`ASSET_HEADERS`].
-    pub fn choose<'a>(tag: &str, has_gzip: bool, fields: [impl Iterator<Item = &'a str>; 2]) -> Self {
-        let [mut accept_encoding, mut if_none_match] = fields;
-        let gzip = has_gzip && accept_encoding.any(takes_gzip);
+    /// The form for a client that sent these header fields.
+    pub fn choose(tag: &str, has_gzip: bool, fields: &AssetFields) -> Self {
+        let gzip = has_gzip && fields.accept_encoding.iter().any(|value| takes_gzip(value));
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
         let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
-        Self { gzip, is_known: if_none_match.any(|tags| names_tag(tags, tag.as_bytes())), tag }
+        let is_known = fields.if_none_match.iter().any(|tags| names_tag(tags, tag.as_bytes()));
+        Self { gzip, is_known, tag }
     }
 
     /// The response. `content` must be in this form; it is not needed if the client has the document.
@@ -124,7 +128,10 @@ pub mod tests {
     use super::*;
 
     pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
-        asset.respond([encoding, tag].map(Option::into_iter))
+        asset.respond(&AssetFields {
+            accept_encoding: encoding.into_iter().collect(),
+            if_none_match: tag.into_iter().collect(),
+        })
     }
 
     #[test]

@@ -119,9 +119,9 @@ codes! {
         => "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
     Overloaded = 503 Any "overloaded" "The service has more requests than it can handle; try again in a moment."
         => "Retry after the number of seconds in `Retry-After`.";
-    OutcomeUnknown = 503 Writes "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again with the same Idempotency-Key."
-        => "Send the POST again with the same `Idempotency-Key`. If it had none, look for the pet first.";
-    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send POST requests to the service that writes."
+    OutcomeUnknown = 503 Writes "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again, with the same Idempotency-Key if it had one."
+        => "Send the request again, with the same `Idempotency-Key` if it had one. If a create had none, look for the pet first.";
+    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send requests that change something to the service that writes."
         => "Send the request to the service that writes; the message can name it.";
     StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed."
         => "Nothing was changed. Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";

@@ -14,7 +14,7 @@ pub mod response;
 
 #[cfg(test)]
 pub use asset::no_assets;
-pub use asset::{ASSET_HEADERS, Asset, Assets, Form, LazyAssets, names_tag, tag_of};
+pub use asset::{Asset, AssetFields, Assets, Form, LazyAssets, names_tag, tag_of};
 pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, Size, Target, name_all};

@@ -9,48 +9,72 @@ use serde_json::value::RawValue;
 
 use super::Schema;
 
-/// A member of an object, or a parameter of a request. If an optional member is present, it must not be null.
+/// A member that must be present.
 #[derive(Clone, Copy, Debug)]
-pub struct Declared<S, const REQUIRED: bool> {
+pub struct Required<S> {
     pub name: &'static str,
-    /// What it means, for the interface description.
+    /// Its meaning, for the interface description.
     pub about: &'static str,
     pub schema: S,
 }
 
-/// A required member, or a parameter in the path.
-pub type Required<S> = Declared<S, true>;
+/// A member that may be absent. If it is present, it must not be null.
+#[derive(Clone, Copy, Debug)]
+pub struct Optional<S> {
+    pub name: &'static str,
+    /// Its meaning, for the interface description.
+    pub about: &'static str,
+    pub schema: S,
+}
 
-/// An optional member, or a parameter in the query.
-pub type Optional<S> = Declared<S, false>;
-
-/// What the interface description says of a member.
+/// A member in the interface description.
 pub trait Member: Sync {
     fn name(&self) -> &'static str;
     fn is_required(&self) -> bool;
-    /// Its JSON Schema, with a description. OpenAPI 3.1 allows one alongside a reference.
-    fn describe(&self) -> serde_json::Value;
+    fn about(&self) -> &'static str;
+    fn schema(&self) -> serde_json::Value;
 }
 
-impl<S: Schema + Sync, const REQUIRED: bool> Member for Declared<S, REQUIRED> {
+impl<S: Schema + Sync> Member for Required<S> {
     fn name(&self) -> &'static str {
         self.name
     }
     fn is_required(&self) -> bool {
-        REQUIRED
+        true
     }
-    fn describe(&self) -> serde_json::Value {
-        let mut schema = self.schema.describe();
-        schema["description"] = self.about.into();
-        schema
+    fn about(&self) -> &'static str {
+        self.about
+    }
+    fn schema(&self) -> serde_json::Value {
+        self.schema.describe()
+    }
+}
+
+impl<S: Schema + Sync> Member for Optional<S> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn is_required(&self) -> bool {
+        false
+    }
+    fn about(&self) -> &'static str {
+        self.about
+    }
+    fn schema(&self) -> serde_json::Value {
+        self.schema.describe()
     }
 }
 
 /// The JSON Schema of an object with these members.
 pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value) -> serde_json::Value {
     let required: Vec<&str> = members.iter().filter(|m| m.is_required()).map(|m| m.name()).collect();
-    let properties: serde_json::Map<_, _> =
-        members.iter().map(|member| (member.name().to_owned(), member.describe())).collect();
+    let mut properties = serde_json::Map::new();
+    for member in members {
+        // OpenAPI 3.1 allows a description next to a reference.
+        let mut schema = member.schema();
+        schema["description"] = member.about().into();
+        properties.insert(member.name().to_owned(), schema);
+    }
     serde_json::json!({
         "type": "object",
         "description": about,
@@ -60,7 +84,7 @@ pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value
     })
 }
 
-/// Why a body is not accepted. Each message names the member and what is expected.
+/// The reason for rejecting a body. Each message names the member and the expected value.
 #[derive(Debug, PartialEq)]
 pub enum Invalid {
     /// Not one JSON object.
@@ -85,7 +109,7 @@ impl Invalid {
 /// The longest name of a member that a message repeats, in characters.
 const MAX_NAME: usize = 64;
 
-/// A text as a message shows it: on one line, and the ends of a long one.
+/// A text in a message: on one line, and only the ends of a long one.
 pub fn shown(text: &str) -> String {
     let (head, tail) = (text.floor_char_boundary(60), text.ceil_char_boundary(text.len().saturating_sub(40)));
     let text = if head < tail { &format!("{}…{}", &text[..head], &text[tail..]) } else { text };
@@ -94,9 +118,9 @@ pub fn shown(text: &str) -> String {
 }
 
 /// The members of an object, in the order of their names.
-pub struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonObject<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Object<'a> {
+impl<'a> JsonObject<'a> {
     /// Reads a body. `expected` names what the object must have, such as "with 'name'".
     ///
     /// # Errors
@@ -145,7 +169,7 @@ impl<'a> Object<'a> {
 
     fn read<S: Schema>(&self, name: &str, schema: &S) -> Result<Option<S::Value<'a>>, Invalid> {
         let Some((_, raw)) = self.0.iter().find(|(n, _)| n == name) else { return Ok(None) };
-        schema.of_json(Value::of(raw)).map(Some).map_err(|found| {
+        schema.of_json(JsonValue::of(raw)).map(Some).map_err(|found| {
             let expected = schema.expected();
             Invalid::Member(format!("The field '{name}' must be {expected}, not {found}."))
         })
@@ -153,7 +177,7 @@ impl<'a> Object<'a> {
 }
 
 /// A JSON value, classified as far as schemas need.
-pub enum Value<'a> {
+pub enum JsonValue<'a> {
     Text(Cow<'a, str>),
     /// The text of a number.
     Number(&'a str),
@@ -161,38 +185,40 @@ pub enum Value<'a> {
     Other(&'static str),
 }
 
-impl<'a> Value<'a> {
+impl<'a> JsonValue<'a> {
     fn of(raw: &'a RawValue) -> Self {
         let text = raw.get();
         match text.as_bytes().first() {
             // The text as a whole has been read, so only half of a pair, which is JSON, can be wrong with it.
             Some(b'"') => serde_json::from_str(text).map_or(
-                Value::Other("a string with half of a surrogate pair such as \\ud800, which is no character"),
-                |BorrowedText(text)| Value::Text(text),
+                JsonValue::Other(
+                    "a string with half of a surrogate pair such as \\ud800, which is no character",
+                ),
+                |BorrowedText(text)| JsonValue::Text(text),
             ),
-            Some(b'-' | b'0'..=b'9') => Value::Number(text),
-            Some(b't' | b'f') => Value::Other("a boolean"),
-            Some(b'[') => Value::Other("an array"),
-            Some(b'{') => Value::Other("an object"),
-            _ => Value::Other("null"),
+            Some(b'-' | b'0'..=b'9') => JsonValue::Number(text),
+            Some(b't' | b'f') => JsonValue::Other("a boolean"),
+            Some(b'[') => JsonValue::Other("an array"),
+            Some(b'{') => JsonValue::Other("an object"),
+            _ => JsonValue::Other("null"),
         }
     }
 
     /// The type in words, for a message.
     pub fn kind(&self) -> &'static str {
         match self {
-            Value::Text(_) => "a string",
-            Value::Number(_) => "a number",
-            Value::Other(kind) => kind,
+            JsonValue::Text(_) => "a string",
+            JsonValue::Number(_) => "a number",
+            JsonValue::Other(kind) => kind,
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Object<'de> {
+impl<'de> Deserialize<'de> for JsonObject<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ObjectVisitor;
         impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = Object<'de>;
+            type Value = JsonObject<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("a JSON object")
@@ -203,7 +229,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
                 while let Some((name, value)) = map.next_entry::<&RawValue, _>()? {
                     members.push((name_of(name.get()), value));
                 }
-                Ok(Object(members))
+                Ok(JsonObject(members))
             }
         }
         deserializer.deserialize_map(ObjectVisitor)
@@ -224,13 +250,13 @@ struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::json::{Integer, Text};
+    use crate::base::json::{AnyString, Integer};
 
-    const NAME: Required<Text> = Required { name: "name", about: "", schema: Text };
+    const NAME: Required<AnyString> = Required { name: "name", about: "", schema: AnyString };
     const COUNT: Optional<Integer> = Optional { name: "count", about: "How many.", schema: Integer::INT64 };
 
-    fn parse(body: &str) -> Result<Object<'_>, Invalid> {
-        Object::parse(body.as_bytes(), "with 'name'")
+    fn parse(body: &str) -> Result<JsonObject<'_>, Invalid> {
+        JsonObject::parse(body.as_bytes(), "with 'name'")
     }
 
     #[test]
@@ -322,7 +348,7 @@ mod tests {
         ] {
             assert!(matches!(parse(body), Err(Invalid::Json(_))), "{body:.20}");
         }
-        assert!(matches!(Object::parse(b"{\"x\":\"\xff\"}", ""), Err(Invalid::Json(_))));
+        assert!(matches!(JsonObject::parse(b"{\"x\":\"\xff\"}", ""), Err(Invalid::Json(_))));
     }
 
     #[test]

@@ -1,25 +1,25 @@
-//! What a value may be. A schema reads it from a body or a query, words what is expected, and describes it as
-//! JSON Schema (2020-12).
+//! Schemas of values. A schema reads a value from a body or a query, reports the expected values, and describes them
+//! as JSON Schema (2020-12).
 
 use std::borrow::Cow;
 
 use serde_json::json;
 
-use super::Value;
+use super::JsonValue;
 
-/// What a member of a body or a parameter of a request may be.
+/// The values that a member of a body or a parameter of a request may have.
 pub trait Schema {
     /// The type of the value in Rust.
     type Value<'a>;
 
-    /// What is expected, as the end of a message after "must be".
+    /// The expected values, as the end of a message after "must be".
     fn expected(&self) -> Cow<'static, str>;
 
     /// Reads a JSON value.
     ///
     /// # Errors
-    /// What was found instead, as the end of a message after "not". It never repeats the value.
-    fn of_json<'a>(&self, value: Value<'a>) -> Result<Self::Value<'a>, &'static str>;
+    /// The kind of value that was found, as the end of a message after "not". It never repeats the value.
+    fn of_json<'a>(&self, value: JsonValue<'a>) -> Result<Self::Value<'a>, &'static str>;
 
     /// Reads the text of a query or path parameter; `None` if it is not allowed.
     fn of_text(&self, text: &str) -> Option<Self::Value<'static>>;
@@ -33,7 +33,7 @@ pub trait Schema {
 pub struct Integer {
     pub minimum: i64,
     pub maximum: i64,
-    /// What its absence means, for the interface description.
+    /// The meaning of its absence, for the interface description.
     pub default: Option<i64>,
 }
 
@@ -62,8 +62,8 @@ impl Schema for Integer {
         }
     }
 
-    fn of_json(&self, value: Value) -> Result<i64, &'static str> {
-        let Value::Number(text) = value else { return Err(value.kind()) };
+    fn of_json(&self, value: JsonValue) -> Result<i64, &'static str> {
+        let JsonValue::Number(text) = value else { return Err(value.kind()) };
         let number = int64_of_json(text)?;
         if self.allows(number) { Ok(number) } else { Err("a number out of bounds") }
     }
@@ -87,17 +87,17 @@ impl Schema for Integer {
 
 /// Any string.
 #[derive(Clone, Copy, Debug)]
-pub struct Text;
+pub struct AnyString;
 
-impl Schema for Text {
+impl Schema for AnyString {
     type Value<'a> = Cow<'a, str>;
 
     fn expected(&self) -> Cow<'static, str> {
         "a string".into()
     }
 
-    fn of_json<'a>(&self, value: Value<'a>) -> Result<Cow<'a, str>, &'static str> {
-        if let Value::Text(text) = value { Ok(text) } else { Err(value.kind()) }
+    fn of_json<'a>(&self, value: JsonValue<'a>) -> Result<Cow<'a, str>, &'static str> {
+        if let JsonValue::Text(text) = value { Ok(text) } else { Err(value.kind()) }
     }
 
     fn of_text(&self, text: &str) -> Option<Cow<'static, str>> {
@@ -143,9 +143,9 @@ impl<W: Copy> Schema for Enumeration<W> {
         }
     }
 
-    fn of_json(&self, value: Value) -> Result<W, &'static str> {
+    fn of_json(&self, value: JsonValue) -> Result<W, &'static str> {
         match value {
-            Value::Text(word) => self.of_text(&word).ok_or("another string"),
+            JsonValue::Text(word) => self.of_text(&word).ok_or("another string"),
             other => Err(other.kind()),
         }
     }
@@ -160,7 +160,10 @@ impl<W: Copy> Schema for Enumeration<W> {
 }
 
 /// Reads a JSON number whose value is an integer, such as `1.0` or `1e2` (JSON Schema 2020-12, section
-/// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6. If it is not an int64, tells what it is.
+/// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6.
+///
+/// # Errors
+/// The kind of number, if it is not an int64.
 pub fn int64_of_json(text: &str) -> Result<i64, &'static str> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -204,7 +207,7 @@ mod tests {
     fn bounds_belong_to_what_is_allowed() {
         for (text, number) in [("0", None), ("1", Some(1)), ("100", Some(100)), ("101", None), ("-1", None)] {
             assert_eq!(FEW.of_text(text), number, "{text}");
-            assert_eq!(FEW.of_json(Value::Number(text)).ok(), number, "{text}");
+            assert_eq!(FEW.of_json(JsonValue::Number(text)).ok(), number, "{text}");
         }
         assert_eq!(Integer::between(0, 9).of_text("-0"), None);
         assert_eq!(Integer::INT64.of_text("-0"), Some(0));
@@ -227,9 +230,9 @@ mod tests {
     fn words_are_taken_to_the_letter() {
         assert_eq!(DIGITS.of_text("two"), Some(2));
         assert_eq!(DIGITS.of_text("Two"), None);
-        assert_eq!(DIGITS.of_json(Value::Text("three".into())), Ok(3));
-        assert_eq!(DIGITS.of_json(Value::Text("".into())), Err("another string"));
-        assert_eq!(DIGITS.of_json(Value::Other("null")), Err("null"));
+        assert_eq!(DIGITS.of_json(JsonValue::Text("three".into())), Ok(3));
+        assert_eq!(DIGITS.of_json(JsonValue::Text("".into())), Err("another string"));
+        assert_eq!(DIGITS.of_json(JsonValue::Other("null")), Err("null"));
         assert_eq!(DIGITS.expected(), "'one', 'two' or 'three'");
     }
 

@@ -2,7 +2,7 @@
 
 use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
 
-use crate::cli::command::{Call, Command, Done, Failure, Flag, Takes};
+use crate::cli::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use crate::cli::output::{past, print};
 
 /// The settings of the service that describe how the project is hosted.
@@ -20,7 +20,7 @@ const fn row(
     name: &'static str,
     operands: &'static str,
     about: &'static str,
-    run: fn(&Call) -> Done,
+    run: fn(&Invocation) -> CommandResult,
 ) -> Command {
     Command { takes: HOSTING, ..Command::new(name, operands, about, run) }
 }
@@ -45,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
     row("domain redirect remove", "FROM", "remove a redirect, and show the site again", remove_redirect),
 ];
 
-fn add(call: &Call) -> Done {
+fn add(call: &Invocation) -> CommandResult {
     let domains = Project::open(&call.config)?.add(call.operand(0), call.has("www"))?;
     let mut text = String::new();
     for domain in &domains {
@@ -78,7 +78,7 @@ fn record(domain: &DomainView) -> String {
     )
 }
 
-fn verify(call: &Call) -> Done {
+fn verify(call: &Invocation) -> CommandResult {
     let view = Project::open(&call.config)?.check(call.operand(0))?;
     let domain = &view.domain;
     let message = domain.message.as_deref().unwrap_or_default();
@@ -91,7 +91,7 @@ fn verify(call: &Call) -> Done {
     Ok(print(&(text.trim_end().to_owned() + "\n"))?)
 }
 
-fn set_primary(call: &Call) -> Done {
+fn set_primary(call: &Invocation) -> CommandResult {
     let mut project = Project::open(&call.config)?;
     project.set_primary(call.operand(0))?;
     let name = project.find(call.operand(0))?;
@@ -101,7 +101,7 @@ fn set_primary(call: &Call) -> Done {
     ))?)
 }
 
-fn list(call: &Call) -> Done {
+fn list(call: &Invocation) -> CommandResult {
     let overview = Project::open(&call.config)?.overview()?;
     // Serialising plain structs cannot fail.
     let json = || serde_json::to_string(&overview).unwrap_or_default() + "\n";
@@ -144,7 +144,7 @@ fn text(overview: &Overview) -> String {
     text
 }
 
-fn remove(call: &Call) -> Done {
+fn remove(call: &Invocation) -> CommandResult {
     let removed = Project::open(&call.config)?.remove(call.operand(0))?;
     let mut text = format!(
         "{} is removed and no longer served, unless it is the host of the service's --base-url or --staging-url; if it is \
@@ -160,15 +160,15 @@ fn remove(call: &Call) -> Done {
     Ok(print(&text)?)
 }
 
-fn add_redirect(call: &Call) -> Done {
+fn add_redirect(call: &Invocation) -> CommandResult {
     let status = call.flag("status").unwrap_or("301");
-    let wrong = |_| Failure::wrong("--status", "301, 302, 307 or 308", status);
+    let wrong = |_| CommandError::wrong("--status", "301, 302, 307 or 308", status);
     let status = status.parse().map_err(wrong)?;
     let redirect = Project::open(&call.config)?.add_redirect(call.operand(0), call.operand(1), status)?;
     Ok(print(&format!("{} redirects to {} with {}\n", redirect.from, redirect.to, redirect.status))?)
 }
 
-fn remove_redirect(call: &Call) -> Done {
+fn remove_redirect(call: &Invocation) -> CommandResult {
     Project::open(&call.config)?.remove_redirect(call.operand(0))?;
     Ok(print(&format!("{} shows the site again\n", call.operand(0)))?)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use petstore::Project;
 
-use crate::cli::command::{Call, Command, Done, Failure};
+use crate::cli::command::{Command, CommandError, CommandResult, Invocation};
 use crate::cli::output::{count, past, print, table};
 
 pub const COMMANDS: &[Command] = &[
@@ -14,15 +14,15 @@ pub const COMMANDS: &[Command] = &[
     Command::new("site rollback", "[DEPLOY]", "go back to DEPLOY, or to the one before", roll_back),
 ];
 
-fn plan(call: &Call) -> Done {
+fn plan(call: &Invocation) -> CommandResult {
     let mut project = Project::open(&call.config)?;
     if let Some(word) = call.operands.first() {
-        project.set_plan(word.parse().map_err(|expected| Failure::wrong("PLAN", expected, word))?)?;
+        project.set_plan(word.parse().map_err(|expected| CommandError::wrong("PLAN", expected, word))?)?;
     }
     Ok(print(&format!("{}\n", project.overview()?.plan.as_str()))?)
 }
 
-fn deploy(call: &Call) -> Done {
+fn deploy(call: &Invocation) -> CommandResult {
     let folder = call.operands.first().map(Path::new);
     let (deploy, files) = Project::open(&call.config)?.deploy(folder)?;
     let mut text = format!("deploy {deploy} is live, with {}\n", count(files, "static file"));
@@ -32,7 +32,7 @@ fn deploy(call: &Call) -> Done {
     Ok(print(&text)?)
 }
 
-fn list(call: &Call) -> Done {
+fn list(call: &Invocation) -> CommandResult {
     let mut rows = vec![["DEPLOY", "DEPLOYED", "FILES", "BYTES", ""].map(str::to_owned)];
     for deploy in Project::open(&call.config)?.deploys()? {
         let live = if deploy.is_live { "live" } else { "" };
@@ -42,9 +42,10 @@ fn list(call: &Call) -> Done {
     Ok(print(&table(&rows))?)
 }
 
-fn roll_back(call: &Call) -> Done {
-    let id =
-        |word: &String| word.parse().map_err(|_| Failure::wrong("DEPLOY", "the number of a deploy", word));
+fn roll_back(call: &Invocation) -> CommandResult {
+    let id = |word: &String| {
+        word.parse().map_err(|_| CommandError::wrong("DEPLOY", "the number of a deploy", word))
+    };
     let live = Project::open(&call.config)?.roll_back(call.operands.first().map(id).transpose()?)?;
     Ok(print(&format!("deploy {live} is live\n"))?)
 }

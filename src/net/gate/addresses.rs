@@ -1,15 +1,14 @@
-//! The addresses of the clients: how many connections each has, whose turn it is, and who is at the other end.
+//! The addresses of the clients: how many connections each has, and its next turns.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use slab::Slab;
 
-use crate::net::gate::dispatcher::Turns;
+use crate::net::gate::fair_queue::Turns;
 
 /// An address with at least one connection.
-pub struct Address {
+pub struct AddressUse {
     /// The representative of all that count as one.
     group: IpAddr,
     pub connections: usize,
@@ -24,7 +23,7 @@ pub struct Address {
 #[derive(Default)]
 pub struct Addresses {
     /// By the index from [`Addresses::join`].
-    pub known: Slab<Address>,
+    pub known: Slab<AddressUse>,
     indexes: HashMap<IpAddr, usize>,
 }
 
@@ -33,7 +32,7 @@ impl Addresses {
     pub fn join(&mut self, address: IpAddr) -> usize {
         let group = group(address);
         let known = &mut self.known;
-        let new = || known.insert(Address { group, connections: 0, turns: Default::default() });
+        let new = || known.insert(AddressUse { group, connections: 0, turns: Default::default() });
         let index = *self.indexes.entry(group).or_insert_with(new);
         known[index].connections += 1;
         index
@@ -61,33 +60,6 @@ fn group(address: IpAddr) -> IpAddr {
         // A host usually gets a /64 (RFC 6177), and may use any address in it.
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address => address,
-    }
-}
-
-/// The peer of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    Tcp(SocketAddr),
-    /// A program on the same machine, which may open the socket's file.
-    Unix,
-}
-
-impl Peer {
-    /// The address for limits and the log: loopback for a Unix socket.
-    pub fn ip(self) -> IpAddr {
-        match self {
-            Self::Tcp(address) => address.ip(),
-            Self::Unix => Ipv4Addr::LOCALHOST.into(),
-        }
-    }
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix => f.write_str("unix"),
-        }
     }
 }
 

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use mio::Events;
 
-use super::addresses::Peer;
 use super::client::{Client, Shared, State};
+use super::connections::Connection;
 use super::connections::READ_BYTES;
 use super::lanes::OpenLane;
+use super::peer::Peer;
 use super::strict_tests::{Read, Request, read};
 use super::wire::head::Intake;
 use super::wire::reader::{Reader, Step};
@@ -205,10 +206,10 @@ pub fn gate_budget(bytes: &[u8]) {
         small.step();
     }
     small.clients.clear();
-    while !small.gate.connections.is_empty() {
+    while !small.gate.connections.open.is_empty() {
         small.step();
     }
-    assert_eq!(small.gate.held, 0);
+    assert_eq!(small.gate.connections.held, 0);
 }
 
 struct SmallGate {
@@ -262,7 +263,7 @@ impl SmallGate {
             5 => drop(client.read(&mut vec![0; 256 * amount])),
             6 if amount % 2 == 0 => drop(self.clients.swap_remove(which)),
             6 => self.expire(amount),
-            _ if self.gate.lanes[0].load() > 0 => {
+            _ if self.gate.dispatcher.lanes[0].load() > 0 => {
                 let (ticket, _) = request(lane);
                 respond_with(lane, ticket, &Response::new(200, vec![b'x'; amount * 256]));
             }
@@ -278,15 +279,17 @@ impl SmallGate {
         };
         let (here, there) = UnixStream::pair().unwrap();
         [&here, &there].into_iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
-        self.gate.let_in(OwnedFd::from(there).into(), Peer::Tcp((address, 9).into()));
+        self.gate.admit(OwnedFd::from(there).into(), Peer::Tcp((address, 9).into()));
         self.clients.push(here);
     }
 
     /// Has the deadline of a client pass.
     fn expire(&mut self, which: usize) {
-        let slots = self.gate.slots_of(|client| client.deadline.is_some());
-        let Some(slot) = slots.get(which % slots.len().max(1)) else { return };
-        self.gate.connections[*slot].client.deadline = Some(self.gate.shared.now);
+        let connections = self.gate.connections.open.iter_mut().map(|(_, connection)| &mut connection.client);
+        let mut late: Vec<_> = connections.filter(|client| client.deadline.is_some()).collect();
+        let count = late.len().max(1);
+        let Some(client) = late.get_mut(which % count) else { return };
+        client.deadline = Some(self.gate.shared.now);
         self.gate.next_tick = self.gate.shared.now;
     }
 
@@ -294,20 +297,20 @@ impl SmallGate {
     fn step(&mut self) {
         let gate = &mut self.gate;
         gate.wait(&mut self.events, Some(Duration::ZERO));
-        gate.release();
         gate.read_on();
         gate.dispatch();
         gate.tick();
-        gate.flush_lanes();
-        let held = gate.connections.iter().map(|(_, connection)| connection.held);
-        assert_eq!(gate.held, held.sum::<usize>());
-        assert!(gate.held <= BUDGET + PLACES * REFUSAL, "{}", gate.held);
-        assert!(gate.connections.len() <= PLACES);
-        for (_, connection) in &gate.connections {
+        gate.flush();
+        let connections = &gate.connections;
+        let held = connections.open.iter().map(|(_, connection)| connection.held);
+        assert_eq!(connections.held, held.sum::<usize>());
+        assert!(connections.held <= BUDGET + PLACES * REFUSAL, "{}", connections.held);
+        assert!(connections.open.len() <= PLACES);
+        for (_, connection) in &connections.open {
             assert_eq!(connection.held, connection.client.held());
-            let is_same = |other: &super::Connection| other.address_index == connection.address_index;
-            let count = gate.connections.iter().filter(|(_, other)| is_same(other)).count();
-            assert_eq!(gate.addresses.known[connection.address_index].connections, count);
+            let is_same = |other: &Connection| other.address_index == connection.address_index;
+            let count = connections.open.iter().filter(|(_, other)| is_same(other)).count();
+            assert_eq!(connections.addresses.known[connection.address_index].connections, count);
             assert!(connection.is_exempt || count <= PLACES / 4);
         }
     }

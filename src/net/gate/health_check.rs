@@ -12,8 +12,8 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 ";
 
 /// Checks from within the process whether a running service answers, like `GET /healthz` from outside.
 ///
-/// The request goes through everything that others go through, including a reading thread and the writing thread. It
-/// needs no free connection, but queues as any request does: a busy service passes if it answers in time.
+/// The request takes the way of all others, through the gate, a reading thread and the writing thread. It needs no free
+/// connection, but queues as any request does: a busy service passes if it answers in time.
 ///
 /// ```no_run
 /// # fn watch(server: &petstore::Server) {
@@ -40,7 +40,7 @@ impl HealthCheck {
         let (mut here, there) = UnixStream::pair()?;
         here.write_all(REQUEST)?;
         there.set_nonblocking(true)?;
-        self.0.let_in(there);
+        self.0.add_health_check(there);
         // A timeout of zero is not allowed. The gate sends a response in one piece, so one timeout is enough.
         here.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
         let mut answer = [0; ANSWER.len()];

@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::base::config::{Address, Listen};
 use crate::base::error::{Error, ErrorKind};
-use crate::net::gate::addresses::Peer;
+use crate::net::gate::peer::Peer;
 use crate::net::gate::socket_file::{BACKLOG, SocketFile};
 
 /// A listening socket and its origin.
@@ -37,7 +37,7 @@ pub struct Listening {
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether a socket listens. Not every system tells.
+/// Whether a socket listens. Not every system reports this.
 #[cfg(target_os = "linux")]
 fn listens(socket: &Socket) -> bool {
     socket.is_listener().unwrap_or(true)

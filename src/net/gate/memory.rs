@@ -4,6 +4,9 @@
 //! in ten thousand requests that its fast path cannot serve, and then it returns what has been free for a
 //! second. An idle thread asks for nothing, so it would keep everything. Here it asks, twice. With another
 //! allocator this is a millisecond of needless work after a crowd.
+//!
+//! mimalloc's own options (`MIMALLOC_PURGE_DELAY`, `mi_collect`) are no substitute: they are read from the environment
+//! at the start, or set by functions that are `unsafe` to call.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

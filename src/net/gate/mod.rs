@@ -1,20 +1,23 @@
 //! The gate: one thread on readiness events between all clients and the lanes.
 //!
 //! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. [`client`]
-//! decides about one client, without a socket. This file has the loop; [`connections`] and [`lanes`] move the
-//! bytes on either side of it.
+//! decides about one client, without a socket. This file has the loop, which alone knows all parts: [`connections`]
+//! moves the bytes of the clients and returns what each wants, [`dispatcher`] those of the lanes, and [`eviction`]
+//! chooses whom to evict.
 
 mod addresses;
 mod client;
 mod connections;
 mod dispatcher;
 mod eviction;
+mod fair_queue;
 #[cfg(all(any(test, fuzzing), feature = "site"))]
 pub mod fuzz_tests;
 mod health_check;
 mod lanes;
 mod listening;
 mod memory;
+mod peer;
 mod shutdown;
 mod socket_file;
 mod stopper;
@@ -23,27 +26,28 @@ mod strict_tests;
 mod trusted_proxies;
 mod wire;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime};
 
+use mio::net::TcpStream;
 use mio::{Events, Poll, Token, Waker};
-use slab::Slab;
 
 use crate::base::config::Deadlines;
-use crate::base::error::Error;
+use crate::base::error::{Error, ErrorKind};
 use crate::base::http::Size;
+use crate::base::http::response::Course;
 use crate::base::metrics::{Levels, Metrics};
 use crate::base::quiet_log::QuietLog;
 use crate::net::lane::LaneKind;
-use addresses::Addresses;
-use client::Shared;
-use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
-use dispatcher::Waiting;
-use eviction::Picked;
-use lanes::{ClientId, Lane};
+use client::{Shared, State};
+use connections::{Connections, Wants};
+use dispatcher::Dispatcher;
+use eviction::Candidates;
+use lanes::Lane;
 use memory::Memory;
+use peer::Peer;
+use shutdown::Shutdown;
 use wire::cors::ASKED;
 use wire::response_head::GeneralFields;
 
@@ -59,12 +63,15 @@ pub use wire::head::Intake;
 const EVENTS: usize = 256;
 /// How often to check deadlines while there are clients.
 const TICK: Duration = Duration::from_millis(100);
-/// The bytes to read from a lane at once.
-const LANE_READ_BYTES: usize = 256 * 1024;
+/// The turns of clients that have sent more than one read takes before the others get a turn.
+const MAX_READ_ON: usize = 4;
+/// The clients to accept before the others get a turn.
+const MAX_ACCEPTS: usize = 128;
 
-const WAKER: Token = Token(0);
-const LISTENER: Token = Token(1);
-const FIRST_LANE: usize = 2;
+/// The tokens of all that is watched. That of a connection is its slot, which is less than all of these.
+const FIRST_LANE: usize = usize::MAX / 2;
+const WAKER: Token = Token(usize::MAX);
+const LISTENER: Token = Token(usize::MAX - 1);
 
 /// The configuration of the gate.
 pub struct GateConfig {
@@ -89,40 +96,17 @@ pub type Delay = Box<dyn FnMut(&[u8]) -> Duration + Send>;
 pub struct Gate {
     poll: Poll,
     listening: Option<Listening>,
-    connections: Slab<Connection>,
-    max_connections: usize,
-    /// How many connections are the service's own. They do not count as clients.
-    own: usize,
-    serial: u64,
-    lanes: Vec<Lane>,
-    /// The requests that wait for a lane, by [`LaneKind`].
-    waiting: [Waiting; 2],
-    size: fn(&[u8]) -> Size,
+    connections: Connections,
+    candidates: Candidates,
+    dispatcher: Dispatcher,
     delay: Option<Delay>,
-    /// The clients whose response is held back, by when it is due.
-    held_back: BinaryHeap<Reverse<(Instant, ClientId)>>,
     shared: Shared,
-    addresses: Addresses,
-    /// The bytes held for all clients together, without those in lanes, and the most that may be.
-    held: usize,
-    max_held: usize,
-    /// The connections that make room next, found at the last tick or later.
-    picked: Vec<Picked>,
-    /// Clients that have sent more than was read in their turn.
-    unread: VecDeque<ClientId>,
     memory: Memory,
-    stopper: Stopper,
-    /// Whether the clients have been told that the service cannot go on.
-    has_failed: bool,
-    /// When the service ends at the latest, even with requests unfinished.
-    end_by: Option<Instant>,
+    shutdown: Shutdown,
     troubles: QuietLog,
     next_tick: Instant,
-    /// Whether the last tick found nobody, and told the metrics so.
+    /// Whether the last tick found nobody, and reported this to the metrics.
     was_empty: bool,
-    /// The buffers for reading from clients and lanes.
-    scratch: Vec<u8>,
-    lane_scratch: Vec<u8>,
 }
 
 impl Gate {
@@ -144,15 +128,10 @@ impl Gate {
         Ok(Self {
             poll,
             listening: Some(listening),
-            connections: Slab::new(),
-            max_connections: config.max_connections,
-            own: 0,
-            serial: 0,
-            lanes,
-            waiting: [Waiting::default(), Waiting::default()],
-            size: config.size,
+            connections: Connections::new(config.max_connections, config.client_memory),
+            candidates: Candidates::default(),
+            dispatcher: Dispatcher::new(lanes, config.size),
             delay: config.delay,
-            held_back: BinaryHeap::new(),
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
@@ -161,20 +140,11 @@ impl Gate {
                 draining: false,
                 metrics: config.metrics,
             },
-            addresses: Addresses::default(),
-            held: 0,
-            max_held: config.client_memory,
-            picked: Vec::new(),
-            unread: VecDeque::new(),
             memory: Memory::default(),
-            stopper,
-            has_failed: false,
-            end_by: None,
+            shutdown: Shutdown { stopper, ..Shutdown::default() },
             troubles: QuietLog::new(module_path!()),
             next_tick: now,
             was_empty: true,
-            scratch: vec![0; READ_BYTES],
-            lane_scratch: vec![0; LANE_READ_BYTES],
         })
     }
 
@@ -195,13 +165,12 @@ impl Gate {
     /// Waits until there is something to do, and does it.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
-        self.release();
         self.read_on();
         self.accept(MAX_ACCEPTS);
-        self.let_in_own();
+        self.accept_health_checks();
         self.dispatch();
         self.tick();
-        self.flush_lanes();
+        self.flush();
     }
 
     /// Waits for events, and does what they make possible.
@@ -217,34 +186,196 @@ impl Gate {
         self.shared.general.refresh(SystemTime::now());
         // In a crowd, the events of lanes and of new clients may be far behind, so do not wait for them.
         if events.iter().count() == events.capacity() {
-            (0..self.lanes.len()).for_each(|index| self.serve_lane(index, false));
+            for index in 0..self.dispatcher.lanes.len() {
+                self.serve_lane(index, false);
+            }
             self.note_newcomers();
         }
         for event in &*events {
             match event.token() {
                 WAKER => {}
                 LISTENER => self.note_newcomers(),
-                Token(token) if token < FIRST_LANE + self.lanes.len() => {
+                Token(token) if token >= FIRST_LANE => {
                     if event.is_readable() || event.is_error() {
                         self.serve_lane(token - FIRST_LANE, event.is_read_closed());
                     }
                 }
-                Token(token) => self.note_event(token - FIRST_LANE - self.lanes.len(), event),
+                Token(slot) => self.connections.note_event(slot, event, &self.shared),
             }
+        }
+        self.advance();
+    }
+
+    /// Moves the bytes of the connections that are ready, and frees memory if they hold too much.
+    fn advance(&mut self) {
+        while let Some(slot) = self.connections.ready.pop_front() {
+            self.drive(slot);
+            if self.connections.held > self.connections.max_held {
+                self.free_memory();
+            }
+        }
+    }
+
+    /// Moves the bytes of one connection, and does what it wants then.
+    fn drive(&mut self, slot: usize) {
+        match self.connections.drive(slot, &mut self.shared) {
+            Wants::Event => {}
+            Wants::Turn => self.connections.postpone(slot),
+            Wants::Lane(kind) => {
+                if let Some(delay) = &mut self.delay {
+                    let client = &mut self.connections.open[slot].client;
+                    client.delay = delay(client.request.line());
+                }
+                self.dispatcher.queue(slot, kind, &mut self.connections, &self.shared);
+            }
+            Wants::Removal => self.connections.remove(slot),
+        }
+    }
+
+    /// Evicts the largest holders of memory until a sixteenth is free.
+    fn free_memory(&mut self) {
+        let enough = self.connections.max_held - self.connections.max_held / 16;
+        let mut holders = eviction::largest_holders(&self.connections);
+        while self.connections.held > enough
+            && let Some(slot) = holders.pop()
+        {
+            self.connections.open[slot].client.give_way(&mut self.shared);
+            self.drive(slot);
+        }
+    }
+
+    /// Gives some of the clients that have sent much another turn. They have no event, and come after those that do.
+    fn read_on(&mut self) {
+        for _ in 0..MAX_READ_ON {
+            self.connections.read_on();
+            self.advance();
+        }
+    }
+
+    /// Notes that clients may be waiting.
+    fn note_newcomers(&mut self) {
+        if let Some(listening) = &mut self.listening {
+            listening.is_ready = true;
+        }
+    }
+
+    /// Accepts waiting clients, at most this many.
+    fn accept(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(listening) = &mut self.listening else { return };
+            match listening.accept(self.shared.now) {
+                Ok(Some((stream, peer))) => self.admit(stream, peer),
+                Ok(None) => return,
+                Err(_) => _ = self.evict_one(),
+            }
+        }
+    }
+
+    /// Adds a client, if need be instead of another, or rejects it.
+    fn admit(&mut self, stream: TcpStream, peer: Peer) {
+        let address = peer.ip();
+        if self.connections.has_its_quota(address) && !self.shared.is_exempt(address) {
+            self.troubles.say("", &format!(
+                "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it with --trusted-proxy"
+            ));
+            let message = "This address has too many connections; try again in a moment.";
+            return self.connections.reject(stream, peer, message, &mut self.shared);
+        }
+        if self.connections.is_full() && !self.evict_one() {
+            let message = "The service has too many connections; try again in a moment.";
+            return self.connections.reject(stream, peer, message, &mut self.shared);
+        }
+        self.add(stream, peer);
+    }
+
+    /// Adds a client.
+    fn add(&mut self, stream: TcpStream, peer: Peer) {
+        if let Err(error) = self.connections.add(stream, peer, self.poll.registry(), &self.shared) {
+            self.troubles.say("", &format!("cannot watch a connection: {error}"));
+        }
+        self.advance();
+    }
+
+    /// Accepts the connections of health checks regardless of the limits, so that they succeed in a crowd. Each has one
+    /// request, which has already arrived.
+    fn accept_health_checks(&mut self) {
+        for stream in self.shutdown.stopper.take_health_checks() {
+            self.add(OwnedFd::from(stream).into(), Peer::Unix);
+        }
+    }
+
+    /// Evicts a client for a newcomer; returns `false` if there is none to evict.
+    fn evict_one(&mut self) -> bool {
+        // A request that has just arrived does not wait if a lane accepts it.
+        self.dispatch();
+        let slot = self.candidates.next(&self.connections, self.shared.now);
+        slot.map(|slot| self.connections.evict(slot, &mut self.shared)).is_some()
+    }
+
+    fn dispatch(&mut self) {
+        self.dispatcher.dispatch(&mut self.connections, &self.shared);
+    }
+
+    /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came
+    /// together with its end.
+    fn serve_lane(&mut self, index: usize, is_ending: bool) {
+        loop {
+            let Self { connections, next_tick, shared, .. } = self;
+            let has_more = self.dispatcher.lanes[index].receive(is_ending, |id, response| {
+                let connection = connections.get_mut(id);
+                // The client may have gone, or have another response by now.
+                let Some(connection) = connection.filter(|c| matches!(c.client.state(), State::Inside(_)))
+                else {
+                    return;
+                };
+                let client = &mut connection.client;
+                match response.course {
+                    Course::PassOn => client.enter(State::Ready(LaneKind::Write), shared),
+                    Course::BreakOff => client.close(shared),
+                    Course::Send => {
+                        client.answer(&response.answer, shared);
+                        if !client.delay.is_zero() {
+                            client.enter(State::HeldBack, shared);
+                            *next_tick = (*next_tick).min(shared.now + client.delay);
+                        }
+                    }
+                }
+                connections.ready.push_back(id.slot);
+            });
+            self.advance();
+            match has_more {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return self.fail(&error),
+            }
+        }
+    }
+
+    /// Sends the requests of this round down the lanes.
+    fn flush(&mut self) {
+        if let Err(error) = self.dispatcher.flush(self.poll.registry()) {
+            self.fail(&error);
+        }
+    }
+
+    /// Ends the service, because a lane has broken off. Its requests are answered as those of a worker that has died.
+    fn fail(&self, error: &io::Error) {
+        if !self.shutdown.has_failed {
+            let reason = Error::new(ErrorKind::Internal, format!("a lane broke off: {error}"));
+            self.shutdown.stopper.fail(reason);
         }
     }
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
-        if !self.unread.is_empty() {
+        if !self.connections.unread.is_empty() {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
-        let is_idle = self.was_empty && self.connections.is_empty();
-        let tick = (!is_idle || self.memory.left > 0).then(|| self.next_tick.saturating_duration_since(now));
+        let is_idle = self.was_empty && self.connections.open.is_empty() && self.memory.left == 0;
+        let tick = (!is_idle).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listening.as_ref().and_then(|listening| listening.next_try(now));
-        let due = self.held_back.peek().map(|Reverse((due, _))| due.saturating_duration_since(now));
-        [tick, accept, due].into_iter().flatten().min()
+        tick.into_iter().chain(accept).min()
     }
 
     /// Checks the deadlines when it is time to.
@@ -254,23 +385,21 @@ impl Gate {
             return;
         }
         self.next_tick = now + TICK;
-        self.was_empty = self.connections.is_empty();
-        for slot in self.slots_of(|client| client.deadline.is_some_and(|deadline| deadline <= now)) {
-            if let Some(connection) = self.connections.get_mut(slot) {
-                connection.client.expire(&mut self.shared);
-                self.drive(slot);
-            }
-        }
+        self.was_empty = self.connections.open.is_empty();
+        self.connections.expire(|client| client.deadline.is_some_and(|by| by <= now), &mut self.shared);
         if self.shared.draining {
+            self.connections.expire(|client| client.state() == State::HeldBack, &mut self.shared);
             self.note_cut_off();
         }
-        self.picked.clear();
-        self.memory.look(self.held, now);
+        self.advance();
+        self.candidates.clear();
+        self.memory.look(self.connections.held, now);
+        let waiting = |kind: LaneKind| self.dispatcher.waiting[kind as usize].len();
         self.shared.metrics.hold(|| Levels {
-            connections: self.connections.len(),
-            reads: self.waiting[LaneKind::Read as usize].len(),
-            writes: self.waiting[LaneKind::Write as usize].len(),
-            held: self.held,
+            connections: self.connections.open.len(),
+            reads: waiting(LaneKind::Read),
+            writes: waiting(LaneKind::Write),
+            held: self.connections.held,
         });
     }
 }

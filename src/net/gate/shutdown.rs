@@ -1,4 +1,4 @@
-//! How the service ends: what has begun is finished, or the clients are told why it cannot be.
+//! The end of the service: what has begun is finished, or the clients get the reason why it cannot be.
 
 use std::time::{Duration, Instant};
 
@@ -6,6 +6,7 @@ use crate::base::error::Error;
 use crate::net::gate::Gate;
 use crate::net::gate::client::State;
 use crate::net::gate::socket_file::BACKLOG;
+use crate::net::gate::stopper::Stopper;
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -13,44 +14,46 @@ pub const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The clients to accept at the end: everything in the backlog, but not endlessly, because others may come as fast.
 const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 
+/// The end of the service, as far as it has come.
+#[derive(Default)]
+pub struct Shutdown {
+    pub stopper: Stopper,
+    /// Whether the service cannot go on, and its clients have been answered.
+    pub has_failed: bool,
+    /// When the service ends at the latest, even with requests unfinished.
+    pub end_by: Option<Instant>,
+}
+
 impl Gate {
     /// Begins to end when it is time to, and returns how the service ended once it has.
     pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
-        if self.stopper.is_failing() {
-            self.tell_all();
-            if !std::mem::replace(&mut self.has_failed, true) {
-                self.end_by = Some(Instant::now() + LAST_WORDS);
+        if self.shutdown.stopper.is_failing() {
+            let is_unanswered = |state| matches!(state, State::Waiting | State::Inside(_));
+            self.connections.expire(|client| is_unanswered(client.state()), &mut self.shared);
+            self.advance();
+            if !std::mem::replace(&mut self.shutdown.has_failed, true) {
+                self.shutdown.end_by = Some(Instant::now() + LAST_WORDS);
             }
         }
-        if self.stopper.is_stopping() && !self.shared.draining {
-            if let Some(reason) = self.stopper.reason() {
+        if self.shutdown.stopper.is_stopping() && !self.shared.draining {
+            if let Some(reason) = self.shutdown.stopper.reason() {
                 log::error!("ending: {reason}");
             }
-            self.end_by.get_or_insert(Instant::now() + self.shared.deadlines.drain);
+            self.shutdown.end_by.get_or_insert(Instant::now() + self.shared.deadlines.drain);
             self.begin_drain();
         }
-        let by = self.end_by?;
-        if !self.connections.is_empty() && self.shared.now < by {
+        let by = self.shutdown.end_by?;
+        if !self.connections.open.is_empty() && self.shared.now < by {
             return None;
         }
         self.note_cut_off();
-        Some(self.stopper.reason().map_or(Ok(()), Err))
+        Some(self.shutdown.stopper.reason().map_or(Ok(()), Err))
     }
 
     /// Notes how many requests would be cut off if the service ended now.
     pub(super) fn note_cut_off(&self) {
-        let begun = self.connections.iter().filter(|(_, c)| c.client.has_request());
-        self.stopper.note_cut_off(begun.count());
-    }
-
-    /// Answers all requests that nobody will answer any more.
-    fn tell_all(&mut self) {
-        for slot in self.slots_of(|client| matches!(client.state(), State::Waiting | State::Inside(_))) {
-            if let Some(connection) = self.connections.get_mut(slot) {
-                connection.client.expire(&mut self.shared);
-                self.drive(slot);
-            }
-        }
+        let begun = self.connections.open.iter().filter(|(_, c)| c.client.has_request());
+        self.shutdown.stopper.note_cut_off(begun.count());
     }
 
     /// Accepts nobody any more, and closes idle clients soon.
@@ -62,16 +65,12 @@ impl Gate {
         self.accept(MAX_LAST_ACCEPTS);
         self.listening = None;
         self.shared.draining = true;
-        for slot in self.slots_of(|_| true) {
-            // A request that has been sent has begun, even if its event has not been seen yet.
-            if let Some(connection) = self.connections.get_mut(slot) {
-                connection.readable = true;
-            }
-            self.drive(slot);
-            let connection = self.connections.get_mut(slot).filter(|c| c.client.state() == State::Idle);
-            if let Some(idle) = connection {
+        self.connections.read_all();
+        self.advance();
+        for (_, connection) in &mut self.connections.open {
+            if connection.client.state() == State::Idle {
                 // It has only a moment more.
-                idle.client.enter(State::Idle, &self.shared);
+                connection.client.enter(State::Idle, &self.shared);
             }
         }
     }

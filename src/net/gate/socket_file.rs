@@ -18,7 +18,7 @@ const MODE: u32 = 0o660;
 /// The file of a listening socket. Dropping it removes it.
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode, to tell it from the file of another service.
+    /// Device and inode, to distinguish it from the file of another service.
     identity: (u64, u64),
 }
 

@@ -32,8 +32,8 @@ struct Word {
     failing: AtomicBool,
     /// Requests that were unfinished at the last check since the end began.
     cut_off: AtomicUsize,
-    /// The service's own connections, not accepted yet.
-    own: Mutex<Vec<UnixStream>>,
+    /// The connections of health checks, not accepted yet.
+    health_checks: Mutex<Vec<UnixStream>>,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
 }
@@ -63,24 +63,25 @@ impl Stopper {
         self.0.cut_off.store(count, Ordering::SeqCst);
     }
 
-    /// Makes the service tell its clients that it cannot go on, and end with this failure. The first failure counts.
+    /// Ends the service with this failure, and without the requests under way, whose clients get a 503. The first failure
+    /// counts.
     pub(crate) fn fail(&self, reason: Error) {
         let _ = self.0.reason.set(reason);
         self.0.failing.store(true, Ordering::SeqCst);
         self.stop();
     }
 
-    /// Makes the gate serve the other end of our own connection, which must be nonblocking.
-    pub(super) fn let_in(&self, stream: UnixStream) {
-        self.0.own.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+    /// Passes the gate a connection of a health check, which must be nonblocking.
+    pub(super) fn add_health_check(&self, stream: UnixStream) {
+        self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
         self.wake();
     }
 
-    pub(super) fn take_own(&self) -> Vec<UnixStream> {
-        std::mem::take(&mut *self.0.own.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn take_health_checks(&self) -> Vec<UnixStream> {
+        std::mem::take(&mut *self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether it was told to end.
+    /// Whether the service ends.
     pub(super) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::SeqCst)
     }

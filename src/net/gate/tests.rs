@@ -8,9 +8,9 @@ use std::sync::Arc;
 use mio::Interest;
 use mio::net::UnixStream;
 
-use super::addresses::Peer;
 use super::client::State;
 use super::lanes::tests::{MEMORY, config, open};
+use super::peer::Peer;
 use super::shutdown::LAST_WORDS;
 use super::*;
 use crate::base::config::Listen;
@@ -81,7 +81,7 @@ impl Bench {
         let mut seen = vec![0; sent.len()];
         while !sent.is_empty() && stream.peek(&mut seen).unwrap() < sent.len() {}
         stream.set_nonblocking(true).unwrap();
-        self.gate.let_in(mio::net::TcpStream::from_std(stream), Peer::Tcp((address, 9).into()));
+        self.gate.admit(mio::net::TcpStream::from_std(stream), Peer::Tcp((address, 9).into()));
         client
     }
 
@@ -94,14 +94,26 @@ impl Bench {
         }
     }
 
+    /// Has a connection driven.
+    fn drive(&mut self, slot: usize) {
+        self.gate.connections.ready.push_back(slot);
+        self.gate.advance();
+    }
+
+    fn free_memory(&mut self) {
+        if self.gate.connections.held > self.gate.connections.max_held {
+            self.gate.free_memory();
+        }
+    }
+
     fn states(&self) -> Vec<State> {
-        self.gate.connections.iter().map(|(_, connection)| connection.client.state()).collect()
+        self.gate.connections.open.iter().map(|(_, connection)| connection.client.state()).collect()
     }
 
     /// Gives up on a client.
     fn close(&mut self, slot: usize) {
-        self.gate.connections[slot].client.close(&self.gate.shared);
-        self.gate.drive(slot);
+        self.gate.connections.open[slot].client.close(&self.gate.shared);
+        self.drive(slot);
     }
 }
 
@@ -119,7 +131,7 @@ fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
     let mut inside = vec![bench.let_in(far(1), ""), bench.let_in(far(1), "")];
     let response = all(bench.let_in(far(1), GET));
     assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("This address has"), "{response}");
-    assert_eq!(bench.gate.connections.len(), 2);
+    assert_eq!(bench.gate.connections.open.len(), 2);
     for exempt in [far(9), LOOPBACK] {
         inside.extend((0..3).map(|_| bench.let_in(exempt, "")));
     }
@@ -152,8 +164,8 @@ fn newcomer_takes_an_idle_place_or_that_of_the_oldest_who_waits() {
 fn newcomer_without_a_place_to_wait_for_its_response_is_told_at_the_door() {
     let (mut bench, mut lane) = Bench::with_lane(1);
     let _served = bench.let_in(far(1), GET);
-    assert_eq!(bench.gate.connections.len(), 1);
-    bench.until(|gate| gate.lanes[0].load() == 1);
+    assert_eq!(bench.gate.connections.open.len(), 1);
+    bench.until(|gate| gate.dispatcher.lanes[0].load() == 1);
     expect(&mut lane, "/");
     let response = all(bench.let_in(far(2), GET));
     assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
@@ -161,23 +173,18 @@ fn newcomer_without_a_place_to_wait_for_its_response_is_told_at_the_door() {
 }
 
 #[test]
-fn health_check_takes_nobodys_place_and_keeps_its_own() {
+fn health_check_takes_nobodys_place_and_needs_no_free_one() {
     let mut bench = Bench::new(1);
+    let client = bench.let_in(far(1), GET);
     let (mut here, there) = unix::net::UnixStream::pair().unwrap();
     here.write_all(GET.as_bytes()).unwrap();
     there.set_nonblocking(true).unwrap();
-    bench.gate.stopper.let_in(there);
-    bench.gate.let_in_own();
-    let client = bench.let_in(far(1), GET);
+    bench.gate.shutdown.stopper.add_health_check(there);
+    bench.gate.accept_health_checks();
     assert_eq!(bench.states(), [State::Waiting; 2]);
     let _newcomer = bench.let_in(far(2), GET);
-    assert!(all(client).starts_with("HTTP/1.1 503 "));
-    assert_eq!(bench.states(), [State::Waiting; 2]);
-    bench.gate.max_held = 0;
-    bench.gate.make_room();
-    assert_eq!(bench.states(), [State::Waiting, State::Lingering]);
-    bench.close(0);
-    assert_eq!(bench.gate.own, 0);
+    assert!(all(client).starts_with("HTTP/1.1 503 "), "the oldest is evicted");
+    assert_eq!(bench.states(), [State::Waiting; 2], "and not the health check");
 }
 
 #[test]
@@ -199,7 +206,7 @@ fn turns_are_by_address_unless_many_may_stand_behind_it() {
     let mut bench = Bench::new(100);
     let addresses = [far(1), far(1), far(2), LOOPBACK, LOOPBACK, far(1)];
     let _clients = addresses.map(|address| bench.let_in(address, GET));
-    let waiting = &mut bench.gate.waiting[LaneKind::Read as usize];
+    let waiting = &mut bench.gate.dispatcher.waiting[LaneKind::Read as usize];
     let order: Vec<_> = std::iter::from_fn(|| waiting.pop()).map(|client| client.slot).collect();
     assert_eq!(order, [0, 2, 3, 4, 1, 5]);
 }
@@ -209,7 +216,7 @@ fn client_counts_for_the_address_that_its_proxy_names() {
     let mut bench = Bench::new(100);
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n";
     let _clients = (bench.let_in(LOOPBACK, request), bench.let_in(far(1), ""));
-    let addresses = &bench.gate.addresses;
+    let addresses = &bench.gate.connections.addresses;
     assert_eq!((addresses.connections_of(LOOPBACK), addresses.connections_of(far(1))), (0, 2));
 }
 
@@ -227,7 +234,7 @@ fn end_that_comes_with_the_last_bytes_is_noticed() {
     let mut client = bench.let_in(far(1), "");
     client.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
-    bench.until(|gate| gate.connections.is_empty());
+    bench.until(|gate| gate.connections.open.is_empty());
     assert!(all(client).starts_with("HTTP/1.1 400 "));
 }
 
@@ -245,12 +252,12 @@ fn who_has_reset_the_connection_is_let_go_by_a_read_and_by_a_write() {
             bench.gate.poll.poll(&mut bench.events, Some(PATIENCE)).unwrap();
         }
         bench.events.clear();
-        let connection = &mut bench.gate.connections[0];
+        let connection = &mut bench.gate.connections.open[0];
         connection.readable = !writes;
         if writes {
             connection.client.give_way(&mut bench.gate.shared);
         }
-        bench.gate.drive(0);
+        bench.drive(0);
         assert_eq!(bench.states(), [], "writes: {writes}");
     }
 }
@@ -259,20 +266,22 @@ fn who_has_reset_the_connection_is_let_go_by_a_read_and_by_a_write() {
 fn who_sends_much_lets_others_have_their_turn() {
     let mut bench = Bench::new(100);
     let _client = bench.let_in(far(1), &post());
-    assert_eq!((bench.states(), bench.gate.unread.len()), (vec![State::Body], 1));
+    assert_eq!((bench.states(), bench.gate.connections.unread.len()), (vec![State::Body], 1));
     assert_eq!(bench.gate.timeout(), Some(Duration::ZERO));
     bench.gate.read_on();
-    assert_eq!((bench.states(), bench.gate.unread.len()), (vec![State::Waiting], 0));
+    assert_eq!((bench.states(), bench.gate.connections.unread.len()), (vec![State::Waiting], 0));
 }
 
 /// The slots of the clients whose request still waits, once these bytes are held and room is made.
 fn who_stays(bench: &mut Bench, held: &[usize]) -> Vec<usize> {
     for (slot, bytes) in held.iter().enumerate() {
-        bench.gate.held = bench.gate.held - bench.gate.connections[slot].held + bytes;
-        bench.gate.connections[slot].held = *bytes;
+        bench.gate.connections.held =
+            bench.gate.connections.held - bench.gate.connections.open[slot].held + bytes;
+        bench.gate.connections.open[slot].held = *bytes;
     }
-    bench.gate.make_room();
-    bench.gate.slots_of(|client| client.state() == State::Waiting)
+    bench.free_memory();
+    let waiting = |slot: &usize| bench.gate.connections.open[*slot].client.state() == State::Waiting;
+    (0..held.len()).filter(waiting).collect()
 }
 
 #[test]
@@ -285,7 +294,7 @@ fn largest_of_the_address_that_holds_the_most_give_way_until_there_is_room() {
     assert_eq!(who_stays(&mut bench, &held), [0, 1, 2, 3, 4], "all may be held");
     let held = [20 * mebibyte, 14 * mebibyte, 16 * mebibyte, 10 * mebibyte, rest + 1];
     assert_eq!(who_stays(&mut bench, &held), [0, 1, 3, 4]);
-    assert!(bench.gate.held < 49 * mebibyte);
+    assert!(bench.gate.connections.held < 49 * mebibyte);
 }
 
 #[test]
@@ -307,9 +316,9 @@ fn small_ones_give_way_last() {
     let _large = bench.let_in(far(1), GET);
     let held = [&[4000; 30][..], &[8192]].concat();
     let small: Vec<_> = (0..30).collect();
-    bench.gate.max_held = 128_191;
+    bench.gate.connections.max_held = 128_191;
     assert_eq!(who_stays(&mut bench, &held[..31]), small[..30]);
-    bench.gate.max_held = 100_000;
+    bench.gate.connections.max_held = 100_000;
     assert!(who_stays(&mut bench, &held[..30]).len() < 30, "there is nobody else");
 }
 
@@ -319,10 +328,11 @@ fn address_with_many_connections_makes_room_until_it_has_few() {
     let _oldest = bench.let_in(far(1), "");
     let _exempt: Vec<_> = (0..20).map(|_| bench.let_in(LOOPBACK, "")).collect();
     let many: Vec<_> = (0..18).map(|_| bench.let_in(far(2), "")).collect();
-    (0..3).for_each(|_| bench.gate.close_longest_idle());
+    (0..3).for_each(|_| assert!(bench.gate.evict_one()));
     let closed = many.into_iter().take(2).map(all).collect::<String>();
     assert_eq!(closed, "");
-    let left = [LOOPBACK, far(1), far(2)].map(|address| bench.gate.addresses.connections_of(address));
+    let left =
+        [LOOPBACK, far(1), far(2)].map(|address| bench.gate.connections.addresses.connections_of(address));
     assert_eq!(left, [20, 0, 16]);
 }
 
@@ -333,13 +343,13 @@ fn body_that_is_arriving_makes_room_last_unless_it_stalls() {
     let mut bench = Bench::new(100);
     let (upload, _waiting) = (bench.let_in(far(1), HALF), bench.let_in(far(2), GET));
     let idle = bench.let_in(far(3), "");
-    bench.gate.close_longest_idle();
+    bench.gate.evict_one();
     assert_eq!(all(idle), "");
-    bench.gate.close_longest_idle();
+    bench.gate.evict_one();
     assert_eq!(bench.states(), [State::Body]);
     bench.gate.shared.now += Duration::from_secs(1);
     let _idle = bench.let_in(far(4), "");
-    bench.gate.close_longest_idle();
+    bench.gate.evict_one();
     assert!(all(upload).starts_with("HTTP/1.1 503 "));
     assert_eq!(bench.states(), [State::Idle]);
 }
@@ -349,10 +359,10 @@ fn bodies_that_hold_more_than_half_of_the_places_make_room_first() {
     let mut bench = Bench::new(4);
     let mut steady = bench.let_in(far(1), HALF.trim_end_matches('x'));
     steady.write_all(b"x").unwrap();
-    bench.until(|gate| gate.connections[0].client.has_sent_on);
+    bench.until(|gate| gate.connections.open[0].client.has_sent_on);
     let (_idle, older, _newer) =
         (bench.let_in(far(2), ""), bench.let_in(far(3), HALF), bench.let_in(far(4), HALF));
-    bench.gate.close_longest_idle();
+    bench.gate.evict_one();
     assert!(all(older).starts_with("HTTP/1.1 503 "));
     assert_eq!(bench.states(), [State::Body, State::Idle, State::Body]);
 }
@@ -361,13 +371,13 @@ fn bodies_that_hold_more_than_half_of_the_places_make_room_first() {
 fn who_is_picked_and_then_asks_stays() {
     let mut bench = Bench::new(100);
     let mut clients = [1, 2, 3].map(|number| bench.let_in(far(number), ""));
-    bench.gate.close_longest_idle();
+    bench.gate.evict_one();
     clients[1].write_all(GET.as_bytes()).unwrap();
-    bench.until(|gate| gate.connections[1].client.state() == State::Waiting);
-    bench.gate.close_longest_idle();
+    bench.until(|gate| gate.connections.open[1].client.state() == State::Waiting);
+    bench.gate.evict_one();
     assert_eq!(bench.states(), [State::Waiting]);
-    bench.gate.connections[1].client.go_inside(LaneKind::Read, &bench.gate.shared);
-    bench.gate.close_longest_idle();
+    bench.gate.connections.open[1].client.go_inside(LaneKind::Read, &bench.gate.shared);
+    bench.gate.evict_one();
     assert_eq!(bench.states(), [State::Inside(LaneKind::Read)], "it never makes room");
 }
 
@@ -385,15 +395,15 @@ fn queue_is_cleared_of_those_who_have_gone() {
 fn response_does_not_reach_the_next_one_in_the_slot() {
     let (mut bench, mut lane) = Bench::with_lane(100);
     let _gone = bench.let_in(far(1), GET);
-    bench.until(|gate| gate.lanes[0].load() == 1);
+    bench.until(|gate| gate.dispatcher.lanes[0].load() == 1);
     let gone = expect(&mut lane, "/");
     bench.close(0);
     let client = bench.let_in(far(1), GET);
     answer(&mut lane, gone, "for another");
-    bench.until(|gate| matches!(gate.connections[0].client.state(), State::Inside(_)));
+    bench.until(|gate| matches!(gate.connections.open[0].client.state(), State::Inside(_)));
     let ticket = expect(&mut lane, "/");
     answer(&mut lane, ticket, "its own");
-    bench.until(|gate| gate.connections[0].client.state() == State::Lingering);
+    bench.until(|gate| gate.connections.open[0].client.state() == State::Lingering);
     let response = all(client);
     assert!(response.ends_with("\r\n\r\nits own"), "{response}");
 }
@@ -402,12 +412,12 @@ fn response_does_not_reach_the_next_one_in_the_slot() {
 fn response_that_comes_too_late_is_thrown_away() {
     let (mut bench, mut lane) = Bench::with_lane(100);
     let client = bench.let_in(far(1), GET);
-    bench.until(|gate| gate.lanes[0].load() == 1);
+    bench.until(|gate| gate.dispatcher.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/");
-    bench.gate.connections[0].client.expire(&mut bench.gate.shared);
-    bench.gate.drive(0);
+    bench.gate.connections.open[0].client.expire(&mut bench.gate.shared);
+    bench.drive(0);
     answer(&mut lane, ticket, "too late");
-    bench.until(|gate| gate.lanes[0].load() == 0);
+    bench.until(|gate| gate.dispatcher.lanes[0].load() == 0);
     let response = all(client);
     assert!(response.starts_with("HTTP/1.1 503 ") && !response.contains("too late"), "{response}");
     assert_eq!(bench.states(), [State::Lingering]);
@@ -418,7 +428,7 @@ fn small_request_goes_ahead_of_large_ones() {
     let (mut bench, mut lane) = Bench::with_lane(100);
     let [large, small] = ["/large", "/small"].map(|path| GET.replacen('/', path, 1));
     let _clients = [&large, &large, &small].map(|request| bench.let_in(LOOPBACK, request));
-    bench.until(|gate| gate.lanes[0].load() == 1);
+    bench.until(|gate| gate.dispatcher.lanes[0].load() == 1);
     expect(&mut lane, "/small");
 }
 
@@ -426,7 +436,7 @@ fn small_request_goes_ahead_of_large_ones() {
 fn crowd_holds_up_neither_lanes_nor_newcomers() {
     let (mut bench, mut lane) = Bench::with_lane(100);
     let _client = bench.let_in(far(1), GET);
-    bench.until(|gate| gate.lanes[0].load() == 1);
+    bench.until(|gate| gate.dispatcher.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/");
     let mut few = Events::with_capacity(2);
     // Until all that has happened so far has been told.
@@ -470,7 +480,7 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
 fn deadlines_are_kept_to_the_tick() {
     let mut bench = Bench::new(100);
     let client = bench.let_in(far(1), "");
-    let deadline = bench.gate.connections[0].client.deadline.unwrap();
+    let deadline = bench.gate.connections.open[0].client.deadline.unwrap();
     bench.gate.next_tick = deadline;
     bench.gate.shared.now = deadline - Duration::from_nanos(1);
     bench.gate.tick();
@@ -490,7 +500,7 @@ fn who_waits_at_the_door_when_the_service_ends_is_let_in() {
     let mut bench = Bench::new(100);
     let _clients = [connect(bench.address, GET), connect(bench.address, GET)];
     bench.gate.begin_drain();
-    assert_eq!(bench.gate.connections.len(), 2);
+    assert_eq!(bench.gate.connections.open.len(), 2);
     assert!(TcpStream::connect(bench.address).is_err(), "and nobody else");
 }
 
@@ -513,7 +523,7 @@ fn service_ends_once_all_have_finished() {
     let mut bench = Bench::new(100);
     let _client = bench.let_in(far(1), GET);
     assert_eq!(bench.end(), None, "nobody has told it to");
-    bench.gate.stopper.stop();
+    bench.gate.shutdown.stopper.stop();
     assert_eq!(bench.end(), None, "a request has begun");
     assert_eq!(bench.states(), [State::Waiting]);
     bench.close(0);
@@ -525,9 +535,9 @@ fn service_ends_at_its_deadline_whoever_has_not_finished() {
     let mut bench = Bench::new(100);
     let _client = bench.let_in(far(1), GET);
     bench.gate.shared.deadlines.drain = PATIENCE;
-    bench.gate.stopper.stop();
+    bench.gate.shutdown.stopper.stop();
     assert_eq!(bench.end(), None);
-    let by = bench.gate.end_by.unwrap();
+    let by = bench.gate.shutdown.end_by.unwrap();
     assert!(by > Instant::now() + PATIENCE / 2 && by <= Instant::now() + PATIENCE);
     bench.gate.shared.now = by - Duration::from_nanos(1);
     assert_eq!(bench.end(), None);
@@ -540,13 +550,13 @@ fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
     let mut bench = Bench::new(100);
     let client = bench.let_in(far(1), GET);
     // It is ending already, so that its time stands still from here on.
-    bench.gate.stopper.stop();
+    bench.gate.shutdown.stopper.stop();
     assert_eq!(bench.end(), None);
-    bench.gate.stopper.fail(Error::new(ErrorKind::Internal, "a worker has died"));
+    bench.gate.shutdown.stopper.fail(Error::new(ErrorKind::Internal, "a worker has died"));
     let failed = Instant::now();
     assert_eq!(bench.end(), None, "the client has not closed yet");
     assert!(all(client).starts_with("HTTP/1.1 503 "));
-    let by = bench.gate.end_by.unwrap();
+    let by = bench.gate.shutdown.end_by.unwrap();
     assert!(by >= failed + LAST_WORDS);
     bench.gate.shared.now = by;
     assert_eq!(bench.end(), Some(Err("a worker has died".to_owned())));

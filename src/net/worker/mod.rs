@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::base::error::{Error, ErrorKind, start_thread};
+use crate::base::error::{Error, ErrorKind};
 use crate::base::http::{ApiError, Code, Request, Response, name_all};
+use crate::base::threads::start_thread;
 use crate::net::lane::{Content, TICKET_LENGTH, Ticket, write_response};
 
 pub use door::Door;

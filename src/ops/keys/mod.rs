@@ -1,13 +1,13 @@
-//! API keys: the operator's work on them, what they are made of, and what a running service does for them.
+//! API keys: the operator's work on them, their secrets, and the work of a running service on them.
 //!
 //! Knows the store, and neither HTTP nor the command line.
 
-mod care;
+mod background;
+mod last_use;
 mod ring;
 pub(crate) mod secret;
-mod uses;
 
-pub(crate) use care::{KeyCare, last_expiries};
+pub(crate) use background::{KeyTasks, last_expiries};
+pub(crate) use last_use::LastUses;
 pub use ring::{Expiry, KeyRing, RingState, keys};
 pub use secret::{fingerprint, new_key as new_api_key};
-pub(crate) use uses::KeyUses;

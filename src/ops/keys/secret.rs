@@ -7,11 +7,10 @@ use crate::model::Digest;
 const PREFIX: &str = "petstore_";
 const DIGITS: usize = 64;
 
-/// Makes up an API key: 256 random bits, in characters that need no quoting anywhere. No database has it yet.
+/// Creates an API key: 256 random bits, in characters that need no quoting anywhere. No database has it yet.
 ///
 /// ```
-/// let mut config = petstore::Config::default();
-/// config.api_key = Some(petstore::new_api_key()?);
+/// let config = petstore::Config::new().api_key(petstore::new_api_key()?);
 /// # Ok::<(), petstore::Error>(())
 /// ```
 ///
@@ -29,7 +28,7 @@ pub fn digest(key: &str) -> Digest {
     hmac_sha256::Hash::hash(key.as_bytes())
 }
 
-/// The first eight hexadecimal digits of a key's SHA-256 digest, which tell apart keys of one name.
+/// The first eight hexadecimal digits of a key's SHA-256 digest, which distinguish keys of one name.
 pub fn fingerprint(digest: &Digest) -> String {
     hexadecimal(digest)[..8].to_owned()
 }
@@ -39,13 +38,13 @@ pub(super) fn hexadecimal(digest: &Digest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a text looks like a key that petstore has made. Its digest tells nothing about so many random bits.
+/// Returns whether a text looks like a key that petstore has made: 256 random bits, which nobody can guess from a digest.
 pub fn is_like_a_key(text: &str) -> bool {
     let digits = text.strip_prefix(PREFIX).unwrap_or_default();
     digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// Whether a text can be sent in an Authorization header (`b64token`, RFC 6750, section 2.1).
+/// Returns whether a text can be sent in an Authorization header (`b64token`, RFC 6750, section 2.1).
 pub fn is_sendable(key: &str) -> bool {
     let text = key.trim_end_matches('=');
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::clock::{rfc3339, unix_time};
-use crate::base::error::{Error, ErrorKind, fail, flush_folder, folder_of};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::{flush_folder, folder_of};
 
-/// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
-/// killed, the next one with the same target removes it.
+/// A file that only its owner may read, locked while it is written. It is removed on drop, or, if the process is
+/// killed, by the next process with the same target.
 pub struct Partial {
     pub path: PathBuf,
     pub file: File,
@@ -30,8 +31,8 @@ impl Partial {
         }
         let path = target.with_added_extension("partial");
         let is_in_use = || fail(ErrorKind::Conflict, format!("another process writes {}", path.display()));
-        // What a killed process has left. Its lock is held until the new file has one, so that only one process
-        // removes it.
+        // A killed process has left it. Its lock is held until the new file has one, so that only one process removes
+        // it.
         let left = File::open(&path).ok();
         if let Some(left) = &left {
             if matches!(left.try_lock(), Err(TryLockError::WouldBlock)) {
@@ -98,14 +99,21 @@ pub fn exists(path: &Path) -> Error {
     Error::new(ErrorKind::FileExists, format!("{} already exists and is not overwritten", path.display()))
 }
 
+/// A path that is named after a time.
+pub struct Dated {
+    pub path: PathBuf,
+    /// The time, in seconds of Unix time.
+    pub unix_time: i64,
+}
+
 /// The path that `name` gives to the present time in UTC, such as `2026-11-22T06-25-40Z`: some file systems allow no
-/// colons. If there is such a file, waits for the next second. Also returns that time, in seconds of Unix time.
-pub fn dated(name: impl Fn(&str) -> PathBuf) -> (PathBuf, i64) {
+/// colons. If there is such a file, waits for the next second.
+pub fn dated(name: impl Fn(&str) -> PathBuf) -> Dated {
     loop {
-        let time = unix_time();
-        let path = name(&rfc3339(time).replace(':', "-"));
+        let unix_time = unix_time();
+        let path = name(&rfc3339(unix_time).replace(':', "-"));
         if path.symlink_metadata().is_err() {
-            return (path, time);
+            return Dated { path, unix_time };
         }
         std::thread::sleep(Duration::from_secs(1));
     }

@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::Stop;
-use super::atomic_file::{Partial, dated, exists};
-use super::check::usable;
+use super::atomic_file::{Dated, Partial, dated, exists};
+use super::check::{Usable, usable};
 use super::last_backup::{Note, last_backup};
 use super::rotation::Series;
-use crate::base::error::{Error, ErrorKind, fail, is_cluster};
-use crate::store::{Snapshot, Whole};
+use crate::base::error::{Error, ErrorKind, fail};
+use crate::store::{Snapshot, Whole, is_cluster};
 
 /// The result of a [`backup`].
 #[derive(Debug)]
@@ -26,16 +26,14 @@ pub struct Backup {
     pub faults: Vec<String>,
     /// The older backups that [`backup_to`] removed.
     pub removed: Vec<PathBuf>,
-    /// The backups beyond `keep` that [`backup_to`] left: each is the newest of another database of this name.
-    pub spared: Vec<PathBuf>,
 }
 
 /// Copies a database into one new file that only its owner may read, also while a service uses the database, and
 /// checks the copy.
 ///
 /// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
-/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
-/// next backup to the same file removes it.
+/// flushed to the disk, and a service on it would answer everything, or there is no file. A process that is killed
+/// leaves a file with the suffix `.partial`; the next backup to the same file removes it.
 ///
 /// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
 /// ends, the write-ahead log of the database grows by what is written.
@@ -62,19 +60,21 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
     if file.symlink_metadata().is_ok() {
         return Err(exists(file));
     }
-    let (partial, bytes) = copied(database, file, stop)?;
-    let (pets, faults) = checked(&partial, database)?;
+    let partial = copied(&Whole::new(database)?, file, stop)?;
+    let Usable { bytes, pets, faults, .. } = checked(&partial, database)?;
     partial.put(file)?;
-    Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new(), spared: Vec::new() })
+    Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new() })
 }
 
 /// Makes a [`backup`] in `folder`, and then removes the oldest such files beyond `keep`. With `None`, it removes none.
+/// It also removes none if the backup has fewer than half of the pets that the one before had.
 ///
 /// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Only
 /// files with such a name count, and only they are removed, so two databases that back up into one folder need
-/// different names. The newest backup of a database that was here before under this name stays in any case. For a moment, one file more than `keep` needs room. If the copy is not sound, nothing is removed.
+/// different names. Backups of a database that was here before under this name stay, and do not count. For a moment,
+/// one file more than `keep` needs room. If the copy is not sound, nothing is removed.
 ///
-/// A small file next to the database, `petstore.db.last-backup`, tells a running service of the result, for its
+/// A small file next to the database, `petstore.db.last-backup`, reports the result to a running service, for its
 /// metrics. A cluster has no folder for it.
 ///
 /// ```no_run
@@ -102,11 +102,12 @@ pub fn backup_to(
     if !folder.is_dir() {
         return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
     }
-    let whole = Whole::of(database)?;
-    let series = Series::of(&whole);
+    let whole = Whole::new(database)?;
+    let series = Series::new(&whole);
     // Named after the database, so that the next backup finds it if this process is killed.
     let unnamed = folder.join(whole.file_name().unwrap_or_default());
-    let (partial, bytes) = copied(&whole, &unnamed, stop)?;
+    let partial = copied(&whole, &unnamed, stop)?;
+    let before = last_backup(database).unwrap_or_default();
     let note = |note: Note| {
         if !is_cluster(database)
             && let Err(error) = note.write(database)
@@ -114,36 +115,41 @@ pub fn backup_to(
             log::warn!("cannot tell the service about this backup: {error}");
         }
     };
-    let (pets, faults) = checked(&partial, database).inspect_err(|error| {
+    let Usable { bytes, pets, faults, identity } = checked(&partial, database).inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
-            note(Note { is_sound: false, ..last_backup(database).unwrap_or_default() });
+            note(Note { is_sound: false, ..before });
         }
     })?;
-    let (file, unix_time) = dated(|date| folder.join(series.name(date)));
+    let Dated { path: file, unix_time } = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
-    let before = last_backup(database).unwrap_or_default().pets;
-    if pets < before / 2 {
-        log::warn!("the backup has {pets} pets, and the one before had {before}");
-    }
     note(Note { unix_time, pets, is_sound: faults.is_empty() });
-    let database_of = |file: &Path| Snapshot::of_file(file).ok()?.identity();
-    let thinned = keep.map(|keep| series.thin(&file, keep, database_of)).transpose();
-    let complete = || format!("{} is complete, but", file.display());
-    let [removed, spared] = thinned.map_err(|error| error.context(complete()))?.unwrap_or_default();
-    Ok(Backup { file, bytes, pets, faults, removed, spared })
+    let mut backup = Backup { file, bytes, pets, faults, removed: Vec::new() };
+    if pets < before.pets.div_ceil(2) {
+        let before = before.pets;
+        log::warn!("the backup has {pets} pets, and the one before had {before}: no backup was removed");
+    } else if let Some(keep) = keep {
+        // A file that does not identify its database counts as own.
+        let is_own = |file: &Path| {
+            let other = Snapshot::of_file(file).ok().and_then(|backup| backup.identity());
+            other.is_none() || other == identity
+        };
+        let removed = series.remove_oldest(&backup.file, keep, is_own);
+        let complete = || format!("{} is complete, but", backup.file.display());
+        backup.removed = removed.map_err(|error| error.context(complete()))?;
+    }
+    Ok(backup)
 }
 
-/// Copies a database into a partial file for the target. Returns its size in bytes.
-pub(super) fn copied(database: &Path, target: &Path, stop: Stop) -> Result<(Partial, u64), Error> {
-    let database = Whole::of(database)?;
-    let snapshot = Snapshot::of_database(&database)?;
+/// Copies a database into a partial file for the target.
+pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Partial, Error> {
+    let snapshot = Snapshot::of_database(database)?;
     let partial = Partial::beside(target)?;
-    let bytes = snapshot.copy(&partial.file, &partial.path, target, stop)?;
-    Ok((partial, bytes))
+    snapshot.copy(&partial.file, &partial.path, target, stop)?;
+    Ok(partial)
 }
 
-/// Checks a copy, as [`usable`] does.
-fn checked(copy: &Partial, database: &Path) -> Result<(u64, Vec<String>), Error> {
+/// Checks a copy with [`usable`].
+fn checked(copy: &Partial, database: &Path) -> Result<Usable, Error> {
     let name = database.display();
     let found = usable(&copy.path, format_args!("the copy of {name}"));
     found.map_err(|error| error.followed_by(format!("{name} itself may be damaged, and no backup was made")))

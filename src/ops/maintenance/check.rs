@@ -1,4 +1,4 @@
-//! Check: whether a database or a backup is sound.
+//! Check: finds the faults of a database or a backup.
 
 use std::fmt;
 use std::path::Path;
@@ -14,21 +14,21 @@ pub struct Soundness {
     pub pets: u64,
     /// The version of the schema.
     pub version: i64,
-    /// What is wrong, one line each; empty if the database is sound.
+    /// The faults, one line each; empty if the database is sound.
     pub faults: Vec<String>,
     /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if something is lost,
     /// [`ErrorKind::SchemaChanged`] if nothing is, or [`ErrorKind::ReplicasDiffer`] if only nodes of a cluster have
     /// faults. `None` if the database is sound.
     pub kind: Option<ErrorKind>,
-    /// What other programs have added or changed, such as `the table _litestream_seq`. It does no harm to the file.
+    /// Changes and additions of other programs, such as `the table _litestream_seq`. They do no harm to the file.
     pub foreign: Vec<String>,
 }
 
-/// Reads all of a database or of a backup, and lists what is wrong with it.
+/// Reads all of a database or of a backup, and lists its faults.
 ///
 /// It finds damaged pages and indexes, values and references that the schema does not allow, text that is not UTF-8, and
-/// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
-/// meanwhile.
+/// parts of the schema that are missing. It changes nothing, and leaves no file next to the database. A service may use
+/// the database meanwhile.
 ///
 /// Of a cluster, it reads what the leader has, and compares the rows of each node of the address with it: pets, keys,
 /// domains and so on. A node that does not answer is a fault.
@@ -48,7 +48,7 @@ pub struct Soundness {
 /// or somebody writes to a file that this user may only read.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
     let Checked { pets, schema_version, mut faults, values, foreign } =
-        Snapshot::of_file(&Whole::of(file)?)?.check()?;
+        Snapshot::of_file(&Whole::new(file)?)?.check()?;
     faults.extend(values);
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
@@ -61,15 +61,32 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     })
 }
 
-/// Checks whether a service can work with a copy, and returns how many pets it has, and the values in it that no column
-/// can have, one line each.
+/// A copy with which a service can work.
+pub struct Usable {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The number of pets in it.
+    pub pets: u64,
+    /// The values in it that no column can have, one line each.
+    pub faults: Vec<String>,
+    /// The text that all copies of its database have in common.
+    pub identity: Option<String>,
+}
+
+/// Checks that a service can work with a copy.
 ///
 /// # Errors
-/// What is wrong with it, said of `name`.
-pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<(u64, Vec<String>), Error> {
-    let found = Snapshot::of_file(copy)?.check()?;
+/// The first fault, with `name` as its subject.
+pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
+    let snapshot = Snapshot::of_file(copy)?;
+    let found = snapshot.check()?;
     match (kind_of(&found.faults), found.faults.first()) {
         (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
-        _ => Ok((found.pets, found.values.iter().map(Error::to_string).collect())),
+        _ => Ok(Usable {
+            bytes: snapshot.bytes()?,
+            pets: found.pets,
+            faults: found.values.iter().map(Error::to_string).collect(),
+            identity: snapshot.identity(),
+        }),
     }
 }

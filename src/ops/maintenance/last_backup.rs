@@ -2,7 +2,7 @@
 //! metrics.
 //!
 //! A backup changes nothing in the database, which may be locked, full or read-only, so the note is a file of its
-//! own. It says when there was a sound backup, not that it still exists: backups are moved elsewhere.
+//! own. It records that there was a sound backup, not that the file still exists: backups are moved elsewhere.
 
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind as Os, Write};
@@ -20,14 +20,14 @@ const SUFFIX: &str = "last-backup";
 /// Everybody who may enter the folder may read it: the service may be another user than the one who makes backups.
 const MODE: u32 = 0o644;
 
-/// What the note says, such as `{"unix_time":1795328740,"pets":12,"is_sound":true}`.
+/// The content of the note, such as `{"unix_time":1795328740,"pets":12,"is_sound":true}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// When the last sound backup was made, in seconds of Unix time; 0: never.
     pub unix_time: i64,
     /// The number of pets in it.
     pub pets: u64,
-    /// Whether the last backup of all was sound.
+    /// False if the last backup of all had faults.
     pub is_sound: bool,
 }
 

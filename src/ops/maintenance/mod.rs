@@ -12,6 +12,6 @@ pub use check::{Soundness, check};
 pub(crate) use last_backup::last_backup;
 pub use restore::{Restored, RestoredKeys, restore};
 
-/// Says, after each MiB of a copy, whether the task is to stop. It then ends with
+/// Returns true, after each MiB of a copy, if the task is to stop. It then ends with
 /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) and changes nothing.
 pub type Stop<'a> = &'a dyn Fn() -> bool;

@@ -1,11 +1,12 @@
-//! The dated backups of one database in a folder, and which of them may go. Knows names, not content.
+//! The dated backups of one database in a folder, and their rotation. Knows names, not content.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::base::error::{Error, folder_of};
+use crate::base::error::Error;
+use crate::base::files::folder_of;
 
 /// The form of a date in a name.
 const FORM: &[u8] = b"0000-00-00T00-00-00Z";
@@ -13,13 +14,14 @@ const FORM: &[u8] = b"0000-00-00T00-00-00Z";
 /// The names of a database's dated backups: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Sorted by name
 /// they are sorted by time.
 pub struct Series {
-    /// What comes before the date, such as `petstore-`, and after it, such as `.db`.
+    /// The text before the date, such as `petstore-`.
     begin: String,
+    /// The text after the date, such as `.db`.
     end: String,
 }
 
 impl Series {
-    pub fn of(database: &Path) -> Self {
+    pub fn new(database: &Path) -> Self {
         let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let end = database.extension().map_or_else(String::new, |end| format!(".{}", text(Some(end))));
         Self { begin: text(database.file_stem()) + "-", end }
@@ -37,18 +39,17 @@ impl Series {
         date.is_some_and(|date| date.len() == FORM.len() && date.bytes().zip(FORM).all(fits))
     }
 
-    /// Removes the oldest backups beyond `keep`. `newest`, which was made now, always stays, and so does the newest of each
-    /// other database, as `database_of` tells them. Whatever is dated later than now stays too, and does not count. Returns
-    /// the paths of the removed ones, and of those that stay as the newest of another database.
+    /// Removes the oldest backups beyond `keep`, and returns their paths. `newest`, which was made now, always stays.
+    /// Backups that are dated later than now stay too, as do those that are not `is_own`; neither count.
     ///
     /// # Errors
     /// Fails if a file cannot be removed; the older ones are then removed.
-    pub fn thin(
+    pub fn remove_oldest(
         &self,
         newest: &Path,
         keep: NonZeroUsize,
-        database_of: impl Fn(&Path) -> Option<String>,
-    ) -> Result<[Vec<PathBuf>; 2], Error> {
+        is_own: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<PathBuf>, Error> {
         let folder = folder_of(newest);
         let entries = fs::read_dir(folder)
             .map_err(|error| Error::io(format!("cannot list {}", folder.display()), error))?;
@@ -58,28 +59,19 @@ impl Series {
             of_series.map(|entry| entry.path()).filter(|path| path != newest).collect();
         older.sort();
         let later = older.split_off(older.partition_point(|path| path.as_path() < newest));
-        if let Some(first) = later.first() {
-            log::warn!(
-                "backups from {} on are dated later than now: they stay and do not count",
-                first.display()
-            );
-        }
-        let mut known = vec![None, database_of(newest)];
-        let mut others = Vec::new();
-        for path in older.iter().rev() {
-            let database = database_of(path);
-            if !known.contains(&database) {
-                known.push(database);
-                others.push(path.clone());
+        let others: Vec<PathBuf> = older.extract_if(.., |path| !is_own(path)).collect();
+        for (first, why) in [(later.first(), "dated later than now"), (others.first(), "of another database")]
+        {
+            if let Some(first) = first {
+                log::warn!("backups from {} on are {why}: they stay and do not count", first.display());
             }
         }
         older.truncate((older.len() + 1).saturating_sub(keep.get()));
-        let [spared, removed]: [Vec<_>; 2] = older.into_iter().partition(|path| others.contains(path)).into();
-        for path in &removed {
+        for path in &older {
             fs::remove_file(path)
                 .map_err(|error| Error::io(format!("cannot remove {}", path.display()), error))?;
         }
-        Ok([removed, spared])
+        Ok(older)
     }
 }
 
@@ -91,7 +83,7 @@ mod tests {
     const DATE: &str = "2027-01-31T18-00-00Z";
 
     fn series(database: &str) -> Series {
-        Series::of(database.as_ref())
+        Series::new(database.as_ref())
     }
 
     #[test]
@@ -131,15 +123,15 @@ mod tests {
         let folder = Folder::new();
         let series = series("petstore.db");
         let path = |day: usize| folder.0.join(series.name(&format!("2027-01-{day:02}T18-00-00Z")));
-        let database_of = |path: &Path| Some(fs::read_to_string(path).unwrap());
-        let thin =
-            |newest, keep| series.thin(&path(newest), NonZeroUsize::new(keep).unwrap(), database_of).unwrap();
-        (1..=5).for_each(|day| fs::write(path(day), "").unwrap());
-        let none = Vec::new;
-        assert_eq!(thin(5, 7), [none(), none()]);
-        assert_eq!(thin(5, 3), [vec![path(1), path(2)], none()]);
+        let is_own = |path: &Path| fs::read_to_string(path).unwrap() == "own";
+        let removed =
+            |keep| series.remove_oldest(&path(5), NonZeroUsize::new(keep).unwrap(), is_own).unwrap();
+        (1..=5).for_each(|day| fs::write(path(day), "own").unwrap());
+        assert_eq!(removed(7), [""; 0].map(PathBuf::from));
+        assert_eq!(removed(3), [path(1), path(2)]);
         (1..=2).for_each(|day| fs::write(path(day), "another").unwrap());
-        assert_eq!(thin(5, 1), [vec![path(1), path(3), path(4)], vec![path(2)]]);
+        assert_eq!(removed(1), [path(3), path(4)]);
+        assert!([1, 2, 5].iter().all(|day| path(*day).exists()));
     }
 
     #[test]
@@ -149,10 +141,11 @@ mod tests {
         let path = |year: usize| folder.0.join(series.name(&format!("{year}-01-01T18-00-00Z")));
         let years = [2026, 2027, 2028, 2056, 2057, 9999];
         years.iter().for_each(|year| fs::write(path(*year), "").unwrap());
-        let thin = |keep| series.thin(&path(2028), NonZeroUsize::new(keep).unwrap(), |_| None).unwrap();
-        assert_eq!(thin(3), [vec![], vec![]] as [Vec<PathBuf>; 2]);
-        assert_eq!(thin(2), [vec![path(2026)], vec![]]);
-        assert_eq!(thin(1), [vec![path(2027)], vec![]]);
+        let removed =
+            |keep| series.remove_oldest(&path(2028), NonZeroUsize::new(keep).unwrap(), |_| true).unwrap();
+        assert_eq!(removed(3), [""; 0].map(PathBuf::from));
+        assert_eq!(removed(2), [path(2026)]);
+        assert_eq!(removed(1), [path(2027)]);
         assert!([2028, 2056, 2057, 9999].iter().all(|year| path(*year).exists()));
     }
 }

@@ -1,4 +1,4 @@
-//! What the HTTP interface leaves to the operator: to change the status of a pet, and to delete pets.
+//! The operator's changes, which the HTTP interface lacks: to set the status of a pet, and to delete pets.
 
 use std::path::Path;
 
@@ -41,8 +41,8 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, [`ErrorKind::DatabaseMissing`] if there is no database, and the kinds of a database that cannot be opened or
-/// written.
+/// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, [`ErrorKind::DatabaseMissing`] if there
+/// is no database, and the kinds of a database that cannot be opened or written.
 pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
     for (place, id) in ids.iter().enumerate() {

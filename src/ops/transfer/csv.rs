@@ -3,7 +3,7 @@
 
 use crate::model::MEMBERS;
 
-/// What is wrong with every malformed record.
+/// The fault of a malformed record.
 pub const MALFORMED: &str =
     "A field with a quote, a comma or a line break must be in quotes, and each quote in it doubled.";
 
@@ -23,16 +23,16 @@ pub fn push_field(out: &mut Vec<u8>, text: &str) {
 
 /// A record, which is read line by line.
 #[derive(Default)]
-pub struct Record {
+pub struct CsvRecord {
     /// The fields, one after the other.
     text: String,
-    /// Where each field ends.
+    /// The end of each field.
     ends: Vec<usize>,
-    /// Whether the last line ends within a quoted field, so that the next one belongs to the record.
+    /// True if the last line ends within a quoted field, so that the next one belongs to the record.
     pub is_open: bool,
 }
 
-impl Record {
+impl CsvRecord {
     /// Adds a line, with its end.
     ///
     /// # Errors
@@ -74,12 +74,12 @@ impl Record {
         None
     }
 
-    /// Whether no field has text.
+    /// Returns true if no field has text.
     pub fn is_empty(&self) -> bool {
         self.text.trim_ascii().is_empty()
     }
 
-    /// Removes empty fields from its end until there are only so many, as spreadsheets add some.
+    /// Removes empty fields from its end until `count` are left, as spreadsheets add some.
     pub fn trim(&mut self, count: usize) {
         while self.ends.len() > count && self.fields().last() == Some(&"") {
             self.ends.pop();
@@ -99,7 +99,7 @@ mod tests {
 
     /// The records of a text, each as its fields or its fault.
     fn read(text: &str) -> Vec<Result<Vec<String>, &'static str>> {
-        let (mut records, mut record) = (Vec::new(), Record::default());
+        let (mut records, mut record) = (Vec::new(), CsvRecord::default());
         for line in text.split_inclusive('\n') {
             let added = record.add(line);
             if added.is_err() || !record.is_open {

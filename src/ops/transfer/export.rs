@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Format, csv};
 use crate::base::error::Error;
-use crate::model::{Pet, Value};
+use crate::model::{MemberValue, Pet};
 use crate::store::{Reader, Whole};
 
 /// How many bytes to gather before a write.
@@ -43,7 +43,7 @@ const PIECE: usize = 64 * 1024;
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if there is no database, the kinds of a
 /// database that cannot be opened or read, and the kind of the failure of `out`.
 pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
-    let database = Whole::of(database)?;
+    let database = Whole::new(database)?;
     let store = Reader::open_existing(&database)?;
     let mut out = BufWriter::with_capacity(PIECE, out);
     let mut piece = Vec::new();
@@ -75,9 +75,11 @@ pub(super) fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {
     for value in pet.values() {
         piece.push(b',');
         match value {
-            Value::Integer(number) => piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-            Value::Text(text) => csv::push_field(piece, text),
-            Value::None => {}
+            MemberValue::Integer(number) => {
+                piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            }
+            MemberValue::Text(text) => csv::push_field(piece, text),
+            MemberValue::None => {}
         }
     }
     piece.extend_from_slice(b"\r\n");

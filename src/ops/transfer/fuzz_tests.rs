@@ -5,7 +5,7 @@ use std::io::BufReader;
 use super::Format;
 use super::csv::columns;
 use super::export::push_csv;
-use super::rows::{Row, Rows};
+use super::rows::{InputRow, InputRows};
 
 /// Reads an import: CSV if the third bit of `kind` is set, and with ids if the second is.
 pub fn rows(kind: u8, bytes: &[u8]) {
@@ -17,23 +17,23 @@ pub fn rows(kind: u8, bytes: &[u8]) {
     let mut csv = (columns().join(",") + "\n").into_bytes();
     let mut kept = Vec::new();
     for (_, row) in rows {
-        let Ok((id, new)) = row else { continue };
-        push_csv(&mut csv, &new.with_id(id.unwrap_or(1)));
-        kept.push((id, new));
+        let Ok(InputRow { id, pet }) = row else { continue };
+        push_csv(&mut csv, &pet.with_id(id.unwrap_or(1)));
+        kept.push(InputRow { id, pet });
     }
     let again = read(&csv, Format::Csv, kind & 2 > 0, 7).unwrap();
     assert_eq!(again.into_iter().map(|(_, row)| row.unwrap()).collect::<Vec<_>>(), kept);
 }
 
-type Read = (u64, Result<Row<'static>, String>);
+type Read = (u64, Result<InputRow<'static>, String>);
 
 /// Each row with its line, or what ends the import.
 fn read(bytes: &[u8], format: Format, keep_ids: bool, piece: usize) -> Result<Vec<Read>, String> {
     let source = BufReader::with_capacity(piece, bytes);
-    let mut rows = Rows::new(source, "", format, keep_ids).map_err(|error| error.to_string())?;
+    let mut rows = InputRows::new(source, "", format, keep_ids).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     while let Some(line) = rows.advance().map_err(|error| error.to_string())? {
-        found.push((line, rows.row().map(|(id, new)| (id, new.to_static()))));
+        found.push((line, rows.row().map(|InputRow { id, pet }| InputRow { id, pet: pet.to_static() })));
     }
     assert!(rows.next_line > found.last().map_or(0, |(line, _)| *line));
     Ok(found)

@@ -9,22 +9,21 @@ use std::time::{Duration, Instant};
 
 use super::Format;
 use super::input::{Input, Source};
-use super::rows::Rows;
+use super::rows::{InputRow, InputRows};
 use super::start;
 use crate::base::clock::past;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::model::NewPet;
-use crate::store::{self, Progress, Reader, Writer};
+use crate::store::{self, BatchIds, Progress, Reader, Writer};
 
 /// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
 /// a running service never wait long.
 const MOST_PETS: usize = 4096;
 /// The most bytes of names in a batch, which bound the memory.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// How long the lock is left to others between two batches. The writer of a service, and every command, asks for it
-/// each millisecond; sleeps are never exact.
+/// The time between two batches, for which others can have the lock. The writer of a service, and every command, asks
+/// for it each millisecond; sleeps are never exact.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a batch waits for another process to release its lock on the database.
+/// The busy timeout of a batch.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The options of an import.
@@ -33,18 +32,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ImportOptions {
     /// The format of the input; by default NDJSON.
     pub format: Format,
-    /// Whether the pets keep their ids, which takes a database that never had a pet; by default not.
+    /// Keeps the ids of the pets, which takes a database that never had a pet; by default false.
     pub keep_ids: bool,
-    /// Whether to write the valid pets even if others are invalid; by default not.
+    /// Writes the valid pets even if others are invalid; by default false.
     pub skip_invalid: bool,
     /// The first line to write, counted from 1. By default all lines are written.
     pub from_line: Option<u64>,
-    /// Whether to continue the import of the same input, with the same format and `keep_ids`, however it ended: each pet
-    /// is added once. If nothing is missing, nothing is added. By default not.
+    /// Continues the import of the same input, with the same format and `keep_ids`, however it ended: each pet is added
+    /// once. If nothing is missing, nothing is added. By default false.
     pub resume: bool,
-    /// Whether to write lines that an earlier import of the same input has written; by default not.
+    /// Writes lines even if an earlier import of the same input has written them; by default false.
     pub again: bool,
-    /// Whether to check only, so that a database that this user can only read will do; by default not.
+    /// Only checks, so that a database that this user can only read will do; by default false.
     pub dry_run: bool,
 }
 
@@ -76,12 +75,18 @@ pub struct Import {
     input: Input,
     options: ImportOptions,
     database: PathBuf,
-    /// Tells it from all other imports.
+    /// The SHA-256 of the input, which identifies its import.
     digest: [u8; 32],
-    /// How far it came earlier.
+    /// The progress of an earlier import of this input.
     begun: Option<Progress>,
     /// The first line to write.
     from_line: u64,
+    rows: CheckedRows,
+}
+
+/// The rows of an input after the check.
+#[derive(Debug, Default)]
+struct CheckedRows {
     /// The number of lines.
     lines: u64,
     /// The number of pets to write.
@@ -124,12 +129,11 @@ impl Import {
         if options.keep_ids && from_line == 1 {
             check_new(database, store.as_ref())?;
         }
-        let (database, refused) = (database.to_owned(), Vec::new());
-        let (lines, valid, last_id) = (0, 0, 0);
-        let mut import =
-            Self { input, options, database, digest, begun, from_line, lines, valid, refused, last_id };
-        import.check_rows(refuse)?;
-        let refused = import.refused.len();
+        let database = database.to_owned();
+        let rows = CheckedRows::default();
+        let mut import = Self { input, options, database, digest, begun, from_line, rows };
+        import.rows = import.check_rows(refuse)?;
+        let refused = import.rows.refused.len();
         if refused > 0 && !import.options.skip_invalid {
             let lines = if refused == 1 { "1 line is" } else { &format!("{refused} lines are") };
             let line = format!("{lines} refused, so nothing was written");
@@ -139,45 +143,46 @@ impl Import {
     }
 
     /// Checks every row.
-    fn check_rows(&mut self, mut refuse: impl FnMut(u64, &str)) -> Result<(), Error> {
-        let (mut rows, mut ids) = (self.rows()?, BTreeMap::new());
-        let (mut valid, mut refused) = (0, Vec::new());
+    fn check_rows(&self, mut refuse: impl FnMut(u64, &str)) -> Result<CheckedRows, Error> {
+        let mut rows = self.read_rows()?;
+        let mut ids = BTreeMap::new();
+        let mut checked = CheckedRows::default();
         while let Some(line) = rows.advance()? {
-            let row = rows.row().and_then(|(id, _)| match id {
+            let row = rows.row().and_then(|row| match row.id {
                 Some(id) if !insert(&mut ids, id) => Err(format!("The id {id} is given more than once.")),
                 _ => Ok(()),
             });
             match row {
                 Err(why) if rows.next_line - 1 > line => {
-                    let (last, why) = (rows.next_line - 1, why.trim_end_matches('.'));
+                    let last = rows.next_line - 1;
+                    let why = why.trim_end_matches('.');
                     let why = format!(
                         "lines {line} to {last}: {why}; a quote there may be missing, so nothing was written"
                     );
                     return fail(ErrorKind::InvalidInput, why);
                 }
                 _ if line < self.from_line => {}
-                Ok(()) => valid += 1,
+                Ok(()) => checked.valid += 1,
                 Err(why) => {
-                    refused.push(line);
+                    checked.refused.push(line);
                     refuse(line, &why);
                 }
             }
         }
-        self.lines = rows.next_line - 1;
-        (self.valid, self.refused) = (valid, refused);
-        self.last_id = ids.last_key_value().map_or(0, |(_, last)| *last);
+        checked.lines = rows.next_line - 1;
+        checked.last_id = ids.last_key_value().map_or(0, |(_, last)| *last);
         if let Some(line) = self.options.from_line
-            && line > self.lines.max(1)
+            && line > checked.lines.max(1)
         {
-            let message = format!("line {line} is beyond the end: the last line is {}", self.lines);
+            let message = format!("line {line} is beyond the end: the last line is {}", checked.lines);
             return fail(ErrorKind::InvalidInput, message);
         }
-        Ok(())
+        Ok(checked)
     }
 
     /// The number of pets to write.
     pub fn valid(&self) -> u64 {
-        self.valid
+        self.rows.valid
     }
 
     /// Writes the pets in batches, each flushed to the disk, and calls `progress` after each. Between the batches a
@@ -186,10 +191,11 @@ impl Import {
     ///
     /// # Errors
     /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the
-    /// lock for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written, and the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
+    /// lock for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written, and the
+    /// kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
     pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<Ids, Error> {
         let mut line = self.from_line - 1;
-        let lines = self.lines;
+        let lines = self.rows.lines;
         if self.options.resume {
             progress(LinesWritten { line, lines });
         }
@@ -209,9 +215,11 @@ impl Import {
         }
         let mut store = Writer::open(&self.database)?;
         store.set_busy_timeout(PATIENCE);
-        let (mut rows, mut batch) = (self.rows()?, Vec::new());
+        let mut rows = self.read_rows()?;
+        let mut batch = Vec::new();
         let mut released: Option<Instant> = None;
-        let (mut seen, mut left) = (self.begun.map(|begun| begun.line), self.valid);
+        let mut seen = self.begun.map(|begun| begun.line);
+        let mut left = self.rows.valid;
         while left > 0 {
             // Read the next pets while other processes can take the lock.
             let line = self.read_batch(&mut rows, &mut batch)?;
@@ -231,9 +239,12 @@ impl Import {
                     return fail(ErrorKind::ImportUnfinished, line);
                 }
                 self.write_batch(store, &batch, released.is_none())?;
-                let ids = || batch.iter().filter_map(|(id, _)| *id);
-                let pets = ids().min().zip(ids().max()).ok_or(batch.len());
-                Ok::<_, Error>(store.set_progress(&self.digest, (line, left == 0), pets)?)
+                let kept = || batch.iter().filter_map(|row| row.id);
+                let ids = match (kept().min(), kept().max()) {
+                    (Some(least), Some(greatest)) => BatchIds::Kept { least, greatest },
+                    _ => BatchIds::New(batch.len()),
+                };
+                Ok::<_, Error>(store.set_progress(&self.digest, line, left == 0, ids)?)
             })?;
             seen = Some(line);
             released = Some(Instant::now());
@@ -244,47 +255,46 @@ impl Import {
     }
 
     /// Writes a batch within a transaction.
-    fn write_batch(&self, store: &mut Writer, batch: &Batch, is_first: bool) -> Result<(), Error> {
+    fn write_batch(&self, store: &mut Writer, batch: &[InputRow], is_first: bool) -> Result<(), Error> {
         if is_first && self.options.keep_ids {
             if self.from_line == 1 {
                 check_new(&self.database, Some(store))?;
             }
             // From here on a running service assigns other ids.
-            store.reserve_ids(self.last_id)?;
+            store.reserve_ids(self.rows.last_id)?;
         }
-        for (id, new) in batch {
-            match id {
-                Some(id) => store.insert_pet_as(*id, new)?,
-                None => store.insert_pet(new, None).map(drop)?,
+        for row in batch {
+            match row.id {
+                Some(id) => store.insert_pet_as(id, &row.pet)?,
+                None => store.insert_pet(&row.pet, None).map(drop)?,
             }
         }
         Ok(())
     }
 
-    fn rows(&self) -> Result<Lines<'_>, Error> {
-        Rows::new(self.input.read()?, &self.input.name, self.options.format, self.options.keep_ids)
+    fn read_rows(&self) -> Result<FileRows<'_>, Error> {
+        InputRows::new(self.input.read()?, &self.input.name, self.options.format, self.options.keep_ids)
     }
 
     /// Reads the next pets to write, and returns the last line that was read.
-    fn read_batch(&self, rows: &mut Lines<'_>, batch: &mut Batch) -> Result<u64, Error> {
+    fn read_batch(&self, rows: &mut FileRows<'_>, batch: &mut Vec<InputRow<'static>>) -> Result<u64, Error> {
         batch.clear();
         let mut bytes = 0;
         while batch.len() < MOST_PETS && bytes < MOST_BYTES {
             let Some(line) = rows.advance()? else { break };
-            if line < self.from_line || self.refused.binary_search(&line).is_ok() {
+            if line < self.from_line || self.rows.refused.binary_search(&line).is_ok() {
                 continue;
             }
-            let (id, new) = rows.row().map_err(|why| Error::new(ErrorKind::InvalidInput, why))?;
-            bytes += new.name.len();
-            batch.push((id, new.to_static()));
+            let row = rows.row().map_err(|why| Error::new(ErrorKind::InvalidInput, why))?;
+            bytes += row.pet.name.len();
+            batch.push(InputRow { id: row.id, pet: row.pet.to_static() });
         }
         Ok(rows.next_line - 1)
     }
 }
 
 type Ids = Option<(i64, i64)>;
-type Batch = Vec<(Option<i64>, NewPet<'static>)>;
-type Lines<'i> = Rows<'i, BufReader<&'i File>>;
+type FileRows<'i> = InputRows<'i, BufReader<&'i File>>;
 
 /// Adds an id to a set; `false` if it is there. Each range, from its first id to its last, takes one place, so that an
 /// export takes little memory.
@@ -376,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn import_that_is_stopped_tells_up_to_where_it_came() {
+    fn import_that_is_stopped_reports_the_last_line() {
         for (from_line, said) in
             [(1, "interrupted; nothing was written"), (3, "interrupted; everything up to line 2 is written")]
         {

@@ -74,7 +74,8 @@ impl Input {
     /// # Errors
     /// Fails if the input cannot be read.
     pub fn digest(&self) -> Result<[u8; 32], Error> {
-        let (mut source, mut hash) = (self.read()?, hmac_sha256::Hash::new());
+        let mut source = self.read()?;
+        let mut hash = hmac_sha256::Hash::new();
         loop {
             let piece = source.fill_buf().map_err(|error| cannot_read(&self.name, error))?;
             let length = piece.len();

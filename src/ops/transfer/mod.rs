@@ -18,6 +18,8 @@ pub use export::export;
 pub use import::{Import, ImportOptions, LinesWritten};
 pub use input::Source;
 
+use crate::base::error::Expected;
+
 /// The format of exported and imported pets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -30,17 +32,17 @@ pub enum Format {
 }
 
 impl FromStr for Format {
-    type Err = String;
+    type Err = Expected;
 
     /// Reads `ndjson` or `csv`.
     ///
     /// # Errors
-    /// The expected words, as the end of a sentence such as "--format must be …".
-    fn from_str(word: &str) -> Result<Self, String> {
+    /// The words that are allowed.
+    fn from_str(word: &str) -> Result<Self, Expected> {
         match word {
             "ndjson" => Ok(Self::Ndjson),
             "csv" => Ok(Self::Csv),
-            _ => Err("'ndjson' or 'csv'".to_owned()),
+            _ => Err(Expected("'ndjson' or 'csv'".into())),
         }
     }
 }

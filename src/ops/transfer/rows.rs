@@ -1,10 +1,10 @@
-//! Reads an input pet by pet: each row is a pet or a sentence that says what is wrong with it. Only one row is in
-//! memory at a time, and it takes at most [`MAX_ROW`] bytes.
+//! Reads an input pet by pet: each row is a pet, or a sentence about its fault. Only one row is in memory at a time, and
+//! it takes at most [`MAX_ROW`] bytes.
 
 use std::io::{BufRead, Read};
 
 use super::Format;
-use super::csv::{Record, columns};
+use super::csv::{CsvRecord, columns};
 use super::input::cannot_read;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::json::{Invalid, shown};
@@ -15,11 +15,16 @@ const MAX_ROW: usize = 1024 * 1024;
 /// The byte order mark that spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A pet of the input, and its id if it keeps that.
-pub type Row<'a> = (Option<i64>, NewPet<'a>);
+/// A pet of the input.
+#[derive(Debug, PartialEq)]
+pub struct InputRow<'a> {
+    /// The id, if the pet keeps it.
+    pub id: Option<i64>,
+    pub pet: NewPet<'a>,
+}
 
 /// The rows of an input. Empty lines are counted but are no rows.
-pub struct Rows<'i, R> {
+pub struct InputRows<'i, R> {
     source: R,
     /// The name of the input in messages.
     name: &'i str,
@@ -29,7 +34,7 @@ pub struct Rows<'i, R> {
     /// The current row, with the ends of its lines.
     text: Vec<u8>,
     /// The current row of CSV, or its fault.
-    record: Result<Record, &'static str>,
+    record: Result<CsvRecord, &'static str>,
     /// The places of the columns of CSV; `None` for NDJSON.
     places: Option<Places>,
 }
@@ -43,22 +48,28 @@ struct Places {
     count: usize,
 }
 
-impl<'i, R: BufRead> Rows<'i, R> {
+impl<'i, R: BufRead> InputRows<'i, R> {
     /// Begins to read. With `keep_ids` each row needs an id; otherwise ids are ignored.
     ///
     /// # Errors
     /// If the input cannot be read, or the header line of CSV is wrong.
     pub fn new(source: R, name: &'i str, format: Format, keep_ids: bool) -> Result<Self, Error> {
-        let (text, record) = (Vec::new(), Ok(Record::default()));
-        let places = (format == Format::Csv).then(Places::default);
-        let mut rows = Self { source, name, keep_ids, next_line: 1, text, record, places };
+        let mut rows = Self {
+            source,
+            name,
+            keep_ids,
+            next_line: 1,
+            text: Vec::new(),
+            record: Ok(CsvRecord::default()),
+            places: (format == Format::Csv).then(Places::default),
+        };
         let start = rows.source.fill_buf().map_err(|error| cannot_read(name, error))?;
         if start.starts_with(MARK) {
             rows.source.consume(MARK.len());
         }
         if rows.places.is_some() {
             let line = rows.advance()?.unwrap_or(1);
-            let places = rows.fields().and_then(|header| Places::of(&header, keep_ids));
+            let places = rows.fields().and_then(|header| Places::from_header(&header, keep_ids));
             let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line {line}: {why}"));
             rows.places = Some(places.map_err(wrong)?);
         }
@@ -75,10 +86,11 @@ impl<'i, R: BufRead> Rows<'i, R> {
             if !self.read_line()? {
                 return Ok(None);
             }
-            let (line, mut is_row) = (self.next_line - 1, !self.text.trim_ascii().is_empty());
+            let line = self.next_line - 1;
+            let mut is_row = !self.text.trim_ascii().is_empty();
             if is_row && self.places.is_some() {
                 self.record = self.read_record()?;
-                is_row = !self.record.as_ref().is_ok_and(Record::is_empty);
+                is_row = !self.record.as_ref().is_ok_and(CsvRecord::is_empty);
             }
             if is_row {
                 return Ok(Some(line));
@@ -87,10 +99,11 @@ impl<'i, R: BufRead> Rows<'i, R> {
     }
 
     /// Reads the record that begins with the text, to its end or its fault.
-    fn read_record(&mut self) -> Result<Result<Record, &'static str>, Error> {
-        let (mut record, mut start) = (Record::default(), 0);
+    fn read_record(&mut self) -> Result<Result<CsvRecord, &'static str>, Error> {
+        let mut record = CsvRecord::default();
+        let mut start = 0;
         loop {
-            // What is not UTF-8 is refused later, so that it does not hide where the record ends.
+            // Text that is not UTF-8 is rejected later, so that it does not hide the end of the record.
             if let Err(fault) = record.add(&String::from_utf8_lossy(&self.text[start..])) {
                 return Ok(Err(fault));
             }
@@ -108,7 +121,8 @@ impl<'i, R: BufRead> Rows<'i, R> {
     /// Adds the next line to the text; `false` at the end of the input.
     fn read_line(&mut self) -> Result<bool, Error> {
         // With the line feed, and a byte more.
-        let (before, limit) = (self.text.len(), MAX_ROW + 2);
+        let limit = MAX_ROW + 2;
+        let before = self.text.len();
         let mut source = self.source.by_ref().take((limit - before) as u64);
         source.read_until(b'\n', &mut self.text).map_err(|error| cannot_read(self.name, error))?;
         if self.text.len() == limit {
@@ -137,15 +151,15 @@ impl<'i, R: BufRead> Rows<'i, R> {
     /// The pet of the current row.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// A sentence about the fault.
     #[inline(never)] // It is called in two places, and large.
-    pub fn row(&self) -> Result<Row<'_>, String> {
+    pub fn row(&self) -> Result<InputRow<'_>, String> {
         let Some(places) = &self.places else {
             let line = self.text.trim_ascii_end();
             let row = if self.keep_ids {
-                NewPet::with_id_from_json(line).map(|(id, new)| (Some(id), new))
+                NewPet::with_id_from_json(line).map(|(id, pet)| InputRow { id: Some(id), pet })
             } else {
-                NewPet::from_json(line).map(|new| (None, new))
+                NewPet::from_json(line).map(|pet| InputRow { id: None, pet })
             };
             // The row is no body, but one line of many.
             return row.map_err(|invalid| {
@@ -155,19 +169,18 @@ impl<'i, R: BufRead> Rows<'i, R> {
         };
         let fields = self.fields()?;
         if fields.len() != places.count {
-            let (has, count) = (fields.len(), places.count);
-            return Err(format!("The row has {has} fields, and the header has {count}."));
+            return Err(format!("The row has {} fields, and the header has {}.", fields.len(), places.count));
         }
         let id = places.id.filter(|_| self.keep_ids);
         let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();
-        let new = NewPet::from_columns(places.members.map(|place| place.map_or("", |place| fields[place])));
-        id.and_then(|id| Ok((id, new?))).map_err(Invalid::into_message)
+        let pet = NewPet::from_columns(places.members.map(|place| place.map_or("", |place| fields[place])));
+        id.and_then(|id| Ok(InputRow { id, pet: pet? })).map_err(Invalid::into_message)
     }
 }
 
 impl Places {
     /// Finds the columns in the header line.
-    fn of(header: &[&str], keep_ids: bool) -> Result<Self, String> {
+    fn from_header(header: &[&str], keep_ids: bool) -> Result<Self, String> {
         let header: Vec<&str> = header.iter().map(|name| name.trim_ascii()).collect();
         let columns = columns();
         let expected = format!("the header line is {}, in any order", columns.join(","));
@@ -201,11 +214,12 @@ mod tests {
     fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
         // A small buffer, so that every row is read in pieces.
         let source = io::BufReader::with_capacity(3, text.as_bytes());
-        let mut rows = Rows::new(source, "", format, keep_ids).unwrap();
+        let mut rows = InputRows::new(source, "", format, keep_ids).unwrap();
         let mut found = Vec::new();
         while let Some(line) = rows.advance().unwrap() {
-            let row =
-                rows.row().map(|(id, new)| format!("{} {} {}", id.unwrap_or(0), new.name, new.category_id));
+            let row = rows
+                .row()
+                .map(|InputRow { id, pet }| format!("{} {} {}", id.unwrap_or(0), pet.name, pet.category_id));
             found.push((line, row));
         }
         found
@@ -230,12 +244,12 @@ mod tests {
     fn columns_can_be_in_any_order() {
         let text = "\u{feff}status,id,categoryId,name\nsold,7,2,\"a,b\"\n,8,3,";
         let text = text.to_owned();
-        let mut rows = Rows::new(text.as_bytes(), "", Format::Csv, true).unwrap();
+        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, true).unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
-        let new = NewPet { status: Some(PetStatus::Sold), ..NewPet::new("a,b", 2) };
-        assert_eq!(rows.row(), Ok((Some(7), new)));
+        let pet = NewPet { status: Some(PetStatus::Sold), ..NewPet::new("a,b", 2) };
+        assert_eq!(rows.row(), Ok(InputRow { id: Some(7), pet }));
         assert_eq!(rows.advance().unwrap(), Some(3));
-        assert_eq!(rows.row(), Ok((Some(8), NewPet::new("", 3))));
+        assert_eq!(rows.row(), Ok(InputRow { id: Some(8), pet: NewPet::new("", 3) }));
         assert_eq!(rows.advance().unwrap(), None);
     }
 
@@ -252,11 +266,12 @@ mod tests {
             ("name,cat\"egoryId\n", false, MALFORMED),
             ("name,\"categoryId\na,1\n", false, "line 1: A quoted field has no closing quote. Found: "),
         ] {
-            let said = Rows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
+            let said =
+                InputRows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
             assert!(said.contains(named), "{header:?}: {said}");
         }
         // As a spreadsheet's "Unicode text" is.
-        let said = Rows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, false).err().unwrap().to_string();
+        let said = InputRows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, false).err().unwrap().to_string();
         assert_eq!(said, "line 1: The line is not UTF-8 text. Found: \u{fffd}\u{fffd}n\\0,\\0");
     }
 
@@ -280,10 +295,10 @@ mod tests {
     #[test]
     fn record_ends_where_it_seems_to_and_the_next_is_read() {
         let text = b"name,categoryId\n\xc3,\xa9\n\"\xff\nb\",1\n5\" nail,1\na,1\nc,\"1\n";
-        let mut rows = Rows::new(&text[..], "", Format::Csv, false).unwrap();
+        let mut rows = InputRows::new(&text[..], "", Format::Csv, false).unwrap();
         let mut expect = |line, said| {
             assert_eq!(rows.advance().unwrap(), Some(line));
-            assert_eq!(rows.row().map(|(_, new)| new.name.into_owned()), said);
+            assert_eq!(rows.row().map(|row| row.pet.name.into_owned()), said);
         };
         let no_text = |found: &str| Err(format!("The line is not UTF-8 text. Found: {found}"));
         expect(2, no_text("\u{fffd},\u{fffd}"));
@@ -302,7 +317,7 @@ mod tests {
                 {
                     let text = format!("{header}{}\n", "x".repeat(length));
                     let source = io::BufReader::with_capacity(size, text.as_bytes());
-                    let mut rows = Rows::new(source, "", format, false).unwrap();
+                    let mut rows = InputRows::new(source, "", format, false).unwrap();
                     let said = format!("line {line}: a pet must not be longer than {MAX_ROW} bytes");
                     let found = rows.advance().map_err(|error| error.to_string());
                     assert_eq!(found, if fits { Ok(Some(line)) } else { Err(said) });
@@ -310,7 +325,7 @@ mod tests {
             }
         }
         let text = format!("name,categoryId\na,1\n\"{}\"", "\n".repeat(MAX_ROW));
-        let mut rows = Rows::new(text.as_bytes(), "", Format::Csv, false).unwrap();
+        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, false).unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
         assert!(rows.advance().unwrap_err().to_string().starts_with("line 3: "), "where it begins");
         assert!(rows.text.len() < MAX_ROW + 3, "what is too long is not kept");

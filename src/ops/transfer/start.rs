@@ -1,4 +1,4 @@
-//! What the start of an input tells: whether it is of its format at all, so that one message can say what it is instead.
+//! Checks the start of an input: if it is of another format, one message names that format.
 
 use std::io::BufRead;
 
@@ -11,10 +11,10 @@ const UTF_16: &str = "UTF-16 text: save it as UTF-8";
 const SPREAD: &str = "a JSON array, or JSON with pets over several lines: write each pet on a line of its own, without brackets \
     and commas around it";
 
-/// Checks whether an input can be of the format.
+/// Checks that an input can be of the format.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`], with what it is instead.
+/// [`ErrorKind::InvalidInput`], with the actual format.
 pub fn check(input: &Input, format: Format) -> Result<(), Error> {
     let mut source = input.read()?;
     let start = source.fill_buf().map_err(|error| cannot_read(&input.name, error))?;
@@ -22,7 +22,7 @@ pub fn check(input: &Input, format: Format) -> Result<(), Error> {
         .map_or(Ok(()), |what| fail(ErrorKind::InvalidInput, format!("{} is {what}", input.name)))
 }
 
-/// What an input is that is not of the format.
+/// The actual format of an input that is not of the expected one.
 fn other(start: &[u8], format: Format) -> Option<String> {
     let text = String::from_utf8_lossy(start);
     let text = text.trim_start_matches('\u{feff}').trim_ascii_start();

@@ -1,4 +1,4 @@
-//! What is kept of a response: plain values, checked and bounded.
+//! The records of a response: plain values, checked and bounded.
 
 use std::net::IpAddr;
 
@@ -13,28 +13,28 @@ const MAX_ALIASES: usize = 8;
 /// The records in an answer: those of the name in the question and, if that is an alias, of its targets. Without
 /// records, the name does not exist or has no record of that type.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct DnsAnswer {
     /// The name in the question.
     pub name: String,
-    pub records: Vec<Record>,
+    pub records: Vec<AnswerRecord>,
 }
 
 /// A record of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct AnswerRecord {
     /// The owner of the record, as [`text`] writes it.
     pub name: String,
     data: RData<'static>,
 }
 
-impl Answer {
+impl DnsAnswer {
     /// The records of the name itself.
-    pub fn own(&self) -> impl Iterator<Item = &Record> {
+    pub fn own(&self) -> impl Iterator<Item = &AnswerRecord> {
         self.of(&self.name)
     }
 
     /// The records of one name.
-    pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Record> {
+    pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a AnswerRecord> {
         self.records.iter().filter(move |record| record.name == name)
     }
 
@@ -45,7 +45,7 @@ impl Answer {
     pub fn canonical(&self) -> Result<String, DnsError> {
         let mut name = self.name.clone();
         for _ in 0..=MAX_ALIASES {
-            let target = self.of(&name).find_map(Record::alias);
+            let target = self.of(&name).find_map(AnswerRecord::alias);
             match target {
                 Some(target) => name = target,
                 None => return Ok(name),
@@ -62,11 +62,11 @@ impl Answer {
     /// # Errors
     /// If the aliases do not end.
     pub fn addresses(&self) -> Result<Vec<IpAddr>, DnsError> {
-        Ok(self.of(&self.canonical()?).filter_map(Record::address).collect())
+        Ok(self.of(&self.canonical()?).filter_map(AnswerRecord::address).collect())
     }
 }
 
-impl Record {
+impl AnswerRecord {
     /// Copies a record out of its message.
     pub(super) fn of(record: &ResourceRecord) -> Self {
         Self { name: text(&record.name), data: record.rdata.clone().into_owned() }
@@ -100,7 +100,7 @@ impl Record {
     }
 }
 
-impl std::fmt::Display for Record {
+impl std::fmt::Display for AnswerRecord {
     /// Writes type and content as in a zone file, in graphic ASCII. Of types that the service does not need, it writes
     /// the type alone.
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
@@ -144,12 +144,12 @@ mod tests {
 
     use super::*;
 
-    fn answer(aliases: &[(&str, &str)]) -> Answer {
-        let alias = |(from, to): &(&str, &str)| Record {
+    fn answer(aliases: &[(&str, &str)]) -> DnsAnswer {
+        let alias = |(from, to): &(&str, &str)| AnswerRecord {
             name: from.to_string(),
             data: RData::CNAME(Name::new(to).unwrap().into_owned().into()),
         };
-        Answer { name: "0".to_owned(), records: aliases.iter().map(alias).collect() }
+        DnsAnswer { name: "0".to_owned(), records: aliases.iter().map(alias).collect() }
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             (RData::CAA(caa), r#"CAA 128 issue "a\"b\027; c""#),
             (RData::MX(MX { preference: 1, exchange: name("mail.example") }), "MX"),
         ] {
-            assert_eq!(Record { name: String::new(), data }.to_string(), shown);
+            assert_eq!(AnswerRecord { name: String::new(), data }.to_string(), shown);
         }
     }
 }

@@ -10,7 +10,7 @@ pub(super) const PORT: u16 = 53;
 pub(crate) struct DnsError(pub(super) String);
 
 impl DnsError {
-    /// What a name server did, such as ` refuses to answer`. The usual port is left out.
+    /// Creates the error of a name server from its behaviour, such as ` refuses to answer`. The usual port is left out.
     pub(super) fn of(server: SocketAddr, what: &str) -> Self {
         match server.port() {
             PORT => Self(format!("the name server {}{what}", server.ip())),

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::message::{Question, Response};
+use super::message::{DnsResponse, Question};
 use super::{DnsError, RecordType};
 
 /// The most bytes of a message (RFC 1035, section 4.2.2).
@@ -17,7 +17,7 @@ pub(super) fn exchange(
     (name, kind): (&str, RecordType),
     resolve: bool,
     until: Instant,
-) -> Result<Response, DnsError> {
+) -> Result<DnsResponse, DnsError> {
     let question = Question::new(name, kind)?;
     let message = question.message(resolve)?;
     let response = match over_udp(server, &question, &message, until) {
@@ -33,7 +33,12 @@ pub(super) fn exchange(
     })
 }
 
-fn over_udp(server: SocketAddr, question: &Question, message: &[u8], until: Instant) -> io::Result<Response> {
+fn over_udp(
+    server: SocketAddr,
+    question: &Question,
+    message: &[u8],
+    until: Instant,
+) -> io::Result<DnsResponse> {
     let own: SocketAddr = match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -57,7 +62,12 @@ fn over_udp(server: SocketAddr, question: &Question, message: &[u8], until: Inst
     Err(failure.into())
 }
 
-fn over_tcp(server: SocketAddr, question: &Question, message: &[u8], until: Instant) -> io::Result<Response> {
+fn over_tcp(
+    server: SocketAddr,
+    question: &Question,
+    message: &[u8],
+    until: Instant,
+) -> io::Result<DnsResponse> {
     let mut stream = TcpStream::connect_timeout(&server, left(until)?)?;
     stream.set_write_timeout(Some(left(until)?))?;
     // Length and message in one segment (RFC 7766, section 8).
@@ -92,7 +102,7 @@ fn left(until: Instant) -> io::Result<Duration> {
     left.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// Whether a retry can help. The deadline ends the retries.
+/// Returns true if a retry can help. The deadline ends the retries.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

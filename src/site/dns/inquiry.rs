@@ -1,9 +1,9 @@
-//! Whom to ask: the resolvers, or the authoritative servers of the zone that a name is in.
+//! The servers to ask: the resolvers, or the authoritative servers of the zone that contains a name.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::answer::Record;
+use super::answer::AnswerRecord;
 use super::error::PORT;
 use super::resolv_conf::resolvers_of_the_system;
 use super::servers::NameServers;
@@ -20,7 +20,7 @@ const MAX_SERVERS: usize = 8;
 pub(crate) struct Dns {
     /// The given resolver, or those of the system.
     pub(super) resolvers: Vec<SocketAddr>,
-    /// Whether the resolver is given. It is asked everything, and need not be an authority.
+    /// The resolver is given: it is asked everything, and need not be an authority.
     pub(super) is_given: bool,
     /// The port of the authoritative servers.
     pub(super) port: u16,
@@ -38,19 +38,19 @@ impl Dns {
     }
 
     /// The resolvers, which query others for what they do not know.
-    pub fn resolvers(&self) -> NameServers<'_> {
+    pub fn resolvers(&self) -> NameServers {
         self.servers(self.resolvers.clone(), true)
     }
 
-    pub(super) fn servers(&self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers<'_> {
-        NameServers { dns: self, addresses, resolve }
+    pub(super) fn servers(&self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers {
+        NameServers { addresses, resolve, patience: self.patience, until: self.until }
     }
 
     /// The authoritative servers of the name's zone, or the given resolver if there is one.
     ///
     /// # Errors
     /// If they cannot be found.
-    pub fn authorities(&self, name: &str) -> Result<NameServers<'_>, DnsError> {
+    pub fn authorities(&self, name: &str) -> Result<NameServers, DnsError> {
         let mut resolvers = self.resolvers();
         if self.is_given {
             return Ok(resolvers);
@@ -66,7 +66,8 @@ impl Dns {
                 }
                 Err(error) => return Err(error),
             };
-            let names: Vec<String> = answer.own().filter_map(Record::name_server).take(MAX_SERVERS).collect();
+            let names: Vec<String> =
+                answer.own().filter_map(AnswerRecord::name_server).take(MAX_SERVERS).collect();
             if !names.is_empty() {
                 return self.servers_of(at, &names, resolvers);
             }
@@ -80,7 +81,7 @@ impl Dns {
         zone: &str,
         names: &[String],
         mut resolvers: NameServers,
-    ) -> Result<NameServers<'_>, DnsError> {
+    ) -> Result<NameServers, DnsError> {
         let mut addresses = Vec::new();
         let mut last = DnsError::no_servers(zone);
         for kind in [RecordType::A, RecordType::AAAA] {

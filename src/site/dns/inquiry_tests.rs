@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use super::tests::{Asked, Record, Records, Server, WWW, respond, with_flags, www};
+use super::tests::{AsDns, Asked, Record, Records, Server, WWW, respond, with_flags, www};
 use super::{Dns, DnsError, RecordType};
 
 fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, DnsError> {

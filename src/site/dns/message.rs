@@ -2,10 +2,10 @@
 
 use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, RCODE};
 
-use super::answer::{Answer, Record, text};
+use super::answer::{AnswerRecord, DnsAnswer, text};
 use super::{DnsError, RecordType};
 
-/// The most records in an answer. Real names never have so many of one type, and they cost memory and time.
+/// The most records in an answer. Real names never have more of one type, and each costs memory and time.
 const MAX_RECORDS: u16 = 512;
 /// The length of a message's head.
 const HEAD: usize = 12;
@@ -19,7 +19,7 @@ pub(super) struct Question<'a> {
 
 /// The response to a question.
 #[derive(Debug)]
-pub(super) struct Response {
+pub(super) struct DnsResponse {
     /// The response did not fit into a datagram.
     pub truncated: bool,
     /// The server is an authority for the name.
@@ -27,7 +27,7 @@ pub(super) struct Response {
     /// The server looks up names for others (the flag RA, RFC 1035, section 4.1.1).
     pub recursive: bool,
     pub rcode: RCODE,
-    pub answer: Answer,
+    pub answer: DnsAnswer,
 }
 
 impl<'a> Question<'a> {
@@ -57,7 +57,7 @@ impl<'a> Question<'a> {
 
     /// Decodes a received message: its question and its answers, nothing else. `None` if it is no response to this
     /// question.
-    pub fn read(&self, message: &[u8]) -> Option<Response> {
+    pub fn read(&self, message: &[u8]) -> Option<DnsResponse> {
         let mut message = message.to_vec();
         let head = message.get_mut(..HEAD)?;
         let answers = u16::from_be_bytes([head[6], head[7]]);
@@ -70,16 +70,16 @@ impl<'a> Question<'a> {
         head[if truncated { 6 } else { 8 }..].fill(0);
         let packet = Packet::parse(&message).ok().filter(|packet| self.is_answered_by(packet))?;
         let in_use = packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
-        Some(Response {
+        Some(DnsResponse {
             truncated,
             authoritative: packet.has_flags(PacketFlag::AUTHORITATIVE_ANSWER),
             recursive: packet.has_flags(PacketFlag::RECURSION_AVAILABLE),
             rcode: packet.rcode(),
-            answer: Answer { name: text(&self.name), records: in_use.map(Record::of).collect() },
+            answer: DnsAnswer { name: text(&self.name), records: in_use.map(AnswerRecord::of).collect() },
         })
     }
 
-    /// Whether it has this id and exactly this question (RFC 5452, section 9.1).
+    /// Returns true if it has this id and exactly this question (RFC 5452, section 9.1).
     fn is_answered_by(&self, packet: &Packet) -> bool {
         let [question] = &packet.questions[..] else { return false };
         packet.id() == self.id

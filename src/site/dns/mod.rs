@@ -2,7 +2,7 @@
 //!
 //! Every byte of a response may be hostile. `inquiry.rs` gives several questions one deadline and finds the
 //! authoritative servers of a name, and `servers.rs` tries the next server if one fails. `exchange.rs` gets a response
-//! over UDP or TCP, `message.rs` decodes it, and `answer.rs` is what is kept of it.
+//! over UDP or TCP, `message.rs` decodes it, and `answer.rs` keeps its records.
 
 mod answer;
 mod error;
@@ -19,11 +19,9 @@ mod hostile_tests;
 #[cfg(test)]
 mod inquiry_tests;
 #[cfg(test)]
-mod test_server;
-#[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use answer::{Answer, Record};
+pub(crate) use answer::{AnswerRecord, DnsAnswer};
 pub(crate) use error::DnsError;
 pub(crate) use inquiry::Dns;
 pub(crate) use servers::NameServers;

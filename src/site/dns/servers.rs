@@ -1,38 +1,40 @@
 //! A list of equivalent servers: if one fails, the next is asked.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use simple_dns::RCODE;
 
 use super::exchange::exchange;
-use super::message::Response;
-use super::{Answer, Dns, DnsError, RecordType};
+use super::message::DnsResponse;
+use super::{DnsAnswer, DnsError, RecordType};
 
 /// How often each server is asked.
 const ROUNDS: u32 = 2;
 
 /// Equivalent servers.
-pub(crate) struct NameServers<'d> {
-    /// The inquiry whose deadline the questions share.
-    pub(super) dns: &'d Dns,
+pub(crate) struct NameServers {
     /// In the order in which to ask them.
     pub(super) addresses: Vec<SocketAddr>,
-    /// Whether they may query others. If not, only authoritative responses count.
+    /// They may query others. If not, only authoritative responses count.
     pub(super) resolve: bool,
+    /// How long to wait for a server in the first round; twice as long in the second.
+    pub(super) patience: Duration,
+    /// The deadline of all questions together.
+    pub(super) until: Instant,
 }
 
-impl NameServers<'_> {
+impl NameServers {
     /// Asks for the records of one type. A name that does not exist has no records.
     ///
     /// # Errors
     /// The [`DnsError`] with the server that was asked last.
-    pub fn ask(&mut self, name: &str, kind: RecordType) -> Result<Answer, DnsError> {
+    pub fn ask(&mut self, name: &str, kind: RecordType) -> Result<DnsAnswer, DnsError> {
         let mut last = DnsError::no_servers(name);
         for round in 1..=ROUNDS {
             for _ in 0..self.addresses.len() {
                 let server = self.addresses[0];
-                let until = self.dns.until.min(Instant::now() + self.dns.patience * round);
+                let until = self.until.min(Instant::now() + self.patience * round);
                 let response = exchange(server, (name, kind), self.resolve, until);
                 match response.and_then(|response| self.judge(server, response)) {
                     Ok(answer) => return Ok(answer),
@@ -40,7 +42,7 @@ impl NameServers<'_> {
                 }
                 // A server that failed goes to the end, for this question and the next ones.
                 self.addresses.rotate_left(1);
-                if Instant::now() >= self.dns.until {
+                if Instant::now() >= self.until {
                     return Err(last);
                 }
             }
@@ -48,7 +50,7 @@ impl NameServers<'_> {
         Err(last)
     }
 
-    fn judge(&self, server: SocketAddr, response: Response) -> Result<Answer, DnsError> {
+    fn judge(&self, server: SocketAddr, response: DnsResponse) -> Result<DnsAnswer, DnsError> {
         // Some forwarders recurse without the flag RA, so an answer counts even so.
         let cannot_know = self.resolve && !response.recursive && !response.authoritative;
         let is_empty = response.answer.records.is_empty();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Dns;
 
-pub(crate) use super::test_server::*;
+pub(crate) use support::dns_server::*;
 
 /// The name that most tests ask for.
 pub(crate) const WWW: &str = "www.example.com";
@@ -15,9 +15,14 @@ pub(super) fn www(address: [u8; 4]) -> Records {
     vec![(WWW, Record::A(address))]
 }
 
-impl Server {
+/// Makes clients of a server.
+pub(crate) trait AsDns {
     /// A client that asks this server for everything.
-    pub fn dns(&self) -> Dns {
+    fn dns(&self) -> Dns;
+}
+
+impl AsDns for Server {
+    fn dns(&self) -> Dns {
         Dns::new(Some(self.address))
     }
 }

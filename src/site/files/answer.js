@@ -1,4 +1,4 @@
-// What came back for a request: its status, its header fields and its body, and what one can do next.
+// The response to a request: its status, its header fields and its body, and the next steps.
 import { coloured, layOut } from './colours.js';
 import { element } from './elements.js';
 

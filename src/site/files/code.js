@@ -1,5 +1,9 @@
-// Code on the pages: a button that copies each block that one runs, and one language for all samples, which the browser remembers.
+// Code on the pages: its colours, a button that copies each block to run, and one language for all samples, which the browser
+// remembers.
+import { coloured } from './colours.js';
 import { copyButton, element } from './elements.js';
+
+for (const code of document.querySelectorAll('pre code')) code.replaceChildren(...coloured(code.textContent));
 
 const status = element('p', { class: 'unseen', role: 'status' });
 document.body.append(status);
@@ -30,7 +34,7 @@ for (const samples of document.querySelectorAll('.samples')) {
   for (const language of languages) {
     const button = element('button', { type: 'button' }, language);
     button.addEventListener('click', () => {
-      // What is clicked stays where it is, however tall the samples above it have become.
+      // The button stays in its place, whatever the height of the samples above it.
       const top = button.getBoundingClientRect().top;
       choose(language);
       scrollBy({ top: button.getBoundingClientRect().top - top, behavior: 'instant' });
@@ -42,6 +46,6 @@ for (const samples of document.querySelectorAll('.samples')) {
   samples.prepend(group);
   samples.classList.add('chosen');
 }
-// What `frame.js` has shown before the first paint.
+// The sample that `frame.js` has shown before the first paint.
 const shown = figures.find((figure) => !figure.hidden);
 if (shown) choose(shown.dataset.language);

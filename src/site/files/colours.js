@@ -1,29 +1,52 @@
-// Code in colours, with the classes of site.css; and JSON in lines.
+// Code in colours: JSON, HTTP, shells, Python, JavaScript and configuration files by the same few rules, with the classes of
+// site.css; and JSON in lines.
 import { element } from './elements.js';
 
-// Keys and flags, strings, comments, words of a language, and numbers, as `colours.rs` has them. A shell takes what
-// follows a backslash as it is.
+const W = String.raw`\p{L}\p{N}_`;
+const WORD = `[${W}][${W}-]*`;
+const NUMBER = `[0-9](?:[${W}.:-]*[${W}])?`;
+const VARIABLE = String.raw`\$(?:\{[^}]*\}|[${W}]+)`;
+// A quote within a word is an apostrophe, unless an f is before it, as before a string of Python.
+const string = (quote) => String.raw`(?:(?<![${W}])|(?<=f))${quote}(?:[^${quote}\\]|\\[^])*${quote}`;
+// These words, unless they are a part of a path or a longer word.
+const among = (words) => `(?<![/.-])(?:${words.replaceAll(' ', '|')})(?![${W}/.-])`;
+const KEYWORDS = among(
+  'and as async await case const def do done elif else esac except export fi for from function if import in let new not ' +
+    'of or raise return then throw try while with',
+);
+
 const PARTS = new RegExp(
   [
-    String.raw`\\.`,
-    String.raw`(?<k>(?:"(?:[^"\\]|\\.)*"|'[^'\\]*')(?=\s*:)|(?<=\s)--?[A-Za-z][\w-]*|\b(?:await|const|if|import|new|not|raise|throw)\b)`,
-    String.raw`(?<s>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\`(?:[^\`\\]|\\.)*\`)`,
-    String.raw`(?<c>(?:#|\/\/).*)`,
-    String.raw`(?<n>-?\b\d[\d.eE+-]*|\b(?:false|null|true)\b)`,
+    String.raw`(?<c>(?<!\S)(?:#|//).*)`,
+    `(?<v>${VARIABLE})`,
+    // Flags, keys of JSON, keys at the start of a line, and keywords.
+    String.raw`(?<k>(?<!\S)-(?=[${W}-]*\p{L})[${W}-]+|(?:${string('"')}|${string("'")})(?=\s*:)|(?<=^ *)(?!\d)${WORD}(?=[:=])(?!://)|${KEYWORDS})`,
+    `(?<s>${string('"')}|${string("'")}|${string('`')})`,
+    `(?<n>(?:(?<=": )-|(?<![${W}./-]))${NUMBER}|${among('true false null True False None')})`,
+    // No class: a character after a backslash, the number in a name, a version or a path, and other words.
+    String.raw`\\[^]|${NUMBER}|${WORD}`,
   ].join('|'),
-  'g',
+  'gmu',
 );
+const VARIABLES = new RegExp(`(?<v>${VARIABLE})`, 'gu');
 
 // The code as text and elements: never as markup.
 export function coloured(code) {
+  // A shell and JavaScript put variables into some strings.
+  const isFilled = (kind, part) => kind === 's' && !part.startsWith("'");
+  return split(code, PARTS, (kind, part) => (isFilled(kind, part) ? split(part, VARIABLES, (_, name) => [name]) : [part]));
+}
+
+// The parts of a text that have a class, as elements, and the text between them. `inside` makes the children of an element.
+function split(text, pattern, inside) {
   const made = [];
   let end = 0;
-  for (const { 0: part, index, groups } of code.matchAll(PARTS)) {
+  for (const { 0: part, index, groups } of text.matchAll(pattern)) {
     const kind = Object.keys(groups).find((name) => groups[name] !== undefined);
-    made.push(code.slice(end, index), kind ? element('span', { class: kind }, part) : part);
+    made.push(text.slice(end, index), kind ? element('span', { class: kind }, ...inside(kind, part)) : part);
     end = index + part.length;
   }
-  return [...made, code.slice(end)];
+  return [...made, text.slice(end)];
 }
 
 // JSON in lines. It keeps each number to the letter: JSON.parse would round an int64.

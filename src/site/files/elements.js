@@ -1,4 +1,4 @@
-// What the scripts of all pages make: elements, and buttons that copy.
+// The parts that the scripts of all pages make: elements, and buttons that copy.
 
 // An element with attributes, and with children that are elements or text.
 export function element(tag, attributes = {}, ...children) {
@@ -8,7 +8,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// A button that copies the text of an element. `announce` tells who does not see it.
+// A button that copies the text of an element. `announce` is for readers who do not see it.
 export function copyButton(what, source, announce) {
   const word = element('span', {}, 'Copy');
   const button = element('button', { type: 'button', class: 'copy', title: 'Copy' }, word, ` ${what}`);

@@ -1,5 +1,5 @@
 'use strict';
-// The frame of the pages: what is linked to is open, the place in the side bar is kept, and the section in view is marked.
+// The frame of the pages: it opens the target of a link, keeps the place in the side bar, and marks the section in view.
 (() => {
   const target = () => document.getElementById(location.hash.slice(1));
 
@@ -8,8 +8,7 @@
     language = localStorage.getItem('language');
   } catch {}
 
-  // What must be done before the first paint. An element `at-once` does its task as soon as the parser has read what is
-  // before it, whatever else is still under way.
+  // Tasks before the first paint. An element `at-once` does its task as soon as the parser has reached it.
   const tasks = {
     keepPlace() {
       const side = document.querySelector('.side');
@@ -21,7 +20,7 @@
       } catch {}
       if (entry && !isWithin(entry, side)) side.scrollTop += entry.getBoundingClientRect().top - side.clientHeight / 2;
     },
-    // The part is open before what is in it has been read, and even if the browser paints halfway.
+    // Opens the part before its content has been read, in case the browser paints halfway.
     open(task) {
       const part = task.parentElement;
       if (`${location.hash.slice(1)}-`.startsWith(`${part.id}-`)) part.open = true;
@@ -47,7 +46,7 @@
     return inner.top >= outer.top && inner.bottom <= outer.bottom;
   }
 
-  // Opens what the address names, and all that it is in.
+  // Opens the element that the address names, and all elements around it.
   function openLinked() {
     for (let part = target(); part; part = part.parentElement) if (part.localName === 'details') part.open = true;
   }
@@ -56,7 +55,7 @@
     target()?.scrollIntoView();
   });
 
-  // The address names the operation that was opened last, or what is in it. What sends its request is in view.
+  // Writes the operation that was opened last into the address, and brings the button that sends its request into view.
   function follow(operation) {
     const isWithin = operation.contains(target());
     if (!operation.open && isWithin) history.replaceState(null, '', location.pathname);

@@ -6,13 +6,13 @@ const server = part('server');
 const section = field.closest('.key');
 const listeners = [];
 
-// The address that requests go to.
+// The address of the service.
 export const base = () => server.value;
 export const token = () => bare(field.value);
 export const isShown = () => field.type === 'text';
 export const whenKeyChanges = (listener) => listeners.push(listener);
 
-// The key alone, out of what people copy from an example, a shell or a header field.
+// The key alone, from text that people copy from an example, a shell or a header field.
 function bare(text) {
   for (let before; before !== text; ) {
     before = text;
@@ -58,7 +58,7 @@ function put(key) {
   changed();
 }
 
-// What was asked about last: a key at a server, and the verdict.
+// The last question, a key at a server, and its verdict.
 const question = () => `${base()} ${token()}`;
 let judged = {};
 function recall() {
@@ -79,8 +79,8 @@ async function check() {
   recall();
 }
 
-// What the service says of a key. The first request tells whether it is valid, the second whether it may write: a
-// read-only key is refused before the empty body is.
+// Asks the service about a key. The first request shows if it is valid, the second if it may write: the service rejects a
+// read-only key before it looks at the empty body.
 async function judge(key) {
   let headers;
   try {

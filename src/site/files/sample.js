@@ -1,7 +1,8 @@
-// The code samples of a request, as samples.rs makes them of the example.
+// The code samples of a request, as samples.rs makes them from the example.
 import { coloured, layOut } from './colours.js';
 
-// Writes the samples of an operation anew. `request` is what its form describes.
+// Writes the samples of an operation again. `request` is the one that its form describes; if `isEmpty`, the response to a success
+// has no body.
 export function writeSamples(figures, request) {
   for (const figure of figures) {
     const code = figure.querySelector('code');
@@ -14,10 +15,12 @@ const LANGUAGES = { curl, JavaScript: javaScript, Python: python };
 // A create sends one even if the form has none.
 const ONCE = 'Idempotency-Key';
 
-function curl({ url, headers, body, token, isShown }) {
+function curl({ url, method, headers, body, token, isShown }) {
   const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  // curl sends a body with POST.
+  const isUsual = method === (body === undefined ? 'GET' : 'POST');
   const lines = [
-    `curl ${quote(url)}`,
+    `curl ${isUsual ? '' : `-X ${method} `}${quote(url)}`,
     // Hidden, the key is the variable that every sample takes it from.
     `-H ${token && isShown ? quote(`Authorization: Bearer ${token}`) : '"Authorization: Bearer $KEY"'}`,
   ];
@@ -30,7 +33,7 @@ function curl({ url, headers, body, token, isShown }) {
   return lines.join(' \\\n    ');
 }
 
-function javaScript({ url, method, headers, body }) {
+function javaScript({ url, method, headers, body, isEmpty }) {
   const field = ([name, value]) =>
     `\n    '${name}': ${name === ONCE && value === '' ? 'crypto.randomUUID()' : quoted(value, "'")},`;
   const literal = body !== undefined && plain(body, 2);
@@ -42,18 +45,19 @@ function javaScript({ url, method, headers, body }) {
     `  headers: {\n    'Authorization': \`Bearer \${process.env.KEY}\`,${headers.map(field).join('')}\n  },`,
     ...(body === undefined ? [] : [`  body: ${content},`]),
     '});',
-    'const result = await response.json();',
+    `const result = ${isEmpty ? 'response.ok ? null : ' : ''}await response.json();`,
     'if (!response.ok) throw new Error(`${result.code}: ${result.message}`);',
-    'console.log(result);',
+    `console.log(${isEmpty ? 'response.status' : 'result'});`,
   ].join('\n');
 }
 
-function python({ url, method, headers, body }) {
+function python({ url, method, headers, body, isEmpty }) {
   const isMissing = ([name, value]) => name === ONCE && value === '';
   const literal = body !== undefined && plain(body, 4);
   // Python has other words for these.
   const isOwn = literal && !/\b(?:true|false|null)\b/.test(literal);
-  const own = headers.filter(([name]) => !(isOwn && name === 'Content-Type'));
+  // Requests itself adds the type of JSON.
+  const own = headers.filter(([name, value]) => !(isOwn && name === 'Content-Type' && value === 'application/json'));
   const field = (header) => `\n        "${header[0]}": ${isMissing(header) ? 'str(uuid.uuid4())' : quoted(header[1], '"')},`;
   const content = isOwn ? `json=${literal.replaceAll('\n', '\n    ')}` : `data=${quoted(body ?? '', '"')}.encode()`;
   return [
@@ -63,10 +67,10 @@ function python({ url, method, headers, body }) {
     `    headers={\n        "Authorization": f"Bearer {os.environ['KEY']}",${own.map(field).join('')}\n    },`,
     ...(body === undefined ? [] : [`    ${content},`]),
     '    timeout=60,\n)',
-    'result = response.json()',
+    `result = response.json()${isEmpty ? ' if not response.ok else None' : ''}`,
     'if not response.ok:',
     `    raise SystemExit(f"{result['code']}: {result['message']}")`,
-    'print(result)',
+    `print(${isEmpty ? 'response.status_code' : 'result'})`,
   ].join('\n');
 }
 

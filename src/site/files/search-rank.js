@@ -1,15 +1,15 @@
 // How well the entries of the search's index fit a query. Knows nothing of browsers.
 
-// How much a place counts, and how much a way to fit.
+// The weights of places, and of ways to fit.
 const [TITLE, PAGE, TEXT] = [10, 4, 1];
 const [WHOLE, SYNONYM, PREFIX, ALMOST, PART] = [1, 0.8, 0.6, 0.5, 0.2];
 
-// Words that say nothing about what is looked for.
+// Words without a meaning for the search.
 const EMPTY = new Set(
   'a an and are as at be by can do does for from getting have how i if in into is it me my of on or our so that the this to use using was we what when where which why will with you your'.split(' '),
 );
 
-// What people say, and the words that the pages have for it.
+// Words of readers, and the words of the pages for them.
 const SYNONYMS = new Map();
 for (const [said, meant] of Object.entries({
   'auth authenticate authentication authorisation authorization authorize bearer credentials login password secret sign signin token': 'key keys',
@@ -57,7 +57,7 @@ function stem(word) {
   return one.replace(/(?<=...)(ing|ed|e)$/, '');
 }
 
-// Whether one letter more, less or other, or two that changed places, make one word of another.
+// Returns true if one letter more, less or other, or two that changed places, make one word of another.
 export function isAlmost(a, b) {
   let same = 0;
   while (same < a.length && a[same] === b[same]) same += 1;
@@ -112,7 +112,7 @@ export function find({ entries, vocabulary }, query) {
   const terms = asked.map((word) => {
     const fits = meanings(word, vocabulary);
     const values = entries.map((entry) => value(fits, entry));
-    // A word that few entries have tells more.
+    // A rare word counts for more.
     const weight = Math.log(1 + entries.length / (1 + values.filter(Boolean).length));
     return { fits, weight, values };
   });

@@ -3,13 +3,13 @@
 import { element } from './elements.js';
 
 const MOST = 12;
-// What a reader is led to who has asked for nothing yet, or for nothing that is there.
+// The suggestions before a search, and after one that finds nothing.
 const SUGGESTED = ['/docs/quickstart', '/docs/keys', '/docs/errors'];
 const dialog = document.getElementById('search');
 const input = dialog.querySelector('input');
 const list = document.getElementById('search-results');
 const status = dialog.querySelector('[role=status]');
-// What is loaded when the search is opened first.
+// The index and the ranking, loaded when the search is first opened.
 let find;
 let suggested;
 let chosen = 0;

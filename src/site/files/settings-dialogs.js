@@ -61,7 +61,7 @@ const [question, title, text, problem, yes, no] = ['', '-title', '-text', '-prob
 );
 let answer = null;
 
-// Asks once, and then does it. The dialog stays where that fails, and says why; it gives the focus back at its end.
+// Asks once, then acts. If that fails, the dialog stays and shows the reason. It gives the focus back when it closes.
 export function ask(asked, consequence, act) {
   show(title, asked);
   show(text, consequence);

@@ -3,11 +3,11 @@ import { copyButton, element } from './elements.js';
 import { ask, menuButton } from './settings-dialogs.js';
 import { announce, busy, complain, dotted, setWorking, show, time, until } from './settings-parts.js';
 
-// What was looked for and not found, which waiting may mend.
+// Findings that may pass if one waits.
 const NOT_FOUND_YET = 'not_found_yet';
 // The reasons of a domain that waits for DNS; with any other its record is wrong.
 const WAITS = [undefined, null, NOT_FOUND_YET, 'dns_unavailable'];
-// How soon a look may be over that was just begun.
+// How soon a check that has just begun may be done.
 const SOON_MS = 500;
 
 let cards = 0;
@@ -102,7 +102,7 @@ export class DomainCard {
       '.',
     ]);
     show(this.record, { record, isRecordWrong }, () => recordTable(record, isRecordWrong, this.record.getAttribute('aria-labelledby')));
-    // Without a platform there is nothing that it could lead to.
+    // Without a platform, the record has no target.
     this.record.hidden = !record.value;
     this.copy.hidden = !record.value;
     const wait = this.record.querySelector('.wait');
@@ -125,7 +125,7 @@ export class DomainCard {
     return button;
   }
 
-  // Shows in the card why something came to nothing.
+  // Shows a failure in the card.
   async attempt(run) {
     complain(this.problem, null);
     try {
@@ -140,7 +140,7 @@ export class DomainCard {
     announce(`Verifying ${this.domain.displayName}`);
     this.isAwaited = true;
     await this.page.refresh();
-    // Also if no check is under way any more: what was read may be older than its end.
+    // Even if no check is under way: the state that was read may be older than its end.
     this.page.refreshSoon(SOON_MS);
   }
 

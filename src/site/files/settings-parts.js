@@ -1,4 +1,4 @@
-// What the settings page is made of: requests, elements, words, times, buttons that are busy, what can be copied.
+// The parts of the settings page: requests, elements, words, times, busy buttons, and text to copy.
 // Text comes from DNS and from operators, so it becomes text nodes and nothing else.
 import { element } from './elements.js';
 
@@ -6,7 +6,7 @@ const WAIT_MS = 20_000;
 const LOCAL = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 const announcement = document.getElementById('announcement');
 
-// Why a request came to nothing: words for people, and the status; 0 where nobody answered.
+// The failure of a request: words for people, and the status; 0 without a response.
 export class Failure extends Error {
   constructor(message, status) {
     super(message);
@@ -14,7 +14,7 @@ export class Failure extends Error {
   }
 }
 
-// Calls the interface under /settings/api/. Returns the body of the response; null where it has none.
+// Calls the interface under /settings/api/. Returns the body of the response; null if it has none.
 export async function call(key, method, path, body) {
   let response;
   let text;
@@ -43,8 +43,8 @@ export async function call(key, method, path, body) {
 
 const said = new WeakMap();
 
-// Shows what `make` makes of a value. Does nothing where the value is the one before, so that nothing flickers, no
-// selection is lost and nothing is announced twice. Hidden where there is nothing to say.
+// Shows the result of `make` for a value. Does nothing if the value is the one before, so that nothing flickers, no
+// selection is lost and nothing is announced twice. Hides the element if there is nothing to show.
 export function show(node, value, make = (text) => [text]) {
   const now = JSON.stringify(value ?? '');
   if (said.get(node) === now) return;
@@ -63,15 +63,15 @@ function flags(command) {
   return command.split(/(--[a-z-]+)/).map((part, at) => (at % 2 ? element('span', { class: 'whole' }, part) : part));
 }
 
-// Shows why something came to nothing.
+// Shows a failure.
 export const complain = (node, failure) => show(node, failure?.message, words);
 
-// Tells who does not see it.
+// Announces it to readers who do not see it.
 export function announce(text) {
   announcement.textContent = text;
 }
 
-// A time as clocks here show it, with UTC for who compares it with a log.
+// A local time, with UTC to compare it with a log.
 export function time(utc) {
   const title = `${utc.replace('T', ' ').replace('Z', '')} UTC`;
   return element('time', { datetime: utc, title }, LOCAL.format(new Date(utc)));
@@ -92,7 +92,7 @@ export function dotted(name) {
 const rest = (button, isResting) => button.setAttribute('aria-disabled', String(isResting));
 export const isBusy = (button) => button.getAttribute('aria-disabled') === 'true';
 
-// Runs what a button does, once at a time.
+// Runs the action of a button, once at a time.
 export async function busy(button, run) {
   if (isBusy(button)) return;
   rest(button, true);
@@ -103,7 +103,7 @@ export async function busy(button, run) {
   }
 }
 
-// Whether something is under way that the button has begun, or that it would begin.
+// Shows that the action of the button, or one like it, is under way, or no longer.
 export function setWorking(button, isWorking) {
   button.classList.toggle('working', isWorking);
   rest(button, isWorking);

@@ -32,7 +32,7 @@ export function showRedirects({ domains, redirects, address }, page) {
   choices(to, [['', 'Choose…'], ...names, ...(address ? [[address, `${address} (platform)`]] : [])]);
 }
 
-// Keeps what is chosen, where it is still there.
+// Keeps the choice if it still exists.
 function choices(select, options) {
   const { value } = select;
   show(select, options, () => options.map(([of, text]) => element('option', { value: of }, text)));

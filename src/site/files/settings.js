@@ -1,11 +1,11 @@
-// Project settings → Domains: the key, what is shown, and when it is looked at again.
+// Project settings → Domains: the key, the page, and its refreshes.
 import { element } from './elements.js';
 import { withdraw } from './settings-dialogs.js';
 import { DomainCard, lookOf } from './settings-domain.js';
 import { announce, busy, call, complain, dotted, Failure, show, time, words } from './settings-parts.js';
 import { listen, showRedirects } from './settings-redirects.js';
 
-// While a look at a domain is under way, while something is to be done in a terminal, and else while somebody sees the page.
+// The interval during a check of a domain, while the reader has something to do in a terminal, and at other times.
 const SHORT_MS = 2_000;
 const LACKS_MS = 5_000;
 const LONG_MS = 30_000;
@@ -29,7 +29,7 @@ const [entry, keyForm, keyField, keyShow, keyProblem, trouble, settings, list, a
 let key = '';
 let timer;
 let isChecking = false;
-// Whether a condition is missing without which no domain can be added.
+// True while a condition for adding a domain is missing.
 let lacks = false;
 let latest = null;
 const cards = new Map();
@@ -41,7 +41,7 @@ const page = {
     } catch (failure) {
       if (!isOfKey(failure)) throw failure;
       signOut(failure);
-      // That is said beside the field for the key, and nowhere else.
+      // The message stands beside the field for the key, and nowhere else.
       throw new Failure('', failure.status);
     }
   },
@@ -63,7 +63,7 @@ const page = {
   },
 };
 
-// Looks at everything again. Whoever waits for it sees the newest, as a look that was begun before is dropped.
+// Reads everything again. An earlier read that is still under way is dropped, so callers see the newest state.
 function refresh() {
   clearTimeout(timer);
   const mine = look().then(
@@ -79,7 +79,7 @@ const look = () => page.call('GET', 'project');
 function shown(project) {
   complain(trouble, null);
   update(project);
-  // Once more after the last check: a check can end between the reading of its finding and of whether it is under way.
+  // Once more after the last check, which can end between the two reads of its finding and of its progress.
   const wasChecking = isChecking;
   isChecking = project.domains.some((domain) => domain.isChecking);
   if (isChecking || wasChecking) page.refreshSoon(SHORT_MS);
@@ -91,7 +91,7 @@ function failed(failure) {
   if (key && !document.hidden) page.refreshSoon(LONG_MS);
 }
 
-// Whether another key may help.
+// Returns true if another key may help.
 const isOfKey = ({ status }) => status === 401 || status === 403;
 
 // Leads back to the field for the key.
@@ -130,12 +130,12 @@ function update(project) {
     if (list.children[at] !== node) list.insertBefore(node, list.children[at] ?? null);
     cards.get(domain.name).update(domain, project);
   });
-  // The first that somebody may have to do something for. What is open then stays open until another one is opened.
+  // Opens the first card that may need an action. It stays open until another one is opened.
   if (wasEmpty) page.open(cards.get(project.domains.find((domain) => lookOf(domain) !== 'live')?.name));
   find('no-domains').hidden = names.size > 0;
   const wasInRedirects = find('redirects').contains(focused);
   showRedirects(project, page);
-  // What had the focus may be gone.
+  // The element with the focus may be gone.
   if (focused === document.body || focused.checkVisibility()) return;
   const heading = card?.isConnected ? card.querySelector('.toggle') : find('domains-title');
   (wasInRedirects ? find('redirects-title') : heading).focus();
@@ -146,7 +146,7 @@ function drop(card) {
   cards.delete(card.name);
 }
 
-// The plan, the deploy and the target of DNS records, and what keeps domains from being added.
+// The plan, the deploy and the target of DNS records, and the obstacles to adding a domain.
 function facts({ plan, deploy, platformHost }) {
   show(find('plan'), plan);
   show(find('deploy'), deploy ?? 'none yet', () => {
@@ -177,7 +177,7 @@ keyForm.addEventListener('submit', (event) => {
   const given = pasted(keyField.value);
   busy(keyForm.querySelector('.main'), async () => {
     try {
-      // What else cannot be sent in a header field.
+      // Other text that cannot be sent in a header field.
       if (!/^[\x21-\x7e]+$/.test(given)) throw new Error('Enter an API key: letters, digits and punctuation, without spaces.');
       const project = await call(given, 'GET', 'project');
       key = given;
@@ -221,7 +221,7 @@ function hideKey() {
   keyShow.setAttribute('aria-pressed', 'false');
 }
 
-// What was shown goes with the key.
+// The page is cleared along with the key.
 find('forget').addEventListener('click', () => location.reload());
 
 addForm.addEventListener('submit', (event) => {

@@ -15,7 +15,7 @@
 // flashes in the wrong colours.
 (() => {
   const root = document.documentElement;
-  // What only works with scripts shows from the first paint on.
+  // Shows elements that need scripts from the first paint on.
   root.classList.add('js');
   const system = matchMedia('(prefers-color-scheme: dark)');
   // A browser may forbid storage; the choice then lasts as long as the page.

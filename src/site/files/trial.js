@@ -6,7 +6,7 @@ import { writeSamples } from './sample.js';
 
 const announcement = document.getElementById('announcement');
 
-// Brings a form to life. Returns what to call when the key has changed.
+// Brings a form to life. Returns the function to call when the key has changed.
 function enliven(form) {
   const [note, result, button] = ['.note', '.result', '.send button'].map((name) => form.querySelector(name));
   const figures = document.querySelectorAll(`figure[data-operation=${form.dataset.operation}]`);
@@ -75,21 +75,22 @@ function generator(form) {
   field.after(button);
 }
 
-// The request that a form describes. A sample has an example of what is still empty.
+// The request that a form describes. A sample has an example in place of a required field that is empty.
 function read(form, isSample = false) {
   let path = form.dataset.path;
   const query = new URLSearchParams();
   const headers = {};
   let body;
+  let type;
   for (const { name, value, dataset } of form.querySelectorAll('[data-in]')) {
-    if (dataset.in === 'body') body = value;
+    if (dataset.in === 'body') [body, type] = [value, dataset.type];
     else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value || (isSample ? dataset.example : '')));
     else if (value !== '' && dataset.in === 'query') query.append(name, value);
     else if (dataset.in === 'header' && (value !== '' || (isSample && name === 'Idempotency-Key'))) headers[name] = value;
   }
-  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (body !== undefined) headers['Content-Type'] = type;
   const url = new URL(base() + path + (query.size ? `?${query}` : ''), location.href).href;
-  return { url, method: form.dataset.method, headers, body, token: token() };
+  return { url, method: form.dataset.method, headers, body, token: token(), isEmpty: 'empty' in form.dataset };
 }
 
 async function send({ url, method, headers, body, token }) {
@@ -106,7 +107,7 @@ async function send({ url, method, headers, body, token }) {
   return { response, text, ms: performance.now() - began };
 }
 
-// Why there is no response, in words of ours: each browser has its own.
+// The reason why there is no response, in our words, since each browser has its own.
 function explain(error, { headers, method, token }) {
   const isRefused = ([name, value]) => {
     try {

@@ -10,10 +10,10 @@ macro_rules! files {
     ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("../files/", $name)))),*] };
 }
 
-/// What the reference and the pages load.
+/// The files that the reference and the pages load.
 pub const SITE: Files<'static> = files!("answer.js" "code.js" "colours.js" "elements.js" "frame.js" "icon.svg" "key.js"
     "reference.css" "sample.js" "search.js" "search-rank.js" "site.css" "theme.js" "trial.js");
-/// What the settings page loads.
+/// The files that the settings page loads.
 pub const SETTINGS: Files<'static> = files!("elements.js" "icon.svg" "settings.css" "settings-dialogs.js" "settings-domain.js"
     "settings-parts.js" "settings-redirects.js" "settings.js" "site.css" "theme.js");
 

@@ -2,14 +2,19 @@
 
 use serde_json::Value;
 
-pub use crate::site::html::colours::escape;
+use crate::app::api::Operation;
+use crate::site::html::section::Section;
+
+/// Plain text as HTML.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
 
 /// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
 pub fn inline(text: &str) -> String {
     let escaped = escape(text);
-    let word = |word: &str| match word.contains('-') {
-        true => format!("<span class=\"whole\">{word}</span>"),
-        false => word.to_owned(),
+    let word = |word: &str| {
+        if word.contains('-') { format!("<span class=\"whole\">{word}</span>") } else { word.to_owned() }
     };
     let part = |(number, part): (usize, &str)| match number % 2 {
         1 => format!("<code>{part}</code>"),
@@ -18,10 +23,14 @@ pub fn inline(text: &str) -> String {
     escaped.split('`').enumerate().map(part).collect()
 }
 
-/// A heading within the operation `id`, which can be linked to.
+/// A heading that is a link to itself. `html` is its text.
+pub fn anchored(element: &str, id: &str, html: &str) -> String {
+    format!("<{element} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{html}</a></{element}>\n")
+}
+
+/// A heading within the operation `id`.
 pub fn heading(id: &str, words: &str) -> String {
-    let id = format!("{id}-{}", words.to_lowercase().replace(' ', "-"));
-    format!("<h4 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></h4>\n")
+    anchored("h4", &format!("{id}-{}", words.to_lowercase().replace(' ', "-")), words)
 }
 
 /// JSON in lines.
@@ -33,6 +42,50 @@ pub fn pretty(value: &Value) -> String {
 /// The text of a string; empty if it is none.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// The method of an operation, in its colour.
+pub fn method(operation: &Operation) -> String {
+    let method = operation.method();
+    format!("<span class=\"method {}\">{method}</span>", method.to_lowercase())
+}
+
+/// The method and the path of an operation, as code.
+pub fn title(operation: &Operation) -> String {
+    format!("`{} {}`", operation.method(), operation.path)
+}
+
+/// The link to an operation in the reference.
+pub fn in_reference(operation: &Operation) -> String {
+    format!("/#{}", operation.id)
+}
+
+/// Text without the marks of code.
+pub fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
+/// The content of a gap in a page.
+#[derive(Default)]
+pub struct Filling {
+    pub html: String,
+    /// The text that belongs to the section around the gap.
+    pub text: String,
+    pub sections: Vec<Section<String>>,
+}
+
+impl Filling {
+    /// Adds a heading.
+    pub fn heading(&mut self, element: &str, id: &str, title: &str) {
+        self.html += &anchored(element, id, &inline(title));
+        self.section(element, id, title, "");
+    }
+
+    /// Adds a section that the search finds.
+    pub fn section(&mut self, element: &str, id: &str, title: &str, text: &str) {
+        let [id, element, title, text] = [id, element, &plain(title), text].map(str::to_owned);
+        self.sections.push(Section { id, element, title, text });
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The reference, the pages and the settings page. Their tables are generated from the code.
 
-mod colours;
 mod components;
 mod files;
 mod markup;
@@ -12,6 +11,7 @@ mod places;
 mod reference;
 mod samples;
 mod search;
+mod section;
 mod settings;
 mod tables;
 mod trial;
@@ -20,6 +20,7 @@ use crate::base::config::{Address, Config};
 use crate::base::http::Assets;
 use crate::site::document::BASE;
 
+pub use navigation::SETTINGS_PAGE;
 pub use settings::assets as settings;
 
 /// Adds the reference and the pages. `address` is where the service listens.

@@ -1,28 +1,33 @@
 //! Every page, and how the pages lead to each other.
 
-use crate::app::api::ROUTER;
-use crate::site::html::markup::escape;
-use crate::site::html::reference::method;
-use crate::site::html::tables::{Filling, in_reference};
+use crate::site::document;
+use crate::site::html::markup::{Filling, escape, in_reference, method};
+use crate::site::html::section::Section;
 
-/// The HTML that the build script made of a page, and its headings as [`Section`](super::tables::Section)s.
-pub type Text<'t> = (&'t str, &'t [[&'t str; 4]]);
+/// The path of the settings page, which is on the admin address and not among the others.
+pub const SETTINGS_PAGE: &str = "/settings/domains";
+
+/// A page as the build script has rendered it.
+pub struct PageText<'t> {
+    pub html: &'t str,
+    pub sections: &'t [Section<&'t str>],
+}
 
 /// A page in the navigation.
-pub struct Entry {
+pub struct PageEntry {
     pub path: &'static str,
     pub name: &'static str,
     /// The heading above it. Pages of a group come after each other.
     pub group: &'static str,
-    /// What a reader finds there, in one sentence.
+    /// Its content, in one sentence.
     pub about: &'static str,
     /// Its text, of which the code fills the gaps; none for the reference, which the code makes.
-    pub text: &'static [Text<'static>],
+    pub text: &'static [PageText<'static>],
 }
 
 macro_rules! pages {
     ($($group:ident: $($path:literal $name:literal $about:literal $(in $file:literal)?;)*)*) => {
-        &[$($(Entry {
+        &[$($(PageEntry {
             path: $path,
             name: $name,
             group: stringify!($group),
@@ -33,7 +38,7 @@ macro_rules! pages {
 }
 
 /// Every page, in the order of the navigation.
-pub const PAGES: &[Entry] = pages! {
+pub const PAGES: &[PageEntry] = pages! {
     Guide:
     "/docs" "Overview" "What this API is for, and where to begin." in "index";
     "/docs/quickstart" "Quickstart" "List pets, add one, and see an error, with curl." in "quickstart";
@@ -71,12 +76,12 @@ pub fn here(here: &str) -> String {
 
 /// The groups and their entries, on the page at a path.
 pub fn entries(here: &str) -> String {
-    let entry = |Entry { path, name, .. }: &Entry| {
+    let entry = |PageEntry { path, name, .. }: &PageEntry| {
         let current = if *path == here { " aria-current=\"page\"" } else { "" };
         let operations = if *path == "/" { operations() } else { String::new() };
         format!("<li><a href=\"{path}\"{current}>{name}</a>{operations}</li>\n")
     };
-    let group = |entries: &[Entry]| {
+    let group = |entries: &[PageEntry]| {
         let (name, entries) = (entries[0].group, entries.iter().map(entry).collect::<String>());
         format!("<p id=\"nav-{name}\">{name}</p>\n<ul aria-labelledby=\"nav-{name}\">\n{entries}</ul>\n")
     };
@@ -85,29 +90,28 @@ pub fn entries(here: &str) -> String {
 
 /// The operations, each with its method.
 fn operations() -> String {
-    let described = ROUTER.operations().filter(|row| row.tag.is_some());
     let entry = |row| {
         format!("<li><a href=\"{}\">{} {}</a></li>\n", in_reference(row), method(row), escape(row.title))
     };
-    format!("\n<ul>\n{}</ul>\n", described.map(entry).collect::<String>())
+    format!("\n<ul>\n{}</ul>\n", document::operations().map(entry).collect::<String>())
 }
 
 /// The groups with a sentence on each page but the one at a path.
 pub fn index(here: &str) -> Filling {
-    let page = |Entry { path, name, about, .. }: &Entry| {
+    let page = |PageEntry { path, name, about, .. }: &PageEntry| {
         format!("<dt><a href=\"{path}\">{name}</a></dt>\n<dd>{about}</dd>\n")
     };
     let mut index = Filling::default();
     for entries in groups() {
         let name = entries[0].group;
         let pages: String = entries.iter().filter(|entry| entry.path != here).map(page).collect();
-        index.heading("h2", &name.to_lowercase(), name, "");
+        index.heading("h2", &name.to_lowercase(), name);
         index.html += &format!("<dl>\n{pages}</dl>\n");
     }
     index
 }
 
-fn groups() -> impl Iterator<Item = &'static [Entry]> {
+fn groups() -> impl Iterator<Item = &'static [PageEntry]> {
     PAGES.chunk_by(|one, next| one.group == next.group)
 }
 
@@ -116,7 +120,7 @@ pub fn neighbours(here: &str) -> String {
     let Some(place) = PAGES.iter().position(|entry| entry.path == here) else { return String::new() };
     let link = |place: Option<usize>, rel, word| {
         let entry = place.and_then(|place| PAGES.get(place));
-        entry.map(|Entry { path, name, .. }| {
+        entry.map(|PageEntry { path, name, .. }| {
             format!("<a href=\"{path}\" rel=\"{rel}\"><span>{word}</span> {name}</a>\n")
         })
     };

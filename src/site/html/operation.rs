@@ -2,15 +2,13 @@
 
 use serde_json::Value;
 
-use crate::app::api::{Operation, ROUTER};
+use crate::app::api::Operation;
 use crate::app::endpoint::{HeaderField, Success};
 use crate::base::clock::day;
 use crate::base::http::response::reason;
-use crate::site::document::{own_codes, shared_codes};
-use crate::site::html::colours::coloured;
+use crate::site::document::{operations, own_codes, shared_codes};
 use crate::site::html::components::{example, resolve, schema};
-use crate::site::html::markup::{escape, heading, inline, pretty, text};
-use crate::site::html::reference::method;
+use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
 use crate::site::html::samples;
 use crate::site::html::trial::form;
 
@@ -46,19 +44,22 @@ pub fn html(operation: &Operation, base: &str) -> String {
 
 /// The form, and under it what it sends and what comes back.
 fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &str) -> String {
+    let example = success.schema.map(|schema| {
+        let (heading, json) = (heading(operation.id, "Example response"), escape(&pretty(&example(schema))));
+        format!("{heading}<pre tabindex=\"0\" class=\"wrap\"><code>{json}</code></pre>\n")
+    });
     format!(
-        "<div class=\"trial\">\n{}{}{}{}<pre tabindex=\"0\" class=\"wrap\"><code>{}</code></pre>\n</div>\n",
+        "<div class=\"trial\">\n{}{}{}{}</div>\n",
         form(operation, parameters),
         heading(operation.id, "Example request"),
         samples::block(operation, base),
-        heading(operation.id, "Example response"),
-        coloured(&pretty(&example(success.schema)))
+        example.unwrap_or_default()
     )
 }
 
 /// The stability of the operation, in a word.
 fn marks(operation: &Operation) -> String {
-    let stability = operation.is_experimental.then_some("<span class=\"mark\">experimental</span>");
+    let stability = operation.is_experimental().then_some("<span class=\"mark\">experimental</span>");
     let deprecation = operation.deprecation.map(|_| "<span class=\"mark warn\">deprecated</span>");
     stability.into_iter().chain(deprecation).collect()
 }
@@ -78,33 +79,36 @@ fn body(operation: &Operation) -> String {
     list(operation.id, "Request body", fields.into_iter())
 }
 
-/// What a caller gets if all goes well: the fields of the body, then the header fields.
+/// The response to a success: the fields of its body, if it has one, then its header fields.
 fn response(id: &str, success: &Success) -> String {
-    let whole = schema(success.schema);
-    let (object, shape) = match whole.get("items") {
-        Some(item) => (resolve(item), "A JSON array. Each item has these fields:"),
-        None => (whole, "A JSON object with these fields:"),
-    };
     let note = |name: &str, is_required: bool| match is_sent(name) {
         true if is_required => "",
         true => "optional",
         false => "in responses only",
     };
     let header = |field: &HeaderField| entry(field.name, &[], field.about);
+    let body = success.schema.map(|name| {
+        let whole = schema(name);
+        let (object, shape) = match whole.get("items") {
+            Some(item) => (resolve(item), "A JSON array. Each item has these fields:"),
+            None => (whole, "A JSON object with these fields:"),
+        };
+        format!("<p class=\"shape\">{shape}</p>\n<dl>\n{}</dl>\n", fields(&object, note).concat())
+    });
     format!(
-        "{}<p><code class=\"ok\">{} {}</code> {}</p>\n<p class=\"shape\">{shape}</p>\n<dl>\n{}</dl>\n{}",
+        "{}<p><code class=\"ok\">{} {}</code> {}</p>\n{}{}",
         heading(id, "Response"),
         success.status,
         reason(success.status),
         inline(success.about),
-        fields(&object, note).concat(),
+        body.unwrap_or_default(),
         list(id, "Response headers", success.headers.iter().map(header))
     )
 }
 
-/// Whether the body of some request has a field of this name.
+/// Returns true if the body of some request has a field of this name.
 fn is_sent(name: &str) -> bool {
-    ROUTER.operations().filter_map(|row| row.body).any(|body| schema(body)["properties"].get(name).is_some())
+    operations().filter_map(|row| row.body).any(|body| schema(body)["properties"].get(name).is_some())
 }
 
 /// The failures that the operation itself causes, folded, and where the others are.
@@ -190,10 +194,27 @@ fn value(name: &str, kind: &[&str], about: &str, schema: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::api::ROUTER;
+    use crate::app::api::{Handler, ROUTER};
 
     fn of(id: &str) -> String {
         html(ROUTER.operations().find(|operation| operation.id == id).unwrap(), "https://pets.example/v1")
+    }
+
+    #[test]
+    fn operation_may_return_no_body_and_take_another_media_type() {
+        let operation = Operation {
+            body: Some("NewPet"),
+            media_types: &["application/merge-patch+json"],
+            success: Some(Success { status: 204, about: "Done.", schema: None, headers: &[] }),
+            ..Operation::new("/v1/pets/{petId}", "changePet", Handler::Get(|_, _| unreachable!()))
+        };
+        let html = html(&operation, "https://pets.example/v1");
+        assert!(html.contains("<code class=\"ok\">204 No Content</code> Done.</p>\n"), "{html}");
+        assert!(html.contains("data-type=\"application/merge-patch+json\"") && html.contains(" data-empty "));
+        assert!(html.contains("'https://pets.example/v1/pets/"), "{html}");
+        for part in ["Example response", "class=\"shape\"", "null</code>"] {
+            assert!(!html.contains(part), "{part}: {html}");
+        }
     }
 
     #[test]
@@ -303,11 +324,8 @@ mod tests {
 
     #[test]
     fn examples_are_those_of_the_description() {
-        assert!(
-            of("createPet").contains("&quot;name&quot;</span>: <span class=\"s\">&quot;Rex&quot;</span>")
-        );
+        assert!(of("createPet").contains("<code>{\n  &quot;id&quot;: 1,\n"));
         assert!(of("listPets").contains("<code>[\n  {\n"));
-        // What a reader edits has no colours.
         assert!(of("createPet").contains("&quot;name&quot;: &quot;Rex&quot;,\n"));
     }
 }

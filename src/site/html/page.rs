@@ -10,25 +10,25 @@ use crate::site::html::navigation::{PAGES, entries, here, neighbours};
 /// The beginning of the element with the address of a page (ogp.me).
 const META: &str = "<meta property=\"og:url\" content=\"";
 const FRAME: &str = include_str!("../files/page.html");
-/// What only the first page loads.
+/// The elements of the head that only the first page has.
 const REFERENCE: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
 <script src=\"/assets/trial.js\" type=\"module\"></script>
 ";
 
 /// The content of a page.
-pub struct Page<'a> {
+pub struct HtmlPage<'a> {
     /// Its path.
     pub path: &'a str,
     /// Its title; none for the first page, which has the title of the service.
     pub title: Option<&'a str>,
-    /// What it is about, in one sentence: for search engines and previews of links.
+    /// Its content, in one sentence: for search engines and previews of links.
     pub about: &'a str,
     pub main: String,
     /// Other origins that its scripts may send requests to.
     pub asks: &'a [String],
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     /// Puts the page into its frame. `files` is the folder of what it loads.
     pub fn into_asset(self, config: &Config, files: &str) -> Asset {
         let is_listed = PAGES.iter().any(|entry| entry.path == self.path);
@@ -53,17 +53,19 @@ impl Page<'_> {
             // Last: text of the operator is no template.
             .replace("{{description}}", &escape(&config.description))
             .replace("{{site}}", &escape(&config.title));
-        Asset::new("text/html; charset=utf-8", html.into_bytes())
-            .header("Content-Security-Policy", policy(self.asks))
-            .header("Referrer-Policy", "no-referrer")
+        secured(html, self.asks)
     }
 }
 
-/// What the page may load and call (Content Security Policy Level 3): nothing from elsewhere, nothing inline.
-pub fn policy(asks: &[String]) -> String {
+/// A page that may load and call (Content Security Policy Level 3) nothing from elsewhere but from the origins in `asks`,
+/// and has nothing inline.
+pub fn secured(html: String, asks: &[String]) -> Asset {
     let asks: String = asks.iter().map(|origin| format!(" {origin}")).collect();
-    format!(
+    let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'{asks}; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+    );
+    Asset::new("text/html; charset=utf-8", html.into_bytes())
+        .header("Content-Security-Policy", policy)
+        .header("Referrer-Policy", "no-referrer")
 }

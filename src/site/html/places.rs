@@ -1,16 +1,16 @@
-//! What browsers and search engines ask for without being told: the page for what is not there, the icon, and what to
-//! crawl.
+//! Documents that browsers and search engines request unasked: the page for missing addresses, the icon, and the rules and
+//! the map for crawlers.
 
 use crate::app::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
 use crate::base::config::Config;
 use crate::base::http::{Asset, Assets};
-use crate::site::html::navigation::{Entry, PAGES};
-use crate::site::html::page::Page;
+use crate::site::html::navigation::{PAGES, PageEntry};
+use crate::site::html::page::HtmlPage;
 
 /// Adds the page, the icon, the rules for robots and, if the public address is known, the map of the site. `files`
 /// is the folder of what the page loads.
 pub fn add(assets: &mut Assets, config: &Config, files: &str) {
-    let page = Page {
+    let page = HtmlPage {
         path: NOT_FOUND,
         title: Some("Page not found"),
         about: "There is no page at this address.",
@@ -31,7 +31,7 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
 
 /// Every page in the navigation, as sitemaps.org specifies.
 fn sitemap(root: &str) -> String {
-    let url = |entry: &Entry| format!("<url><loc>{root}{}</loc></url>\n", entry.path);
+    let url = |entry: &PageEntry| format!("<url><loc>{root}{}</loc></url>\n", entry.path);
     let urls: String = PAGES.iter().map(url).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

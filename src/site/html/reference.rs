@@ -1,14 +1,14 @@
 //! The reference: every operation as HTML, from the tables that the interface description comes from, and a small
 //! script that sends requests.
 
-use crate::app::api::{Operation, REFERENCE_AMONG_FILES, ROUTER};
+use crate::app::api::{Operation, REFERENCE_AMONG_FILES};
 use crate::base::config::Config;
 use crate::base::http::Assets;
-use crate::site::document::named_servers;
-use crate::site::html::markup::escape;
+use crate::site::document::{self, named_servers};
+use crate::site::html::markup::{anchored, escape};
+use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
-use crate::site::html::page::Page;
-use crate::site::html::settings::PATH;
+use crate::site::html::page::HtmlPage;
 
 /// Adds the reference at the root. `base` is the address that samples call, and `files` the folder of what it loads.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
@@ -16,7 +16,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
         [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
     let operations = operations(base);
     for (path, keep) in [("/", "tab"), (REFERENCE_AMONG_FILES, "memory")] {
-        let page = Page {
+        let page = HtmlPage {
             path: "/",
             title: None,
             about: "{{description}}",
@@ -35,14 +35,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
 fn settings(config: &Config) -> String {
     let is_own = config.base_url.is_none() && !config.read_only;
     let admin = config.admin.filter(|admin| is_own && admin.ip().is_loopback() && admin.port() > 0);
-    let link = |admin| format!(" <a href=\"http://{admin}{PATH}\">Settings</a>");
+    let link = |admin| format!(" <a href=\"http://{admin}{SETTINGS_PAGE}\">Settings</a>");
     admin.map(link).unwrap_or_default()
-}
-
-/// The method of an operation, in its colour.
-pub fn method(operation: &Operation) -> String {
-    let method = operation.method();
-    format!("<span class=\"method {}\">{method}</span>", method.to_lowercase())
 }
 
 /// The choice of the server, which is hidden if there is only one.
@@ -57,14 +51,13 @@ fn choice(config: &Config) -> String {
 
 /// Every operation that is described, under its tag.
 fn operations(base: &str) -> String {
-    let described: Vec<&Operation> = ROUTER.operations().filter(|row| row.tag.is_some()).collect();
+    let described: Vec<&Operation> = document::operations().collect();
     let groups = described.chunk_by(|one, next| one.tag == next.tag).filter_map(|group| {
         let tag = group.first()?.tag?;
         let operations: String = group.iter().map(|row| operation::html(row, base)).collect();
         Some(format!(
-            "<h2 id=\"{0}\"><a class=\"anchor\" href=\"#{0}\">{1}</a></h2>\n<p>{2}</p>\n{operations}",
-            tag.title.to_lowercase(),
-            tag.title,
+            "{}<p>{}</p>\n{operations}",
+            anchored("h2", &tag.title.to_lowercase(), tag.title),
             escape(tag.about)
         ))
     });
@@ -79,13 +72,13 @@ fn origin(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::Response;
+    use crate::base::http::{AssetFields, Response};
 
     fn get(assets: &Assets, path: &str) -> Response {
         assets
             .get(path)
             .unwrap_or_else(|| panic!("{path}"))
-            .respond([Some("gzip"), None].map(Option::into_iter))
+            .respond(&AssetFields { accept_encoding: vec!["gzip"], ..AssetFields::default() })
     }
 
     fn assets() -> Assets {
@@ -116,7 +109,7 @@ mod tests {
         let page = |config: &Config| {
             let assets =
                 crate::site::assets(config, &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
-            let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
+            let page = assets.get("/").unwrap().respond(&AssetFields::default());
             String::from_utf8(page.body().to_vec()).unwrap()
         };
         let html = page(&config);
@@ -137,7 +130,7 @@ mod tests {
     #[test]
     fn reference_loads_at_most_32_kibibytes_and_nothing_from_elsewhere() {
         let assets = assets();
-        let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
+        let page = assets.get("/").unwrap().respond(&AssetFields::default());
         let policy = page.field("Content-Security-Policy").unwrap();
         assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");

@@ -5,19 +5,21 @@ use serde_json::Value;
 
 use crate::app::api::Operation;
 use crate::site::document::BASE;
-use crate::site::html::colours::coloured;
 use crate::site::html::components::example;
-use crate::site::html::markup::{pretty, text};
-use crate::site::html::trial::example_id;
+use crate::site::html::markup::{escape, pretty, text};
+use crate::site::html::trial::{example_id, has_result};
 
-/// What a sample needs of an operation.
-struct Request {
+/// The request of a sample.
+struct ExampleRequest {
     method: &'static str,
     /// With an example of its path parameter.
     url: String,
+    media_type: &'static str,
     body: Option<Value>,
-    /// Whether a create can be sent again without harm.
+    /// A create can be sent again without harm.
     has_key: bool,
+    /// The response to a success has a body.
+    has_result: bool,
 }
 
 /// How to call an operation of the interface whose base address is `base`: each language, and its code. `sample.js` writes
@@ -29,7 +31,14 @@ fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
         url = url.replace(&format!("{{{}}}", text(&parameter["name"])), &example_id(operation));
     }
     let has_key = described.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
-    let request = Request { method: operation.method(), url, body: operation.body.map(example), has_key };
+    let request = ExampleRequest {
+        method: operation.method(),
+        url,
+        media_type: operation.media_types[0],
+        body: operation.body.map(example),
+        has_key,
+        has_result: has_result(operation),
+    };
     [("curl", curl(&request)), ("JavaScript", javascript(&request)), ("Python", python(&request))]
 }
 
@@ -40,62 +49,90 @@ pub fn block(operation: &Operation, base: &str) -> String {
             "<figure data-operation=\"{}\" data-language=\"{language}\"><figcaption>{language}</figcaption>\n\
              <pre tabindex=\"0\"><code>{}</code></pre></figure>\n",
             operation.id,
-            coloured(&code)
+            escape(&code)
         )
     };
     let figures: String = samples(operation, base).into_iter().map(figure).collect();
     format!("<div class=\"samples\">\n{figures}<at-once task=\"choose\"></at-once></div>\n")
 }
 
-fn curl(Request { url, body, has_key, .. }: &Request) -> String {
-    let mut code = format!("curl '{url}' \\\n    -H \"Authorization: Bearer $KEY\"");
-    if *has_key {
+fn curl(request: &ExampleRequest) -> String {
+    // curl sends a body with POST.
+    let usual = if request.body.is_some() { "POST" } else { "GET" };
+    let method = if request.method == usual { String::new() } else { format!("-X {} ", request.method) };
+    let mut code = format!("curl {method}'{}' \\\n    -H \"Authorization: Bearer $KEY\"", request.url);
+    if request.has_key {
         code += " \\\n    -H \"Idempotency-Key: $(openssl rand -hex 16)\"";
     }
-    if let Some(body) = body {
-        let body = body.to_string().replace('\'', "'\\''");
-        code += &format!(" \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'");
+    if let Some(body) = &request.body {
+        let (media_type, body) = (request.media_type, body.to_string().replace('\'', "'\\''"));
+        code += &format!(" \\\n    -H 'Content-Type: {media_type}' \\\n    -d '{body}'");
     }
     code
 }
 
-fn javascript(Request { method, url, body, has_key }: &Request) -> String {
+fn javascript(request: &ExampleRequest) -> String {
     let (mut head, mut fields, mut tail) = (String::new(), String::new(), String::new());
-    if *method != "GET" {
-        head += &format!("  method: '{method}',\n");
+    if request.method != "GET" {
+        head += &format!("  method: '{}',\n", request.method);
     }
-    if *has_key {
+    if request.has_key {
         fields += "\n    'Idempotency-Key': crypto.randomUUID(),";
     }
-    if let Some(body) = body {
-        fields += "\n    'Content-Type': 'application/json',";
+    if let Some(body) = &request.body {
+        fields += &format!("\n    'Content-Type': '{}',", request.media_type);
         tail += &format!("  body: JSON.stringify({}),\n", laid_out(body, "  "));
     }
+    let (or_none, print) = if request.has_result {
+        ("", "console.log(result);")
+    } else {
+        ("response.ok ? null : ", "console.log(response.status);")
+    };
     format!(
         "// Node.js 20 or later, in a module such as sample.mjs\n\
-         const response = await fetch('{url}', {{\n\
+         const response = await fetch('{}', {{\n\
          {head}  headers: {{\n    'Authorization': `Bearer ${{process.env.KEY}}`,{fields}\n  }},\n{tail}}});\n\
-         const result = await response.json();\n\
+         const result = {or_none}await response.json();\n\
          if (!response.ok) throw new Error(`${{result.code}}: ${{result.message}}`);\n\
-         console.log(result);"
+         {print}",
+        request.url
     )
 }
 
-fn python(Request { method, url, body, has_key }: &Request) -> String {
-    let (import, field) = match has_key {
-        true => ("import uuid\n", "\n        \"Idempotency-Key\": str(uuid.uuid4()),"),
-        false => ("", ""),
+fn python(request: &ExampleRequest) -> String {
+    let (mut import, mut fields, mut body) = ("", String::new(), String::new());
+    if request.has_key {
+        import = "import uuid\n";
+        fields += "\n        \"Idempotency-Key\": str(uuid.uuid4()),";
+    }
+    if let Some(example) = &request.body {
+        let literal = laid_out(example, "    ");
+        // Python has other words for these.
+        let is_python = !["null", "true", "false"].iter().any(|word| literal.contains(word));
+        // Requests itself adds the type of JSON.
+        if !is_python || request.media_type != "application/json" {
+            fields += &format!("\n        \"Content-Type\": \"{}\",", request.media_type);
+        }
+        body = if is_python {
+            format!("    json={literal},\n")
+        } else {
+            format!("    data={}.encode(),\n", Value::from(pretty(example)))
+        };
+    }
+    let (or_none, print) = if request.has_result {
+        ("", "print(result)")
+    } else {
+        (" if not response.ok else None", "print(response.status_code)")
     };
-    let body = body.iter().map(|body| format!("    json={},\n", laid_out(body, "    ")));
     format!(
         "import os\n{import}\nimport requests\n\n\
-         response = requests.{}(\n    \"{url}\",\n    headers={{\n        \
-         \"Authorization\": f\"Bearer {{os.environ['KEY']}}\",{field}\n    }},\n{}    timeout=60,\n)\n\
-         result = response.json()\n\
+         response = requests.{}(\n    \"{}\",\n    headers={{\n        \
+         \"Authorization\": f\"Bearer {{os.environ['KEY']}}\",{fields}\n    }},\n{body}    timeout=60,\n)\n\
+         result = response.json(){or_none}\n\
          if not response.ok:\n    raise SystemExit(f\"{{result['code']}}: {{result['message']}}\")\n\
-         print(result)",
-        method.to_lowercase(),
-        body.collect::<String>()
+         {print}",
+        request.method.to_lowercase(),
+        request.url
     )
 }
 
@@ -134,6 +171,53 @@ mod tests {
         let script = of("createPet", "JavaScript");
         let options = "  },\n  body: JSON.stringify({\n    \"name\": \"Rex\",\n";
         assert!(script.contains(options), "{script}");
+    }
+
+    #[test]
+    fn method_and_media_type_are_those_of_the_operation() {
+        let request = ExampleRequest {
+            method: "PATCH",
+            url: "https://pets.example/v1/pets/1".to_owned(),
+            media_type: "application/merge-patch+json",
+            body: Some(serde_json::json!({ "status": "sold" })),
+            has_key: false,
+            has_result: true,
+        };
+        assert_eq!(
+            curl(&request),
+            "curl -X PATCH 'https://pets.example/v1/pets/1' \\\n    -H \"Authorization: Bearer $KEY\" \\\n    \
+             -H 'Content-Type: application/merge-patch+json' \\\n    -d '{\"status\":\"sold\"}'"
+        );
+        let script = javascript(&request);
+        assert!(script.contains("  method: 'PATCH',\n"), "{script}");
+        assert!(script.contains("'Content-Type': 'application/merge-patch+json',\n"), "{script}");
+        let python = python(&request);
+        assert!(python.contains("requests.patch(\n"), "{python}");
+        assert!(python.contains("\"Content-Type\": \"application/merge-patch+json\",\n"), "{python}");
+        let request = ExampleRequest { body: Some(serde_json::json!({ "status": null })), ..request };
+        let python = super::python(&request);
+        assert!(python.contains("    data=\"{\\n  \\\"status\\\": null\\n}\".encode(),\n"), "{python}");
+    }
+
+    #[test]
+    fn response_without_a_body_is_not_parsed() {
+        let url = "https://pets.example/v1/pets/1".to_owned();
+        let media_type = "application/json";
+        let request = ExampleRequest {
+            method: "DELETE",
+            url,
+            media_type,
+            body: None,
+            has_key: false,
+            has_result: false,
+        };
+        assert!(curl(&request).starts_with("curl -X DELETE 'https://pets.example/v1/pets/1' \\\n"));
+        let script = javascript(&request);
+        assert!(script.contains("const result = response.ok ? null : await response.json();\n"), "{script}");
+        assert!(script.ends_with("\nconsole.log(response.status);"), "{script}");
+        let python = python(&request);
+        assert!(python.contains("result = response.json() if not response.ok else None\n"), "{python}");
+        assert!(python.ends_with("\nprint(response.status_code)"), "{python}");
     }
 
     #[test]

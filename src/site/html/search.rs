@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::app::api::{Operation, ROUTER};
+use crate::app::api::Operation;
 use crate::base::http::Code;
 use crate::base::http::response::reason;
-use crate::site::document::own_codes;
+use crate::site::document::{operations, own_codes};
 use crate::site::html::components::schema;
-use crate::site::html::markup::text;
-use crate::site::html::navigation::Entry;
+use crate::site::html::markup::{in_reference, plain, text};
+use crate::site::html::navigation::PageEntry;
 use crate::site::html::pages::Filled;
-use crate::site::html::tables::{Section, in_reference};
+use crate::site::html::section::Section;
 
 /// How many characters of a text are shown at most. Of the rest the index has each word once.
 const SHOWN: usize = 100;
@@ -20,17 +20,16 @@ const SHOWN: usize = 100;
 pub fn index(pages: &[Filled]) -> String {
     let found =
         pages.iter().flat_map(|(page, _, sections)| sections.iter().map(|found| section(page, found)));
-    let described = ROUTER.operations().filter(|row| row.tag.is_some());
-    Value::from_iter(found.chain(described.flat_map(operation))).to_string()
+    Value::from_iter(found.chain(operations().flat_map(operation))).to_string()
 }
 
 /// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",
 /// "text":"Retry after …","words":"the rest"}`.
 fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
-    let text = text.replace('`', "");
+    let text = plain(text);
     let cut = text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)?.rfind(' '));
     let (shown, rest) = text.split_at(cut.unwrap_or(text.len()));
-    // The search tells no capitals, and a word of two letters is seldom what somebody looks for.
+    // The search ignores case, and hardly anybody looks for a word of two letters.
     let (known, rest) = (shown.to_lowercase(), rest.to_lowercase());
     let mut rest: Vec<&str> = rest.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     rest.sort_unstable();
@@ -40,7 +39,7 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
 }
 
 /// A page, or what is under a heading or in a row of a table. An error code is found by its status as well.
-fn section(page: &Entry, [id, element, title, text]: &Section) -> Value {
+fn section(page: &PageEntry, Section { id, element, title, text }: &Section<String>) -> Value {
     let path = if element == "h1" { page.path.to_owned() } else { format!("{}#{id}", page.path) };
     let code = Code::ALL.iter().find(|code| code.as_str() == id);
     let status = code.map(|code| format!("{} {}", code.status(), reason(code.status())));
@@ -83,13 +82,20 @@ fn operation(operation: &Operation) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::base::config::{Address, Config};
+    use crate::base::http::AssetFields;
 
     #[test]
     fn index_is_small_and_each_entry_leads_to_its_place() {
         let assets = crate::site::assets(&Config::default(), &Address::Tcp(([127, 0, 0, 1], 1).into()));
         let body = |path: &str, encoding: Option<&str>| {
             let asset = assets.get(path).unwrap_or_else(|| panic!("{path}"));
-            asset.respond([encoding, None].map(Option::into_iter)).body().to_vec()
+            asset
+                .respond(&AssetFields {
+                    accept_encoding: encoding.into_iter().collect(),
+                    ..AssetFields::default()
+                })
+                .body()
+                .to_vec()
         };
         let compressed = body("/assets/latest/search.json", Some("gzip")).len();
         assert!(compressed < 22 * 1024, "{compressed}");

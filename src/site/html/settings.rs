@@ -1,13 +1,11 @@
 //! The settings page on the admin address. It uses the interface under `/settings/api/`.
 
 use crate::base::config::Config;
-use crate::base::http::{Asset, Assets};
+use crate::base::http::Assets;
 use crate::site::html::files;
 use crate::site::html::markup::{escape, inline};
-use crate::site::html::page::policy;
-
-/// The path of the page.
-pub const PATH: &str = "/settings/domains";
+use crate::site::html::navigation::SETTINGS_PAGE;
+use crate::site::html::page::secured;
 
 /// The page and what it loads. `site` is the address of the site, for links.
 pub fn assets(config: &Config, site: &str) -> Assets {
@@ -18,10 +16,7 @@ pub fn assets(config: &Config, site: &str) -> Assets {
         .replace("{{site}}", &inline(site))
         .replace("{{name}}", &escape(&config.title))
         .replace("{{version}}", env!("CARGO_PKG_VERSION"));
-    let page = Asset::new("text/html; charset=utf-8", page.into_bytes())
-        .header("Content-Security-Policy", policy(&[]))
-        .header("Referrer-Policy", "no-referrer");
-    assets.insert(PATH.into(), page);
+    assets.insert(SETTINGS_PAGE.into(), secured(page, &[]));
     assets
 }
 

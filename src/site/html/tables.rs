@@ -1,26 +1,14 @@
 //! The tables of the pages, generated from the tables of the code.
 
-use crate::app::api::{Operation, ROUTER};
 use crate::base::clock::day;
 use crate::base::config::{Config, SETTINGS, VARIABLES};
 use crate::base::http::Code;
 use crate::base::http::limits::LIMITS;
 use crate::base::http::response::reason;
-use crate::site::document::VERSION;
-use crate::site::html::markup::{escape, inline};
-use crate::site::html::navigation::{Text, index};
-
-/// What can be linked to and searched for: its id, its element such as `h2`, its title, and the text up to the next one.
-pub type Section = [String; 4];
-
-/// What stands in the place of a gap.
-#[derive(Default)]
-pub struct Filling {
-    pub html: String,
-    /// The text of what has no id of its own.
-    text: String,
-    sections: Vec<Section>,
-}
+use crate::site::document::{VERSION, operations};
+use crate::site::html::markup::{Filling, escape, in_reference, inline, plain, title};
+use crate::site::html::navigation::{PageText, index};
+use crate::site::html::section::Section;
 
 /// The name of a gap, and the function that fills it.
 type Gap = (&'static str, fn(&Config) -> Filling);
@@ -37,20 +25,20 @@ const ALL: [Gap; 8] = [
 ];
 
 /// The HTML of a page and its sections, with gaps such as `{{codes}}` filled.
-pub fn fill((html, headings): &Text<'_>, config: &Config, base: &str) -> (String, Vec<Section>) {
-    let (mut html, mut sections) = (html.replace("{{base}}", &escape(base)), Vec::new());
-    for heading in *headings {
-        let [id, element, title, text] =
-            heading.map(|part| part.replace("{{base}}", base).replace("{{interface}}", VERSION));
-        let mut parts = vec![[id, element, title, text.clone()]];
+pub fn fill(page: &PageText<'_>, config: &Config, base: &str) -> (String, Vec<Section<String>>) {
+    let (mut html, mut sections) = (page.html.replace("{{base}}", &escape(base)), Vec::new());
+    for Section { id, element, title, text } in page.sections {
+        let text = text.replace("{{base}}", base).replace("{{interface}}", VERSION);
+        let [id, element, title] = [id, element, title].map(|part| (*part).to_owned());
+        let mut parts = vec![Section { id, element, title, text: text.clone() }];
         for (name, filling) in ALL {
             let place = format!("{{{{{name}}}}}");
             if let Some((before, after)) = text.split_once(&place) {
                 let filling = filling(config);
                 html = html.replace(&place, &filling.html);
-                parts[0][3] = format!("{before}{}", filling.text);
+                parts[0].text = format!("{before}{}", filling.text);
                 parts.extend(filling.sections);
-                parts.last_mut().into_iter().for_each(|[_, _, _, text]| text.push_str(after));
+                parts.last_mut().into_iter().for_each(|part| part.text.push_str(after));
             }
         }
         sections.extend(parts);
@@ -58,34 +46,15 @@ pub fn fill((html, headings): &Text<'_>, config: &Config, base: &str) -> (String
     (html, sections)
 }
 
-impl Filling {
-    /// Adds a heading. `text` is what the search finds below it.
-    pub fn heading(&mut self, element: &str, id: &str, title: &str, text: &str) {
-        let words = inline(title);
-        self.html +=
-            &format!("<{element} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></{element}>\n");
-        self.sections.push([id, element, &plain(title), text].map(str::to_owned));
-    }
-}
-
 fn labels() -> Filling {
-    let rows = ROUTER.operations().filter(|operation| operation.is_experimental);
+    let rows = operations().filter(|operation| operation.is_experimental());
     let rows =
         rows.map(|operation| (in_reference(operation), [title(operation), "`experimental`".to_owned()]));
     table(["Operation", "Label"], rows)
 }
 
-fn title(operation: &Operation) -> String {
-    format!("`{} {}`", operation.method(), operation.path)
-}
-
-/// Where the reference has an operation.
-pub fn in_reference(operation: &Operation) -> String {
-    format!("/#{}", operation.id)
-}
-
 fn deprecations() -> Filling {
-    let rows = ROUTER.operations().filter_map(|operation| {
+    let rows = operations().filter_map(|operation| {
         let deprecation = operation.deprecation?;
         let instead = format!("`GET {}` with the `status` filter", deprecation.successor);
         Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
@@ -131,9 +100,10 @@ fn settings() -> Filling {
 }
 
 fn variables() -> Filling {
-    let rows = VARIABLES.iter().map(|[name, help, default]| {
-        let id = name.to_lowercase().replace('_', "-");
-        (format!("#{id}"), [format!("`{name}`"), (*help).to_owned(), (*default).to_owned()])
+    let rows = VARIABLES.iter().map(|variable| {
+        let id = variable.name.to_lowercase().replace('_', "-");
+        let name = format!("`{}`", variable.name);
+        (format!("#{id}"), [name, variable.help.to_owned(), variable.default.to_owned()])
     });
     table(["Variable", "Meaning", "Default"], rows)
 }
@@ -149,7 +119,7 @@ fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = (Strin
         let text = text.trim_matches([' ', '·']);
         let (row, class) = match link.strip_prefix('#') {
             Some(id) => {
-                table.sections.push([id, "tr", &plain(title), text].map(str::to_owned));
+                table.section("tr", id, title, text);
                 (format!("<tr id=\"{id}\">"), "class=\"anchor\" ")
             }
             None => {
@@ -173,11 +143,6 @@ fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = (Strin
     table
 }
 
-/// Text without the marks of code.
-fn plain(text: &str) -> String {
-    text.replace('`', "")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,13 +150,13 @@ mod tests {
     #[test]
     fn tables_say_what_the_code_says() {
         let filled = |gap| {
-            let heading = ["a", "h1", "A", gap];
-            fill(&(gap, &[heading]), &Config::default(), "http://a")
+            let sections = &[Section { id: "a", element: "h1", title: "A", text: gap }];
+            fill(&PageText { html: gap, sections }, &Config::default(), "http://a")
         };
         let (codes, sections) = filled("{{codes}}");
         assert!(codes.contains("</a><br>503 Service Unavailable</td>"), "{codes}");
         assert!(codes.contains("<tr id=\"not_found\"><td data-head=\"Code and status\">"), "{codes}");
-        assert!(sections.iter().any(|[id, element, ..]| id == "not_found" && element == "tr"));
+        assert!(sections.iter().any(|row| row.id == "not_found" && row.element == "tr"));
         let labels = filled("{{labels}}").0;
         assert!(
             labels.contains("<a href=\"/#listOrders\"><code>GET /v1/store/orders</code></a>"),
@@ -204,8 +169,9 @@ mod tests {
         assert!(filled("{{deadlines}}").0.contains("10 s"));
         let (variables, sections) = filled("{{variables}}");
         assert!(variables.contains("<tr id=\"petstore-api-key\">"), "{variables}");
-        let key = ["petstore-api-key", "tr", "PETSTORE_API_KEY", "an additional API key"];
-        assert!(sections.contains(&key.map(str::to_owned)), "{sections:?}");
+        let key = sections.iter().find(|row| row.id == "petstore-api-key").unwrap();
+        let told = (&*key.element, &*key.title, &*key.text);
+        assert_eq!(told, ("tr", "PETSTORE_API_KEY", "an additional API key"));
         assert!(filled("{{settings}}").0.contains("</a><br><code>PETSTORE_ALLOW_ORIGIN</code>"));
         assert_eq!(filled("{{else}}").0, "{{else}}");
     }

@@ -16,11 +16,12 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
         let chosen = parameters.iter().filter(|parameter| (parameter["in"] == "header") == is_header);
         chosen.map(|parameter| field(operation, parameter)).collect()
     };
+    let media_type = operation.media_types[0];
     let body = operation.body.map(|name| {
         let example = escape(&pretty(&example(name)));
         let rows = example.lines().count();
         format!(
-            "<label for=\"{id}-body\">Request body</label><textarea id=\"{id}-body\" data-in=\"body\" rows=\"{rows}\" \
+            "<label for=\"{id}-body\">Request body</label><textarea id=\"{id}-body\" data-in=\"body\" data-type=\"{media_type}\" rows=\"{rows}\" \
              spellcheck=\"false\" autocapitalize=\"off\">{example}</textarea>\n"
         )
     });
@@ -35,22 +36,29 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
     let documented: BTreeSet<&str> =
         documented.flat_map(|fields| fields.keys()).map(String::as_str).collect();
     format!(
-        "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\" \
+        "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\"{} \
          aria-label=\"Try {id}\">\n{}<div class=\"inputs\">\n{}{}</div>\n{seldom}\
          <p class=\"send\"><button aria-describedby=\"{id}-note\">Send</button> <span id=\"{id}-note\" class=\"note\">No API key: \
          <a href=\"#key\">enter one above</a>, or this returns 401.</span></p>\n<div class=\"result\" hidden></div>\n</form>\n",
         operation.method(),
         operation.path.strip_prefix(BASE).unwrap_or(operation.path),
         documented.into_iter().collect::<Vec<_>>().join(" "),
+        if has_result(operation) { "" } else { " data-empty" },
         heading(id, "Try it"),
         fields(false),
         body.unwrap_or_default()
     )
 }
 
-/// An example of a path parameter: the id of what the operation returns in its example.
+/// Returns whether the response of a success has a body.
+pub fn has_result(operation: &Operation) -> bool {
+    operation.success.is_some_and(|success| success.schema.is_some())
+}
+
+/// An example of a path parameter: the id of the resource that the operation returns in its example, or else 1.
 pub fn example_id(operation: &Operation) -> String {
-    operation.success.as_ref().map_or_else(String::new, |success| example(success.schema)["id"].to_string())
+    let returned = operation.success.and_then(|success| example(success.schema?)["id"].as_i64());
+    returned.unwrap_or(1).to_string()
 }
 
 /// The field of a parameter of the operation.

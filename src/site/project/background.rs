@@ -1,6 +1,6 @@
-//! What a running service does for its project besides answering requests: it checks the DNS of domains on demand and
-//! from time to time, and notes which domains are requested over HTTPS. All of it happens in one thread, one task after
-//! the other, so a name server that never answers delays no request.
+//! The background work of a running service for its project: it checks the DNS of domains on demand and from time to time,
+//! and notes which domains are requested over HTTPS. A single thread does one task after the other, so a name server that
+//! never answers delays no request.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,11 +15,12 @@ use super::error::Refusal;
 use super::overview::{DomainView, Overview};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
-use crate::base::error::{Error, start_thread};
+use crate::base::error::Error;
+use crate::base::threads::start_thread;
 use crate::model::{Domain, DomainState};
 use crate::store::Reader;
 
-/// How long the thread waits after a failed write, which every request could repeat.
+/// How long the thread waits after a failed write, since each HTTPS request can cause the next one.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often the thread looks for domains whose check is due.
 const TICK: Duration = Duration::from_secs(60);
@@ -37,7 +38,7 @@ pub struct Upkeep {
     tasks: Option<Sender<Task>>,
 }
 
-/// What the thread does for the domain of this name.
+/// A task of the thread, with the name of a domain.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Check(String),
@@ -65,7 +66,7 @@ impl Upkeep {
         Ok(upkeep)
     }
 
-    /// Notes that a trusted proxy has passed on an HTTPS request for a domain. Does not wait.
+    /// Notes that a trusted proxy has forwarded an HTTPS request for a domain. Does not wait.
     pub fn note_served(&self, name: &str) {
         self.begin(Task::NoteServed(name.to_owned()));
     }
@@ -156,7 +157,7 @@ fn change(
     project.upgrade().map_or(Ok(()), |project| work(&mut lock(&project)))
 }
 
-/// Logs that a check has changed what is known of a domain.
+/// Logs the new state of a domain after a check.
 fn log_news(domain: &DomainView) {
     let DomainView { domain: Domain { name, state, message, .. }, state_text, .. } = domain;
     let is_bad = !domain.is_in_order() && *state != DomainState::PendingDns;

@@ -1,9 +1,9 @@
-//! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659). Their parameters are
-//! for the authority alone (section 4.2).
+//! The check of CAA records: they must allow a certificate authority to issue a certificate for a domain (RFC 8659). Their
+//! parameters are for the authority alone (section 4.2).
 
-use super::check::{CAA_UNKNOWN, Finding, list};
+use super::finding::{CAA_UNKNOWN, Finding, list};
 use crate::model::DomainEvent;
-use crate::site::dns::{Answer, Dns, DnsError, Record, RecordType, with_parents};
+use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, RecordType, with_parents};
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
 const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
@@ -37,24 +37,25 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
     Finding::RIGHT
 }
 
-/// What the CAA records at the end of the aliases mean for the certificate; `None` if there are none.
-fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
+/// Judges the CAA records at the end of the aliases; `None` if there are none.
+fn judge(answer: &DnsAnswer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
     let owner = answer.canonical()?;
-    let records: Vec<&Record> = answer.of(&owner).filter(|record| record.kind() == RecordType::CAA).collect();
+    let records: Vec<&AnswerRecord> =
+        answer.of(&owner).filter(|record| record.kind() == RecordType::CAA).collect();
     if records.is_empty() {
         return Ok(None);
     }
-    let blocked = |records: Vec<&Record>, advice: String| {
+    let blocked = |records: Vec<&AnswerRecord>, advice: String| {
         let records = list(records);
         let message = format!(
             "The record is correct, but the CAA records of {owner} block the certificate ({records}): {advice}"
         );
         Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
     };
-    let (issuing, others): (Vec<&Record>, Vec<_>) =
+    let (issuing, others): (Vec<&AnswerRecord>, Vec<_>) =
         records.into_iter().partition(|record| issuer(record).is_some());
     let is_unknown = |tag: String| !KNOWN.contains(&&*tag.to_ascii_lowercase());
-    let forbids = |record: &&Record| {
+    let forbids = |record: &&AnswerRecord| {
         record.caa().is_some_and(|own| own.flag & CRITICAL != 0 && is_unknown(own.tag.to_string()))
     };
     let unknown: Vec<_> = others.into_iter().filter(forbids).collect();
@@ -72,7 +73,7 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
-fn issuer(record: &Record) -> Option<&[u8]> {
+fn issuer(record: &AnswerRecord) -> Option<&[u8]> {
     let property = record.caa().filter(|property| property.tag.to_string().eq_ignore_ascii_case("issue"))?;
     property.value.split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii)
 }
@@ -80,7 +81,7 @@ fn issuer(record: &Record) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
+    use crate::site::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
 
     fn issue(value: &'static str) -> Record {
         Record::Caa(0, "issue", value)

@@ -2,21 +2,20 @@
 
 use serde::Serialize;
 
-use super::check::{Finding, check_dns};
+use super::check::check_dns;
 use super::error::{Refusal, RefusalCode};
+use super::finding::Finding;
 use super::overview::DomainView;
 use super::{Project, name};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
-use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
+use crate::model::{CHECK_EVERY, Domain, DomainEvent, DomainState, Plan, Redirect};
 use crate::store::{Reader, Writer};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
-/// How many seconds pass between two checks of a domain.
-pub(super) const CHECK_EVERY: i64 = 600;
 
-/// What went with a domain that was removed.
+/// A domain that was removed, and all that was removed with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -25,7 +24,7 @@ pub struct Removed {
     pub name: String,
     /// The redirects from it and to it, which were removed too.
     pub redirects: Vec<Redirect>,
-    /// Whether it was the primary domain.
+    /// True if it was the primary domain.
     pub was_primary: bool,
 }
 
@@ -69,7 +68,7 @@ impl Project {
         self.keep(&name, &finding).map(|(domain, _)| domain)
     }
 
-    /// Keeps what a check found about a domain. Returns also whether its state or the reason for it is a new one.
+    /// Keeps the finding of a check. Also returns true if the state of the domain or the reason for it has changed.
     ///
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
@@ -91,7 +90,7 @@ impl Project {
         })
     }
 
-    /// Keeps that a trusted proxy has passed on an HTTPS request for this name.
+    /// Keeps that a trusted proxy has forwarded an HTTPS request for this name.
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.

@@ -2,9 +2,9 @@
 //! service notices every change at once, since it reads the database with each request. Knows no SQL and no HTTP.
 //!
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `error.rs` has a code for each way to break
-//! them. `name.rs` parses names, and `record.rs` tells which DNS record a name needs. `check.rs` checks a domain:
-//! `verify.rs` tells whether the record exists, and `caa.rs` whether a certificate authority may issue. `background.rs` is
-//! what a running service does for its project besides answering requests.
+//! them. `name.rs` parses names, `suffix.rs` has the Public Suffix List, and `record.rs` is the DNS record that a name
+//! needs. `check.rs` checks a domain: `verify.rs` looks up its record, `caa.rs` the CAA records that may forbid its
+//! certificate, and `finding.rs` is the result. `background.rs` is the work of a running service besides requests.
 
 mod background;
 mod caa;
@@ -12,12 +12,14 @@ mod check;
 mod deploys;
 mod domains;
 mod error;
+mod finding;
 mod folder;
 mod media_type;
 mod name;
 mod overview;
 mod record;
 mod redirects;
+mod suffix;
 mod verify;
 
 #[cfg(test)]
@@ -42,8 +44,7 @@ pub use record::DnsRecord;
 /// ```no_run
 /// use petstore::{Config, Plan, Project};
 ///
-/// let mut config = Config::default();
-/// config.database = "pets.db".into();
+/// let mut config = Config::new().database("pets.db");
 /// config.hosting.platform_host = Some("sites.example.net".to_owned());
 /// let mut project = Project::open(&config)?;
 /// project.set_plan(Plan::Pro)?;
@@ -96,7 +97,7 @@ impl Project {
 mod tests {
     use super::*;
     use crate::model::{DomainEvent, Reason};
-    use crate::site::project::check::Finding;
+    use crate::site::project::finding::Finding;
     use crate::testing::Folder;
 
     /// A deployed project with a paid plan and a platform.

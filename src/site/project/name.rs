@@ -4,7 +4,7 @@ use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
 use super::error::{Refusal, RefusalCode};
-use super::record::registered;
+use super::suffix::registered;
 use crate::base::http::host::without_port;
 
 /// Parses the name of a domain to be added. `platform` is the host of the hosting platform, whose own names cannot be

@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 
-use super::check::CAA_UNKNOWN;
-use super::domains::CHECK_EVERY;
+use super::finding::CAA_UNKNOWN;
 use super::name;
 use super::record::DnsRecord;
 use super::verify::{CONFLICTING_RECORD, WRONG_TARGET};
 use crate::base::config::Hosting;
-use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
+use crate::model::{CHECK_EVERY, Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{Reader, StoreError};
 
 /// The project at one moment.
@@ -44,7 +43,7 @@ pub struct DomainView {
     pub domain: Domain,
     /// The name in U-labels, such as `bücher.example`.
     pub display_name: String,
-    /// The state in a few words; what follows from it stands behind a semicolon.
+    /// The state in a few words, then its consequence after a semicolon.
     pub state_text: &'static str,
     /// The DNS record that it needs.
     pub record: DnsRecord,
@@ -69,7 +68,7 @@ impl Overview {
 }
 
 impl DomainView {
-    /// Whether the last check found nothing that keeps the domain from being served. It may have a remark even so.
+    /// Returns true if the last check found nothing that keeps the domain from being served, although it may have a remark.
     pub fn is_in_order(&self) -> bool {
         self.domain.reason.as_deref().is_none_or(|code| code == CAA_UNKNOWN)
     }

@@ -1,24 +1,14 @@
 //! The DNS record that a domain needs.
 
-use std::sync::LazyLock;
-
-use publicsuffix::{List, Psl};
 use serde::Serialize;
 
-use crate::base::http::gunzip;
+use super::suffix::zone_of;
 
 /// How many seconds resolvers may cache the record.
 const TTL: u32 = 3600;
 /// The remark on the record of an apex domain.
 const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. If yours does not, create an A or AAAA \
     record for each address of the platform instead. Remove all other A and AAAA records of the name: a leftover AAAA record is a common mistake.";
-
-/// The Public Suffix List (`publicsuffix.org`), decompressed at first use.
-static SUFFIXES: LazyLock<List> = LazyLock::new(|| {
-    let list = gunzip(include_bytes!("vendor/public_suffix_list.dat.gz"));
-    // The tests would fail without its rules.
-    List::from_bytes(&list).unwrap_or_default()
-});
 
 /// The DNS record to create for a domain, such as `www 3600 CNAME petstore.sites.example.net` in the zone of
 /// `example.com`.
@@ -36,7 +26,7 @@ pub struct DnsRecord {
     pub value: String,
     /// How many seconds resolvers may cache the record; 3600.
     pub ttl: u32,
-    /// What to know before creating it; null if nothing.
+    /// Advice before creating it; null if there is none.
     pub remark: Option<&'static str>,
 }
 
@@ -56,26 +46,9 @@ impl DnsRecord {
     }
 }
 
-/// Whether the name is one that a registrar registers (by the Public Suffix List), such as `example.co.uk`. It is the apex
-/// of a zone unless DNS says otherwise. The name has A-labels in lower case.
-pub(super) fn is_apex(name: &str) -> bool {
-    zone_of(name) == name
-}
-
-/// The registered name above or at a name. A public suffix counts as registered itself.
-fn zone_of(name: &str) -> &str {
-    registered(name).unwrap_or(name)
-}
-
-/// The registered name above or at a name: a public suffix and one more label. `None` if there is no such label. A
-/// suffix that is not in the list has one label.
-pub(super) fn registered(name: &str) -> Option<&str> {
-    let domain = SUFFIXES.domain(name.as_bytes())?;
-    std::str::from_utf8(domain.as_bytes()).ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::suffix::is_apex;
     use super::*;
 
     #[test]

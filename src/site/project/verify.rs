@@ -1,12 +1,12 @@
-//! Whether the DNS record of a domain exists and is right.
+//! The check of the DNS record of a domain: it must exist and lead to the platform.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::check::{Finding, list};
-use super::record::{is_apex, registered};
+use super::finding::{Finding, list};
+use super::suffix::{is_apex, registered};
 use crate::model::DomainEvent;
-use crate::site::dns::{Answer, Dns, DnsError, NameServers, Record, RecordType, with_parents};
+use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents};
 
 /// The types that may not exist alongside the CNAME record of a subdomain, of those that are common.
 const OTHERS: [RecordType; 4] = [RecordType::A, RecordType::AAAA, RecordType::MX, RecordType::TXT];
@@ -20,7 +20,7 @@ const NOT_FOUND_YET: &str = "not_found_yet";
 
 const SLOW: &str = "DNS changes can take up to 48 hours.";
 
-/// What is found, if DNS answers.
+/// The finding, if DNS answers.
 type Found = Result<Finding, DnsError>;
 
 /// Looks up the record of a domain. The name has A-labels in lower case.
@@ -29,7 +29,7 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let found = dns.authorities(name).and_then(|mut authorities| {
         let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
         let zone = authorities.ask(name, RecordType::SOA);
-        let has_soa = |zone: &Answer| zone.own().any(|record| record.kind() == RecordType::SOA);
+        let has_soa = |zone: &DnsAnswer| zone.own().any(|record| record.kind() == RecordType::SOA);
         // A registered name is a part of its parent's zone if it is an alias without a SOA record.
         if zone.as_ref().is_ok_and(has_soa) || is_apex(name) && (targets.is_empty() || zone.is_err()) {
             apex(name, &host, &targets, &mut authorities, dns)
@@ -86,7 +86,7 @@ fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameS
     Ok(Finding::RIGHT)
 }
 
-/// What is wrong if the provider completed the value of a CNAME record with the zone of the name.
+/// Advice if the provider appended the zone of the name to the value of a CNAME record.
 fn appended(name: &str, host: &str, targets: &[String]) -> String {
     let mut zones = with_parents(name).filter(|zone| registered(zone).is_some());
     let zone = zones.find(|zone| targets.contains(&format!("{host}.{zone}")));
@@ -110,7 +110,7 @@ fn named(records: &BTreeSet<String>) -> (String, &'static str) {
     (format!("{article} {kind} record{value}"), "it")
 }
 
-/// What else may be wrong if a name has addresses, but not those of the platform host.
+/// Advice if a name has addresses, but not those of the platform host.
 fn hidden(host: &str) -> String {
     format!(
         " If your DNS settings already point the record to {host}, a proxy such as Cloudflare's hides it: turn the proxy \
@@ -158,8 +158,8 @@ fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServer
     Ok(wrong(WRONG_TARGET, elsewhere))
 }
 
-fn aliases(answer: &Answer) -> Vec<String> {
-    answer.own().filter_map(Record::alias).collect()
+fn aliases(answer: &DnsAnswer) -> Vec<String> {
+    answer.own().filter_map(AnswerRecord::alias).collect()
 }
 
 fn addresses(name: &str, servers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {

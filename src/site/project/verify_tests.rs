@@ -1,9 +1,9 @@
 //! Domains with right and wrong records, on a DNS server of the tests.
 
-use super::check::Finding;
+use super::finding::Finding;
 use super::verify::*;
 use crate::model::DomainEvent;
-use crate::site::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
+use crate::site::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
 use crate::site::dns::{Dns, RecordType};
 
 const HOST: &str = "petstore.sites.example.net";

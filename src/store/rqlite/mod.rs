@@ -27,10 +27,6 @@
 mod batch;
 mod client;
 mod mirror;
-#[cfg(test)]
-#[path = "../../../tests/cluster/nodes.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-pub mod nodes;
 mod replicas;
 mod request;
 mod revision;

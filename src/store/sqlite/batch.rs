@@ -9,22 +9,11 @@ use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, params};
 
 use super::checkpoint::TRUNCATE;
 use super::schema::{self, schema_version};
-use super::{Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
+use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::retries;
 use crate::store::statements::STATEMENTS;
-
-/// The transaction of the batch.
-#[derive(Debug, PartialEq)]
-pub(super) enum Transaction {
-    /// No transaction is open.
-    Closed,
-    /// The transaction is open.
-    Open,
-    /// A write failed in a way that may have undone earlier ones, so the whole batch must fail.
-    Failed(StoreError),
-}
 
 /// Writes the first page as it is.
 fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
@@ -59,10 +48,10 @@ impl FileConnection {
     }
 
     pub fn open_transaction(&mut self) -> Result<(), StoreError> {
-        match &self.transaction {
-            Transaction::Open => Ok(()),
-            Transaction::Failed(error) => Err(error.clone()),
-            Transaction::Closed => {
+        match &self.state {
+            BatchState::Open => Ok(()),
+            BatchState::Failed(error) => Err(error.clone()),
+            BatchState::Closed => {
                 self.end_reading()?;
                 // A batch waits for the lock of another process once, and fails whole.
                 self.wait_for_lock().map_err(|error| self.failed(error))
@@ -91,11 +80,11 @@ impl FileConnection {
 
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let written = mem::take(&mut self.written);
-        let ended = match mem::replace(&mut self.transaction, Transaction::Closed) {
-            Transaction::Closed => return self.end_reading().map(|()| Committed { outcomes: Vec::new() }),
+        let ended = match mem::replace(&mut self.state, BatchState::Closed) {
+            BatchState::Closed => return self.end_reading().map(|()| Committed { outcomes: Vec::new() }),
             // Writes to a file that was moved away must not be acknowledged.
-            Transaction::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
-            Transaction::Failed(error) => Err(error),
+            BatchState::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
+            BatchState::Failed(error) => Err(error),
         };
         if ended.is_err() {
             self.last_failed = true;
@@ -111,7 +100,7 @@ impl FileConnection {
     }
 
     pub fn undo(&mut self) {
-        self.transaction = Transaction::Closed;
+        self.state = BatchState::Closed;
         (self.written, self.recorded) = (0, 0);
         self.roll_back();
     }
@@ -148,7 +137,7 @@ impl FileConnection {
     pub fn checkpoint(&mut self) -> Result<(), StoreError> {
         // The log may be that of another database by now, and this file in nobody's sight.
         self.reader.watch.look_now()?;
-        if self.reader.checkpoint_log(TRUNCATE)? {
+        if self.reader.run_checkpoint(TRUNCATE)? {
             Ok(())
         } else {
             Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()))
@@ -164,7 +153,7 @@ impl FileConnection {
         // (sqlite.org/lang_transaction.html).
         match self.run("BEGIN IMMEDIATE") {
             Ok(()) => {
-                self.transaction = Transaction::Open;
+                self.state = BatchState::Open;
                 if self.last_failed {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
@@ -230,7 +219,7 @@ impl FileConnection {
 
     /// Makes the whole batch fail.
     fn failed(&mut self, error: StoreError) -> StoreError {
-        self.transaction = Transaction::Failed(error.clone());
+        self.state = BatchState::Failed(error.clone());
         error
     }
 

@@ -1,8 +1,8 @@
-//! Keeps the write-ahead log short: moves it into the database file (`sqlite.org/wal.html#ckpt`).
+//! Keeps the write-ahead log short with checkpoints (`sqlite.org/wal.html#ckpt`).
 //!
-//! SQLite would do so within the commit that leaves a long log, whose clients would wait for it. Here the next batch does
-//! before it begins. SQLite also says nothing if that fails, and after a failed flush the log must stay. The log starts
-//! over when a writer finds all of it moved and nobody reading it.
+//! SQLite's own checkpoint runs within the commit that makes the log long, and the clients of that commit would wait for
+//! it. Here it runs before the next batch. SQLite also ignores a checkpoint that fails, and after a failed flush the log
+//! must stay. The log starts over when a writer finds that its checkpoint is complete and that nobody reads it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -14,14 +14,14 @@ use rusqlite::hooks::Wal;
 
 use super::{Cause, FileConnection, FileReader, StoreError};
 
-/// A log of so many frames is moved, as `sqlite.org/pragma.html#pragma_wal_autocheckpoint` has it. A frame holds
-/// a page of 4 KiB.
+/// The frames of a log that needs a checkpoint: the default of `sqlite.org/pragma.html#pragma_wal_autocheckpoint`. A
+/// frame holds a page of 4 KiB.
 const LONG: i32 = 1000;
 
 const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
-/// Counts the frames of the log after each commit of a connection, in place of SQLite's own hook, which moves the log.
+/// Counts the frames of the log after each commit of a connection. This replaces SQLite's hook, which runs checkpoints.
 pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI32>> {
     let counted = Arc::new(AtomicI32::new(0));
     let frames = Arc::clone(&counted);
@@ -34,34 +34,34 @@ pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI
 }
 
 impl FileConnection {
-    /// Moves a long log. What fails is tried again before the next batch.
+    /// Runs a checkpoint if the log is long. If it fails, the next batch tries again.
     pub(super) fn shorten_log(&mut self) {
         if self.frames.load(Relaxed) >= LONG {
-            let _ = self.reader.checkpoint_log(PASSIVE);
+            let _ = self.reader.run_checkpoint(PASSIVE);
         }
     }
 }
 
 impl FileReader {
-    /// Moves the log into the file; `false` if somebody reads it (`sqlite.org/pragma.html#pragma_wal_checkpoint`).
-    pub(super) fn checkpoint_log(&mut self, statement: &str) -> Result<bool, StoreError> {
-        let moved = self
+    /// Runs a checkpoint; `false` if a reader kept it from completing (`sqlite.org/pragma.html#pragma_wal_checkpoint`).
+    pub(super) fn run_checkpoint(&mut self, statement: &str) -> Result<bool, StoreError> {
+        let completed = self
             .connection
             .prepare_cached(statement)
             .and_then(|mut statement| statement.query_row([], |row| Ok(row.get::<_, i32>(0)? == 0)));
-        moved.map_err(|error| match error.sqlite_error() {
+        completed.map_err(|error| match error.sqlite_error() {
             Some(failure) if failure.extended_code == SQLITE_IOERR_FSYNC => self.lose_flush(&error),
             _ => error.into(),
         })
     }
 
-    /// If the flush of the file fails, Linux may drop what is to be flushed, and report that only once. So the service
-    /// ends, and the next start moves all of the log.
+    /// If the flush of the file fails, Linux may drop the pages that it did not flush, and report that only once. So the
+    /// service ends, and the checkpoint of the next start writes all pages of the log again.
     pub(super) fn lose_flush(&mut self, error: &rusqlite::Error) -> StoreError {
         let detail = format!("{error}; the next start moves its whole log into it again");
         let error = StoreError::Unavailable(Cause::Unflushed, detail);
         self.watch.fail(&error);
-        // Or SQLite would move what is left when it closes the database.
+        // Otherwise, SQLite would run a checkpoint when it closes the database.
         let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         error
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn long_log_is_moved_before_the_next_batch_and_starts_over() {
+    fn long_log_gets_a_checkpoint_before_the_next_batch_and_starts_over() {
         let (_folder, mut writer, mut reader) = pair();
         reader.begin().unwrap();
         while writer.frames.load(Relaxed) < 2 * LONG {

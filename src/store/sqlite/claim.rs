@@ -1,20 +1,27 @@
-//! One service at a time has a database, whatever names its file has. Only the owner may read a new file.
+//! The checks of a database file before it is opened: it can be a database, no other service has it under any name, and
+//! the write-ahead log next to it is its own. Only the owner may read a new file.
+//!
+//! SQLite applies any log that it finds. The header of a database announces its log before the log has a frame, and the
+//! header of a backup announces none. So a backup that was copied over the database, next to the log of the database,
+//! is noticed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind as Os, Seek};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::log_check;
-use super::open_file::{FileId, OpenFile, cannot_open, failed, held, index_of, log_of};
+use rusqlite::{Connection, OpenFlags};
+
+use super::connection::connect;
+use super::open_file::{FileId, OpenFile, cannot_open, failed, held, immutable, index_of, log_of};
+use super::schema::identity;
 use crate::base::error::{Error, ErrorKind, fail};
 
-/// Makes sure that there is a file that can be a database, and returns whether it is new. A new file is empty,
-/// and only its owner may read it, because it will hold the digests of keys. SQLite gives the files next to it
-/// the same mode.
+/// Creates the file of a database if there is none, and returns true if it did. A new file is empty, and only its owner
+/// may read it, because it will hold the digests of keys. SQLite gives the files next to it the same mode.
 ///
 /// # Errors
 /// If the path is not a regular file, or none can be created there.
@@ -56,16 +63,16 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// How long a service takes at most from its claim to the index of its log.
+/// The most time between the claim of a service and the index of its log.
 const START: Duration = Duration::from_secs(1);
 const BRIEFLY: Duration = Duration::from_millis(10);
 
-/// Refuses a file that another process holds under another name. SQLite would not find the log of that one, and a file
-/// next to this name that only looks like it would be used.
+/// Refuses a file that another process holds under another name. SQLite would not find that process's log, and would
+/// use any file next to this name that looks like one.
 ///
 /// # Errors
 /// If it is held so, or its file system has no locks.
-pub fn refuse_second_name(path: &Path, file: &OpenFile) -> Result<(), Error> {
+fn refuse_second_name(path: &Path, file: &OpenFile) -> Result<(), Error> {
     let claimed = held(&CLAIMED);
     // A file that announces no log, such as a backup, is whole under each of its names.
     if claimed.contains(&file.id) || !file.has_log_mode().unwrap_or(false) {
@@ -73,8 +80,8 @@ pub fn refuse_second_name(path: &Path, file: &OpenFile) -> Result<(), Error> {
     }
     drop(claimed);
     let began = Instant::now();
-    // A service keeps the index of its log next to the name that it uses, soon after it has the lock. It never uses a
-    // file that is mounted alone, and what is next to that is not its own.
+    // Soon after it has the lock, a service keeps the index of its log next to the name that it uses. It never uses a
+    // file that is mounted alone, and files next to such a file belong to others.
     while !index_of(path).exists() || is_mounted_alone(path) {
         match file.try_lock_shared() {
             Ok(()) => return file.unlock().map_err(|error| cannot_open(path, error)),
@@ -93,7 +100,8 @@ pub fn refuse_second_name(path: &Path, file: &OpenFile) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the file is a mount of its own, as `docker run -v ./pets.db:/data/pets.db` makes it. Linux tells this since 5.8.
+/// Returns true if the file is a mount of its own, as `docker run -v ./pets.db:/data/pets.db` makes it. Linux reports
+/// this since 5.8.
 #[cfg(target_os = "linux")]
 fn is_mounted_alone(path: &Path) -> bool {
     use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
@@ -113,7 +121,7 @@ static CLAIMED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
 /// service to the database.
 #[derive(Debug)]
 pub struct Claim {
-    /// Whether the claim has created the file.
+    /// True if the claim has created the file.
     pub is_new: bool,
     locked: OpenFile,
 }
@@ -131,7 +139,7 @@ impl Claim {
         let tried = if claimed.contains(&locked.id) {
             Err(TryLockError::WouldBlock)
         } else {
-            // A command that looks has it for a moment.
+            // A command that checks the file has the lock for a moment.
             locked.try_lock().or_else(|_| {
                 thread::sleep(BRIEFLY);
                 locked.try_lock()
@@ -164,7 +172,7 @@ impl Claim {
     /// # Errors
     /// If the log is that of another database.
     pub fn check_log(&self, path: &Path) -> Result<(), Error> {
-        log_check::check_log(path, &self.locked)
+        check_log(path, &self.locked)
     }
 }
 
@@ -177,15 +185,112 @@ impl Drop for Claim {
     }
 }
 
+/// Opens the file of a database that exists, for a connection to it. A connection that can read it then calls
+/// [`refuse_log_of_another`].
+///
+/// # Errors
+/// If it is not there, this user may not read it, or its log is that of another database.
+pub fn open_with_own_log(path: &Path) -> Result<OpenFile, Error> {
+    if !path.exists() {
+        return Err(Error::no_database(path));
+    }
+    let file = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
+    check_log(path, &file)?;
+    refuse_second_name(path, &file)?;
+    Ok(file)
+}
+
+/// Refuses a log whose database has another identity than the file without it, as after `cp other.db pets.db`, or more
+/// pages than the file and the log have together.
+///
+/// # Errors
+/// If the log cannot be that of the file.
+pub fn refuse_log_of_another(path: &Path, connection: &Connection) -> Result<(), Error> {
+    if !has_log(path) {
+        return Ok(());
+    }
+    let length = |path: &Path| fs::metadata(path).map_or(u64::MAX, |file| file.len());
+    // In this order, so that a checkpoint of a service meanwhile does no harm.
+    let is_short = pages_with_log(path).unwrap_or(0) > length(&log_of(path)).saturating_add(length(path));
+    match (identity(connection), identity_of_file(path)) {
+        (Ok(Some(with_log)), Some(alone)) if with_log != alone => Err(foreign_log(path)),
+        _ if is_short => Err(foreign_log(path)),
+        // If one of them cannot be read, a later step fails and names the reason.
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of all pages after the last commit in the log (`sqlite.org/fileformat2.html`, section 4.1), without the one
+/// that is never written.
+fn pages_with_log(path: &Path) -> io::Result<u64> {
+    let log = fs::File::open(log_of(path))?;
+    let word = |at| {
+        let mut word = [0; 4];
+        log.read_exact_at(&mut word, at).map(|()| u64::from(u32::from_be_bytes(word)))
+    };
+    let page = word(8)?;
+    let salt = word(16)?;
+    let mut at = 32;
+    let mut pages = 0;
+    while word(at + 8).is_ok_and(|found| found == salt) {
+        pages = Some(word(at + 4)?).filter(|&pages| pages > 0).unwrap_or(pages);
+        at += 24 + page;
+    }
+    Ok(pages.saturating_sub(1).saturating_mul(page))
+}
+
+/// The identity of the database in the file without its log; `None` if it cannot be read now.
+pub fn identity_of_file(path: &Path) -> Option<String> {
+    let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let real = fs::canonicalize(path).ok()?;
+    identity(&connect(&immutable(&real), access).ok()?).ok()?
+}
+
+/// Refuses a log next to a file that announces none.
+///
+/// # Errors
+/// If there is such a log.
+fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
+    // If the header cannot be read, a later step fails and names the reason.
+    if !has_log(path) || file.has_log_mode().unwrap_or(true) {
+        return Ok(());
+    }
+    Err(foreign_log(path))
+}
+
+fn foreign_log(path: &Path) -> Error {
+    let log = log_of(path);
+    let message = format!(
+        "{} is not the log of {}: one of the two was replaced or overwritten",
+        log.display(),
+        path.display()
+    );
+    Error::new(ErrorKind::LogForeign, message)
+}
+
+/// Returns true if a file was perhaps moved away from its log: its header announces one, and none is next to it.
+pub fn lacks_log(file: &Path) -> bool {
+    !has_log(file) && OpenFile::at(file).is_ok_and(|file| file.has_log_mode().unwrap_or(false))
+}
+
+/// Returns true if a log with content is next to the file.
+fn has_log(path: &Path) -> bool {
+    fs::metadata(log_of(path)).is_ok_and(|log| log.len() > 0)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Folder;
-    use super::*;
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
+    use rusqlite::config::DbConfig;
+
+    use super::super::FileConnection;
+    use super::super::tests::{Folder, new_pet, pair};
+    use super::*;
+
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn path_that_is_no_file_is_refused() {
         let folder = Folder::new();
         let dangling = folder.0.join("dangling");
         symlink(folder.0.join("nowhere"), &dangling).unwrap();
@@ -246,5 +351,86 @@ mod tests {
         claim.check_log(&path).unwrap();
         fs::write(log_of(&path), "what SQLite would delete").unwrap();
         assert_eq!(claim.check_log(&path).unwrap_err().kind(), ErrorKind::LogForeign);
+    }
+
+    fn is_refused(folder: &Folder) -> bool {
+        let path = folder.database();
+        let checked = check_log(&path, &OpenFile::at(&path).unwrap());
+        checked.is_err_and(|error| error.kind() == ErrorKind::LogForeign)
+    }
+
+    fn create(writer: &mut FileConnection) {
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
+        writer.commit().unwrap();
+    }
+
+    fn run_checkpoint(folder: &Folder) {
+        let other = Connection::open(folder.database()).unwrap();
+        other.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        other.execute_batch("PRAGMA wal_checkpoint").unwrap();
+    }
+
+    #[test]
+    fn log_next_to_a_file_that_announces_none_is_refused_and_both_stay() {
+        let (folder, mut writer, _reader) = pair();
+        create(&mut writer);
+        let killed = Folder::new();
+        fs::copy(log_of(&folder.database()), log_of(&killed.database())).unwrap();
+        let mut backup = fs::read(folder.database()).unwrap();
+        backup[18..20].fill(1);
+        for content in [&backup[..], b"", b"some text that is no database at all"] {
+            fs::write(killed.database(), content).unwrap();
+            let files =
+                || [killed.database(), log_of(&killed.database())].map(|path| fs::read(path).unwrap());
+            let before = files();
+            let refused = FileConnection::open(&killed.database()).err().map(|error| error.kind());
+            assert_eq!(refused, Some(ErrorKind::LogForeign));
+            assert!(files() == before);
+        }
+    }
+
+    #[test]
+    fn what_a_crash_leaves_of_a_checkpoint_is_not_refused() {
+        let (folder, mut writer, _reader) = pair();
+        (0..120).for_each(|_| create(&mut writer));
+        run_checkpoint(&folder);
+        let before = fs::read(folder.database()).unwrap();
+        // The file grows by some pages. A create writes a frame for each table and index.
+        (0..120).for_each(|_| create(&mut writer));
+        let log = fs::read(log_of(&folder.database())).unwrap();
+        let is_same = fs::read(folder.database()).unwrap() == before;
+        assert!(is_same, "the log has 1,000 frames, and a commit ran a checkpoint: make fewer pets");
+        run_checkpoint(&folder);
+        let after = fs::read(folder.database()).unwrap();
+        assert!(after.len() > before.len());
+        // A checkpoint writes pages in their order.
+        for pages in 0..after.len() / 4096 {
+            let killed = Folder::new();
+            let written = pages * 4096;
+            fs::write(killed.database(), [&after[..written], &before[written.min(before.len())..]].concat())
+                .unwrap();
+            fs::write(log_of(&killed.database()), &log).unwrap();
+            assert!(!is_refused(&killed), "{pages}");
+            let writer = FileConnection::open(&killed.database()).unwrap();
+            let whole = "PRAGMA integrity_check";
+            assert_eq!(writer.connection.query_row(whole, [], |row| row.get(0)), Ok("ok".to_owned()));
+        }
+    }
+
+    #[test]
+    fn check_leaves_the_locks_of_sqlite() {
+        let (folder, mut writer, _reader) = pair();
+        create(&mut writer);
+        writer.open_transaction().unwrap();
+        assert!(!is_refused(&folder));
+        // Another process could have the file for itself if the locks had gone with a closed file.
+        let sqlite3 = std::process::Command::new("sqlite3")
+            .args([folder.database().to_str().unwrap(), "PRAGMA journal_mode = DELETE"])
+            .output();
+        if let Ok(output) = sqlite3 {
+            assert!(String::from_utf8_lossy(&output.stderr).contains("locked"), "{output:?}");
+        }
+        assert!(log_of(&folder.database()).exists());
+        writer.undo();
     }
 }

@@ -1,18 +1,28 @@
-//! Connects to a database, and says why it cannot.
+//! Connects to a database, and names the reason if it cannot.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use super::open_file::{journal_of, log_of};
+use super::open_file::{OpenFile, journal_of, log_of};
 use super::{BUSY_TIMEOUT, StoreError};
-use crate::base::error::{Error, ErrorKind as Kind, whose};
+use crate::base::error::{Error, ErrorKind as Kind};
+use crate::base::files::whose;
 
-/// How to open a database that is not to be changed. If it has a log, the connection must not write: the last
-/// connection to close would move the log into the database, which only the service may do. If it has none, SQLite
-/// makes one, and only a connection that may write removes it again. A journal that a killed restore has left is undone first, which
+/// A database that was opened. The fields drop in their order: the connection before the file.
+pub struct Opened {
+    pub connection: Connection,
+    pub file: OpenFile,
+    /// The time of the last write to the file, if no lock keeps others from writing.
+    pub unlocked_since: Option<SystemTime>,
+}
+
+/// The access to a database that is only read. If it has a write-ahead log, the connection must not write: the last
+/// connection to close would run a checkpoint, which only the service may do. If it has none, SQLite makes one, and only
+/// a connection that may write removes it again. A rollback journal of a killed restore is rolled back first, which
 /// takes writing.
 pub fn reading(path: &Path) -> OpenFlags {
     if log_of(path).exists() && !journal_of(path).exists() {
@@ -42,7 +52,7 @@ pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 /// The message about a file that SQLite cannot read to its end.
 pub const DAMAGED: &str = "is not sound: a page is missing, or contradicts another";
 
-/// Why SQLite cannot open or read a database, in words for an operator.
+/// The error, for an operator, if SQLite cannot open or read a database.
 pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     let (kind, why) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
@@ -55,7 +65,7 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     Error::new(kind, format!("{} {why}", path.display())).caused_by(error)
 }
 
-/// Why SQLite cannot write to a database, or cannot create the files next to it that even a reader needs.
+/// The error if SQLite cannot write to a database, or cannot create the files next to it that even a reader needs.
 pub fn cannot_write(path: &Path) -> Error {
     let is_read_only = statvfs(path).is_ok_and(|disk| disk.f_flag.contains(StatVfsMountFlags::RDONLY));
     let (kind, why) = if is_read_only {

@@ -1,12 +1,11 @@
-//! Checks whether a database is one that this program could have written: its schema and its pages.
+//! Checks that this program could have written a database: its schema, its values and its pages.
 
 use rusqlite::{Connection, ErrorCode};
 
 use super::Snapshot;
-use super::cannot_open;
-use super::connection::DAMAGED;
-use super::schema::schema_version;
-use super::schema_diff::{Differences, text};
+use super::connection::{DAMAGED, cannot_open};
+use super::schema::{schema_version, text};
+use super::schema_diff::SchemaDiff;
 use super::values::odd;
 use crate::base::error::{Error, ErrorKind};
 use crate::model::MAX_BROUGHT_ID;
@@ -19,11 +18,11 @@ pub struct Checked {
     pub pets: u64,
     /// The version of the schema.
     pub schema_version: i64,
-    /// What is wrong.
+    /// The faults.
     pub faults: Vec<Error>,
-    /// Values that no column can have, with the SQL that mends them. The service reads each as something else.
+    /// Values that no column can have, with the SQL that repairs them. The service reads each as something else.
     pub values: Vec<Error>,
-    /// What other programs have made or changed, which does no harm.
+    /// Changes and additions of other programs, which do no harm.
     pub foreign: Vec<String>,
 }
 
@@ -44,9 +43,9 @@ impl Snapshot {
     }
 }
 
-/// Begins what SQLite says of pages.
+/// The start of SQLite's messages about pages.
 const BROKEN_PAGES: &str = "*** in database ";
-/// Dangling references of a table: its column, the column that this refers to, and whether the column must have a value.
+/// Dangling references of a table: its column, the table and the column to which it refers, and if it must have a value.
 const DANGLING: &str = "SELECT DISTINCT f.\"from\", f.\"table\", f.\"to\", t.\"notnull\" \
     FROM pragma_foreign_key_check(?1) AS c JOIN pragma_foreign_key_list(?1) AS f ON f.id = c.fkid \
     JOIN pragma_table_info(?1) AS t ON t.name = f.\"from\"";
@@ -57,7 +56,7 @@ fn loss(line: String) -> Error {
 
 fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()> {
     checked.schema_version = schema_version(connection)?;
-    let Differences { tables, gaps, foreign } = Differences::of(connection)?;
+    let SchemaDiff { tables, gaps, foreign } = SchemaDiff::new(connection)?;
     (checked.faults, checked.foreign) = (gaps, foreign);
     // A database of another shape may have no pets to count.
     if checked.faults.is_empty() {
@@ -69,12 +68,12 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
         checked.pets = connection.query_row(count, [], |row| row.get(0).map(i64::cast_unsigned))?;
     }
     checked.faults.extend(integrity(connection)?);
-    // Where pages contradict each other, SQL could change what belongs to another table.
+    // If pages contradict each other, SQL could change the rows of another table.
     let has_broken_pages = checked.faults.iter().any(|fault| fault.to_string().contains(BROKEN_PAGES));
     for table in tables.iter().filter(|_| !has_broken_pages) {
         let values = odd(connection, table)?;
         if !values.is_empty() {
-            // SQLite says of some of them only that there are some.
+            // SQLite reports some of them without their rows.
             let said = [format!(" value in {table}."), format!("CHECK constraint failed in {table}")];
             checked.faults.retain(|fault| !said.iter().any(|said| fault.to_string().contains(said)));
         }
@@ -84,8 +83,8 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// What SQLite's own checks find (`sqlite.org/pragma.html#pragma_integrity_check`): pages and indexes that contradict
-/// each other, and values that their column does not allow.
+/// The findings of SQLite's own checks (`sqlite.org/pragma.html#pragma_integrity_check`): pages and indexes that
+/// contradict each other, and values that their column does not allow.
 fn integrity(connection: &Connection) -> rusqlite::Result<Vec<Error>> {
     let mut faults = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
@@ -104,14 +103,14 @@ fn dangling(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>
     let mut statement = connection.prepare(DANGLING)?;
     let found = statement.query_map([table], |row| {
         let [column, of, to] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
-        let mend = if row.get(3)? {
+        let repair = if row.get(3)? {
             format!("DELETE FROM {table}")
         } else {
             format!("UPDATE {table} SET {column} = NULL")
         };
         let line = format!(
             "{table}, {column}: a row refers to a row of {of} that does not exist; this SQL repairs it: \
-             {mend} WHERE {column} NOT IN (SELECT {to} FROM {of});"
+             {repair} WHERE {column} NOT IN (SELECT {to} FROM {of});"
         );
         Ok(Error::new(ErrorKind::SchemaChanged, line))
     })?;

@@ -1,29 +1,28 @@
 //! The engine in one file: SQLite, within this process.
 //!
-//! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one
-//!   service, `startup.rs` has the order in which a service opens it, and `read_only.rs` opens it only for
-//!   reading. `log_check.rs` refuses the log of another, and `watch.rs` notices when it is moved or deleted.
-//! - The schema: `schema.rs` says whose database it is and brings it up to date; `schema_diff.rs` says what other programs
-//!   have changed or added, `values.rs` names values that no column can have, and `integrity.rs` checks the whole database.
-//! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
+//! - The file: `startup.rs` has the order in which it is opened for writing, and `claim.rs` the checks before that: it
+//!   is a file, no other service has it, and its log is its own. `read_only.rs` opens it only for reading,
+//!   `open_file.rs` names and identifies files, `connection.rs` connects to them, and `watch.rs` notices when one is
+//!   moved or deleted.
+//! - The schema: `schema.rs` identifies the database and migrates it, `schema_diff.rs` finds the changes of other programs,
+//!   `values.rs` finds values that no column can have, and `integrity.rs` checks the whole database.
+//! - `batch.rs` has snapshots and transactions, and `checkpoint.rs` keeps the log short.
 //! - `query_plan_tests.rs` checks that no statement scans a large table.
-//! - Whole databases: `snapshot.rs`, `backup.rs`, `retire.rs`, `carry.rs` and `rescue.rs`.
+//! - Whole databases: `snapshot.rs`, `backup.rs`, `restore.rs` and `rescue.rs`.
 
 mod backup;
 mod batch;
-mod carry;
 mod checkpoint;
 mod claim;
 mod connection;
 pub(super) mod engine;
 mod integrity;
-mod log_check;
 mod open_file;
 #[cfg(test)]
 mod query_plan_tests;
 mod read_only;
 mod rescue;
-mod retire;
+mod restore;
 pub(super) mod schema;
 mod schema_diff;
 mod snapshot;
@@ -35,17 +34,14 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use rusqlite::Connection;
 
-pub use carry::carry;
-pub use claim::Claim;
+pub use claim::{Claim, lacks_log};
 pub use integrity::Checked;
-pub use log_check::lacks_log;
 pub use open_file::log_of;
-pub use retire::retire;
+pub use restore::{carry_over, lock_old};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
@@ -53,20 +49,13 @@ pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
 
 use super::outcome::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
-use crate::base::error::{Error, ErrorKind};
-use batch::Transaction;
-use checkpoint::count_frames;
-use connection::{cannot_open, cannot_write, connect, reading};
-use log_check::{open_with_own_log, refuse_log_of_another};
-use open_file::OpenFile;
+use connection::Opened;
 use watch::Watch;
 
-/// How long another process is waited for to release its lock.
+/// The time to wait for another process to release its lock.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A batch shares a snapshot, which costs little: with more requests at once, none is answered sooner.
 pub const READS_AT_ONCE: usize = 64;
-/// The most bytes of the write-ahead log that stay once it has been moved into the database file.
-const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// The reading part of a connection.
 pub struct FileReader {
@@ -84,10 +73,10 @@ pub struct FileConnection {
     pub reader: FileReader,
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
-    transaction: Transaction,
+    state: BatchState,
     /// Writes of the batch so far.
     written: usize,
-    /// How long a batch waits for the lock of another process.
+    /// The busy timeout: the time that a batch waits for the lock of another process.
     busy_timeout: Duration,
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
@@ -95,10 +84,21 @@ pub struct FileConnection {
     recorded: usize,
     /// When the writer first used a record of a retry, and the time that it counts from there.
     retries_began: Option<(Instant, i64)>,
-    /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
+    /// True if the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
-    /// Whether a commit has written since the start; until then a probe must show that the disk takes writes at all.
+    /// True if a commit has written since the start; until then a probe must show that the disk takes writes at all.
     has_written: bool,
+}
+
+/// The state of the writer's batch.
+#[derive(Debug, PartialEq)]
+enum BatchState {
+    /// No transaction is open.
+    Closed,
+    /// The transaction is open.
+    Open,
+    /// A write failed in a way that may have undone earlier ones, so the whole batch must fail.
+    Failed(StoreError),
 }
 
 impl Deref for FileConnection {
@@ -111,9 +111,10 @@ impl Deref for FileConnection {
 
 impl FileReader {
     /// A connection that has read the database, so that all its files are open.
-    fn new(connection: Connection, path: &Path, file: OpenFile, unlocked: Option<SystemTime>) -> Self {
+    fn new(path: &Path, opened: Opened) -> Self {
+        let Opened { connection, file, unlocked_since } = opened;
         let identity = schema::identity(&connection).ok().flatten();
-        let watch = Watch::new(path, file, unlocked, identity);
+        let watch = Watch::new(path, file, unlocked_since, identity);
         Self { connection, watch, data_version: 0, unread_data_versions: 0 }
     }
 
@@ -149,66 +150,12 @@ impl FileReader {
     }
 }
 
-impl FileConnection {
-    /// Opens the database for writing: makes the file if there is none (mode 0600), and refuses one that is not ours, or
-    /// older: its service may still run, and only a service brings it up to date.
-    ///
-    /// # Errors
-    /// If it cannot be opened, or is not a database of ours.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
-        Self::open_with(path, "FULL", false)
-    }
-
-    /// As [`FileConnection::open`]; `synchronous` says what is flushed to the disk, and a service brings an older database
-    /// up to date.
-    fn open_with(path: &Path, synchronous: &str, is_service: bool) -> Result<Self, Error> {
-        claim::prepare(path)?;
-        let file = open_with_own_log(path)?;
-        let say = |error: rusqlite::Error| cannot_open(path, error);
-        let has_log = log_of(path).exists();
-        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
-        // What is refused keeps its log, and gets none if it had none (sqlite.org/c3ref/c_dbconfig_defensive.html).
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
-        // SQLite opens what it may not write all the same.
-        if connection.is_readonly(MAIN_DB).map_err(say)? {
-            return Err(cannot_write(path));
-        }
-        schema::check(&connection, path, schema::STEPS)?;
-        refuse_log_of_another(path, &connection)?;
-        if !is_service {
-            schema::refuse_older(&connection, path)?;
-        }
-        // Before the migration, so that what is refused stays as it is.
-        schema_diff::refuse_gaps(&connection, path)?;
-        connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
-        // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
-        // transaction cannot change it.
-        let mode: String =
-            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(say)?;
-        if mode != "wal" {
-            let why = format!("SQLite cannot use write-ahead logging here (it stays at '{mode}')");
-            let message = format!("{}: {why}; a local file system is needed", path.display());
-            return Err(Error::new(ErrorKind::Io, message));
-        }
-        // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
-        connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
-        schema::migrate(&mut connection, path, schema::STEPS)?;
-        // From here on SQLite never waits for a lock; `batch.rs` does.
-        connection.busy_timeout(Duration::ZERO).map_err(say)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
-        let frames = count_frames(&mut connection).map_err(say)?;
-        let reader = FileReader::new(connection, path, file, None);
-        Ok(Self { frames, ..Self::from(reader) })
-    }
-}
-
 impl From<FileReader> for FileConnection {
     fn from(reader: FileReader) -> Self {
         Self {
             reader,
             frames: Arc::default(),
-            transaction: Transaction::Closed,
+            state: BatchState::Closed,
             written: 0,
             busy_timeout: BUSY_TIMEOUT,
             gave_up: None,

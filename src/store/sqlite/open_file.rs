@@ -64,7 +64,7 @@ impl FileId {
     /// were asked for gets a fine-grained time at its next write, which makes the flush two fifths more expensive
     /// (`docs.kernel.org/filesystems/multigrain-ts.html`).
     #[cfg(target_os = "linux")]
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn from_path(path: &Path) -> io::Result<Self> {
         use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
         use rustix::io::Errno;
         match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
@@ -72,23 +72,23 @@ impl FileId {
                 Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
             }
             // Before Linux 4.11 there is no such call, and old containers refuse it. They have no such times.
-            Err(Errno::NOSYS | Errno::PERM) => fs::metadata(path).map(|file| Self::of_open(&file)),
+            Err(Errno::NOSYS | Errno::PERM) => fs::metadata(path).map(|file| Self::from_metadata(&file)),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The identity of the file at a path.
     #[cfg(not(target_os = "linux"))]
-    pub fn of(path: &Path) -> io::Result<Self> {
-        fs::metadata(path).map(|file| Self::of_open(&file))
+    pub fn from_path(path: &Path) -> io::Result<Self> {
+        fs::metadata(path).map(|file| Self::from_metadata(&file))
     }
 
-    fn of_open(file: &Metadata) -> Self {
+    fn from_metadata(file: &Metadata) -> Self {
         Self { device: file.dev(), inode: file.ino() }
     }
 }
 
-/// When a file was last written to. Ask this only of a file that no service writes: see [`FileId::of`].
+/// When a file was last written to. Ask this only of a file that no service writes: see [`FileId::from_path`].
 pub fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|file| file.modified()).ok()
 }
@@ -127,19 +127,19 @@ impl OpenFile {
     /// closes.
     pub fn at(path: &Path) -> io::Result<Self> {
         let mut open = held(&OPEN);
-        let id = FileId::of(path)?;
+        let id = FileId::from_path(path)?;
         if let Some((_, file)) = open.iter().find(|(known, _)| *known == id) {
             return Ok(Self { id, file: Some(Arc::clone(file)) });
         }
         let file = Arc::new(File::open(path)?);
         // The file that just came to this path may be open already; then this handle must not be closed
         // first.
-        let id = FileId::of_open(&file.metadata()?);
+        let id = FileId::from_metadata(&file.metadata()?);
         open.push((id, Arc::clone(&file)));
         Ok(Self { id, file: Some(file) })
     }
 
-    /// Whether its header says that it is written with a write-ahead log. An empty file says nothing.
+    /// Returns true if its header announces a write-ahead log. That of an empty file announces nothing.
     pub fn has_log_mode(&self) -> io::Result<bool> {
         let mut mode = [0; LOG_MODE.len()];
         match self.read_exact_at(&mut mode, MODE_AT) {

@@ -1,15 +1,14 @@
-//! Opens a connection that cannot write: to the service's own database, or for a service or a command that only reads: a
-//! copy, a file on a disk that can only be read, or the database of a service that writes. It changes nothing in the
-//! database. Next to a file without a log, SQLite makes an empty one and its index if it may.
+//! Opens a connection that changes nothing in the database. It can be that of a service, a copy, or a file on a disk that
+//! can only be read. Next to a file without a write-ahead log, SQLite makes an empty one and its index if it may.
 
 use std::path::Path;
-use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 
-use super::log_check::{open_with_own_log, refuse_log_of_another};
-use super::open_file::{OpenFile, immutable, journal_of, log_of, modified};
-use super::{FileReader, cannot_open, connect, reading, schema};
+use super::claim::{open_with_own_log, refuse_log_of_another};
+use super::connection::{Opened, cannot_open, connect, reading};
+use super::open_file::{immutable, journal_of, log_of, modified};
+use super::{FileReader, schema};
 use crate::base::error::Error;
 
 impl FileReader {
@@ -19,9 +18,9 @@ impl FileReader {
     /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
     /// not read it.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let (connection, file, unlocked) = open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        schema::refuse_older(&connection, path)?;
-        Ok(Self::new(connection, path, file, unlocked))
+        let opened = open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        schema::refuse_older(&opened.connection, path)?;
+        Ok(Self::new(path, opened))
     }
 
     /// Opens an existing database without changing it.
@@ -29,20 +28,15 @@ impl FileReader {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
-        let (connection, file, unlocked) = open_existing(path, reading(path))?;
-        Ok(Self::new(connection, path, file, unlocked))
+        Ok(Self::new(path, open_existing(path, reading(path))?))
     }
 }
 
-/// Opens an existing database without changing it, whether a service has it or not. The file stays open until after
-/// the connection. The time is there if no lock keeps others from writing: it is that of the last write so far.
+/// Opens an existing database without changing it, whether a service has it or not.
 ///
 /// # Errors
 /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
-pub fn open_existing(
-    path: &Path,
-    access: OpenFlags,
-) -> Result<(Connection, OpenFile, Option<SystemTime>), Error> {
+pub fn open_existing(path: &Path, access: OpenFlags) -> Result<Opened, Error> {
     let file = open_with_own_log(path)?;
     let open = |path: &Path, access: OpenFlags| {
         let connection = connect(path, access)?;
@@ -53,12 +47,12 @@ pub fn open_existing(
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok::<Connection, rusqlite::Error>(connection)
     };
-    let mut unlocked = None;
+    let mut unlocked_since = None;
     let opened = open(path, access).or_else(|error| match error.sqlite_error_code() {
         // SQLite cannot make the log's index here, and the file alone is whole
         // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices.
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) if has_no_log(path) => {
-            unlocked = modified(path);
+            unlocked_since = modified(path);
             open(&immutable(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
         }
         _ => Err(error),
@@ -66,10 +60,10 @@ pub fn open_existing(
     let connection = opened.map_err(|error| cannot_open(path, error))?;
     schema::check_used(&connection, path)?;
     refuse_log_of_another(path, &connection)?;
-    Ok((connection, file, unlocked))
+    Ok(Opened { connection, file, unlocked_since })
 }
 
-/// Whether everything is in the file itself.
+/// Returns true if everything is in the file itself.
 fn has_no_log(path: &Path) -> bool {
     let is_empty = |log| std::fs::metadata(log).map_or(true, |log| log.len() == 0);
     is_empty(log_of(path)) && is_empty(journal_of(path))
@@ -125,7 +119,7 @@ mod tests {
     fn change_of_a_file_that_nobody_could_change_is_noticed() {
         let (folder, mut writer, _reader) = pair();
         let mut only = FileReader::open(&folder.database()).unwrap();
-        only.watch.files[0].2 = modified(&folder.database());
+        only.watch.files[0].unlocked_since = modified(&folder.database());
         assert_eq!(only.check_path(), Ok(()));
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();

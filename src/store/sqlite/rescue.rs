@@ -1,4 +1,4 @@
-//! Saves what only open connections have: a database whose file was deleted or replaced.
+//! Saves a database whose file was deleted or replaced, as only open connections have it.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,10 +17,11 @@ impl FileConnection {
         // The log stays as it is, and may be needed.
         let _ = self.reader.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         if self.reader.watch.is_deleted() {
-            let path = &self.reader.watch.files[0].0;
+            let path = &self.reader.watch.files[0].path;
             let time = rfc3339(unix_time()).replace(':', "-");
             let target = path.with_added_extension(format!("rescued-{time}"));
-            let (name, copy) = (path.display(), target.display());
+            let name = path.display();
+            let copy = target.display();
             match self.save(&target) {
                 Ok(()) => log::error!("{name} is gone; all that it held is in {copy}"),
                 Err(error) => log::error!("{name} is gone, and what it held is lost: {copy}: {error}"),

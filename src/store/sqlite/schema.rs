@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-use super::cannot_open;
-use super::schema_diff::text;
+use super::connection::cannot_open;
 use crate::base::error::{Error, ErrorKind};
+use crate::store::rows::AnyText;
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
 pub const APPLICATION_ID: i64 = 0x7065_7473;
@@ -15,7 +15,7 @@ pub const APPLICATION_ID: i64 = 0x7065_7473;
 /// released is never edited.
 pub const STEPS: &[&str] = &[include_str!("../../../schema.sql")];
 
-/// A random text that tells a database and its copies from others.
+/// Gives a database its identity: a random text, which its copies share.
 pub const IDENTIFY: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore database', ?1 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore database')";
 
@@ -27,7 +27,7 @@ pub fn newest_version(steps: &[&str]) -> i64 {
     i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
-/// How many steps the file has behind it; 0 if it is empty.
+/// The number of steps that the file has behind it; 0 if it is empty.
 pub fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
@@ -43,37 +43,45 @@ pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
     rows.into_iter().try_for_each(|row| connection.execute_batch(row))
 }
 
-/// What [`IDENTIFY`] has given to the database; `None` if nothing has, or another program has set the number of every row.
+/// The text of [`IDENTIFY`]; `None` if there is none, or another program has set the number of every row.
 pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database' AND typeof(seq) = 'text'";
     connection.query_row(sql, [], |row| text(row, 0)).optional()
 }
 
+/// A text that other programs may have written.
+pub fn text(row: &rusqlite::Row, column: usize) -> rusqlite::Result<String> {
+    Ok(row.get::<_, AnyText>(column)?.0)
+}
+
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
-/// nothing.
-pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
-    let read = || Ok((is_foreign(connection)?, lacks_mark(connection)?, schema_version(connection)?));
-    let (is_foreign, lacks_mark, version) = read().map_err(|error| cannot_open(path, error))?;
-    if lacks_mark || is_foreign {
-        return Err(if lacks_mark { unmarked(path) } else { foreign(path) });
+/// nothing, and returns the version.
+pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<i64, Error> {
+    let say = |error| cannot_open(path, error);
+    if lacks_mark(connection).map_err(say)? {
+        return Err(unmarked(path));
     }
+    if is_foreign(connection).map_err(say)? {
+        return Err(foreign(path));
+    }
+    let version = schema_version(connection).map_err(say)?;
     if version > newest_version(steps) {
         return Err(newer(path, version));
     }
-    Ok(())
+    Ok(version)
 }
 
 /// The refusal of a database of a later version.
 pub fn newer(path: &Path, version: i64) -> Error {
-    let (name, newest) = (path.display(), newest_version(STEPS));
+    let name = path.display();
+    let newest = newest_version(STEPS);
     let message = format!("{name} is of version {version}, and this program knows versions up to {newest}");
     Error::new(ErrorKind::DatabaseNewer, message)
 }
 
 /// Refuses what [`check`] refuses, and a database that no service has used yet. Changes nothing.
 pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
-    check(connection, path, STEPS)?;
-    if schema_version(connection).map_err(|error| cannot_open(path, error))? > 0 {
+    if check(connection, path, STEPS)? > 0 {
         return Ok(());
     }
     let message = format!("{} is empty: no service has used it yet", path.display());
@@ -83,7 +91,8 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
 /// Refuses a file of an earlier version, for whoever may not bring it up to date. A new one is made.
 pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
     let version = schema_version(connection).map_err(|error| cannot_open(path, error))?;
-    let (name, newest) = (path.display(), newest_version(STEPS));
+    let name = path.display();
+    let newest = newest_version(STEPS);
     if version == newest || version == 0 {
         return Ok(());
     }
@@ -97,9 +106,10 @@ pub fn foreign(path: &Path) -> Error {
     Error::new(ErrorKind::DatabaseForeign, message)
 }
 
-/// The refusal of a database of ours that does not say so, which a start could take for a new one.
+/// The refusal of a database of ours whose header does not name us, which a start could take for a new one.
 fn unmarked(path: &Path) -> Error {
-    let (name, newest) = (path.display(), newest_version(STEPS));
+    let name = path.display();
+    let newest = newest_version(STEPS);
     let message = format!(
         "{name} has the tables of petstore without the marks of its file, which a dump as SQL leaves out; \
          this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {newest}"
@@ -107,7 +117,7 @@ fn unmarked(path: &Path) -> Error {
     Error::new(ErrorKind::SchemaChanged, message)
 }
 
-/// Whether a database that names no application, or no version, has our tables.
+/// Returns true if a database that names no application, or no version, has our tables.
 fn lacks_mark(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('pets', 'api_keys', 'retries')";
     let has_tables: bool = connection.query_row(sql, [], |row| row.get(0))?;
@@ -115,11 +125,11 @@ fn lacks_mark(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(has_tables && (id == 0 || id == APPLICATION_ID && schema_version(connection)? <= 0))
 }
 
-/// Whether the database is another application's, of whatever version. An empty one without a name is nobody's.
+/// Returns true if the database is another application's, of any version. An empty one without a name is nobody's.
 pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema";
     let objects: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-    // What the header says the database belongs to; 0 if it says nothing.
+    // The application in the header; 0 if it names none.
     let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     Ok(id != APPLICATION_ID && (id, schema_version(connection)?, objects) != (0, 0, 0))
 }

@@ -1,17 +1,15 @@
-//! How the schema of a database differs from that of its version, and the SQL that repairs what is missing.
+//! The difference between the schema of a database and that of its version, and the SQL that repairs missing parts.
 //!
-//! Other programs leave tables, indexes, views and triggers in a database, which do no harm. What is missing of
-//! petstore's own schema does.
+//! Tables, indexes, views and triggers of other programs do no harm. Missing parts of petstore's own schema do.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::cannot_open;
-use super::schema::{STEPS, schema_version};
+use super::connection::cannot_open;
+use super::schema::{STEPS, schema_version, text};
 use crate::base::error::{Error, ErrorKind};
-use crate::store::rows::AnyText;
 
 /// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,
 /// [`ErrorKind::SchemaChanged`] if SQL repairs all; `None` if there is no fault.
@@ -20,20 +18,20 @@ pub fn kind_of(faults: &[Error]) -> Option<ErrorKind> {
     kinds().find(|kind| *kind == ErrorKind::DatabaseDamaged).or(kinds().next())
 }
 
-/// How a schema differs from that of its version.
+/// The difference between a schema and that of its version.
 #[derive(Default)]
-pub struct Differences {
+pub struct SchemaDiff {
     /// The tables of petstore that are there.
     pub tables: Vec<String>,
-    /// What the service cannot work with.
+    /// Missing or changed parts without which the service cannot work.
     pub gaps: Vec<Error>,
-    /// What other programs have made or changed, such as `the table _litestream_seq`.
+    /// Changes and additions of other programs, such as `the table _litestream_seq`.
     pub foreign: Vec<String>,
 }
 
-impl Differences {
+impl SchemaDiff {
     /// Compares the schema of a database with that of its version.
-    pub fn of(connection: &Connection) -> rusqlite::Result<Self> {
+    pub fn new(connection: &Connection) -> rusqlite::Result<Self> {
         let done = usize::try_from(schema_version(connection)?).unwrap_or(0).min(STEPS.len());
         let model = Connection::open_in_memory()?;
         for step in &STEPS[..done] {
@@ -60,11 +58,11 @@ impl Differences {
                 ("table", None) => gaps.push(loss(format!("the table {name} is missing with all its rows"))),
                 _ if is_same => {}
                 (_, other) => {
-                    let (how, mend) = match other {
+                    let (how, repair) = match other {
                         Some(_) => ("defined in another way", format!("DROP INDEX {name}; {sql}")),
                         None => ("missing", sql),
                     };
-                    let line = format!("the {kind} {name} is {how}; this SQL repairs it: {mend}");
+                    let line = format!("the {kind} {name} is {how}; this SQL repairs it: {repair}");
                     gaps.push(Error::new(ErrorKind::SchemaChanged, line));
                 }
             }
@@ -80,7 +78,7 @@ impl Differences {
 /// # Errors
 /// If something is missing, with the SQL that repairs it.
 pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
-    let gaps = Differences::of(connection).map_err(|error| cannot_open(path, error))?.gaps;
+    let gaps = SchemaDiff::new(connection).map_err(|error| cannot_open(path, error))?.gaps;
     let Some(kind) = kind_of(&gaps) else { return Ok(()) };
     let lines: Vec<String> = gaps.iter().map(Error::to_string).collect();
     Err(Error::new(kind, format!("{}: {}", path.display(), lines.join("; "))))
@@ -101,7 +99,7 @@ fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String
     objects.collect()
 }
 
-/// What counts of a definition: `ALTER TABLE` leaves other spaces, and quotes around names.
+/// A definition without spaces and quotes, which `ALTER TABLE` changes.
 fn essence(sql: &str) -> String {
     sql.replace([' ', '"'], "")
 }
@@ -111,23 +109,18 @@ fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>
     statement.query_map([table], |row| text(row, 0))?.collect()
 }
 
-/// A text that other programs may have written.
-pub fn text(row: &rusqlite::Row, column: usize) -> rusqlite::Result<String> {
-    Ok(row.get::<_, AnyText>(column)?.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::schema::newest_version;
     use super::*;
 
     /// A database of the newest version, changed by some SQL.
-    fn changed(sql: &str) -> (Connection, Differences) {
+    fn changed(sql: &str) -> (Connection, SchemaDiff) {
         let connection = Connection::open_in_memory().unwrap();
         STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
         connection.pragma_update(None, "user_version", newest_version(STEPS)).unwrap();
         connection.execute_batch(sql).unwrap();
-        let differences = Differences::of(&connection).unwrap();
+        let differences = SchemaDiff::new(&connection).unwrap();
         (connection, differences)
     }
 
@@ -186,7 +179,7 @@ mod tests {
                 let (_, repair) = line.split_once("repairs it: ").unwrap();
                 connection.execute_batch(repair).unwrap();
             }
-            assert!(Differences::of(&connection).unwrap().gaps.is_empty(), "{sql}");
+            assert!(SchemaDiff::new(&connection).unwrap().gaps.is_empty(), "{sql}");
         }
     }
 

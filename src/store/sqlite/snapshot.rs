@@ -6,19 +6,20 @@ use std::time::SystemTime;
 
 use rusqlite::Connection;
 
+use super::connection::{Opened, cannot_open, reading};
 use super::open_file::{OpenFile, modified};
 use super::read_only::open_existing;
-use super::{cannot_open, reading};
+use super::schema;
 use crate::base::error::{Error, ErrorKind as Kind, fail};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
     pub connection: Connection,
     /// Closed after the connection.
-    _file: OpenFile,
+    file: OpenFile,
     pub(super) path: PathBuf,
     /// The time of the last write to the file, if no lock keeps others from writing.
-    unlocked: Option<SystemTime>,
+    unlocked_since: Option<SystemTime>,
 }
 
 impl Snapshot {
@@ -27,19 +28,19 @@ impl Snapshot {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
-        let (connection, file, unlocked) = open_existing(path, reading(path))?;
+        let Opened { connection, file, unlocked_since } = open_existing(path, reading(path))?;
         // The first read takes it; BEGIN alone does not.
         let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
         begun.map_err(|error| cannot_open(path, error))?;
-        Ok(Self { connection, _file: file, path: path.to_owned(), unlocked })
+        Ok(Self { connection, file, path: path.to_owned(), unlocked_since })
     }
 
-    /// Looks whether what was read is of one moment.
+    /// Checks that everything that was read is of one moment.
     ///
     /// # Errors
     /// If nothing kept others from writing to the file, and somebody has.
     pub(super) fn look(&self) -> Result<(), Error> {
-        if self.unlocked.is_some() && modified(&self.path) != self.unlocked {
+        if self.unlocked_since.is_some() && modified(&self.path) != self.unlocked_since {
             let line = format!("{} was written to while it was read; try again", self.path.display());
             return fail(Kind::Conflict, line);
         }
@@ -49,7 +50,8 @@ impl Snapshot {
     /// Takes a snapshot of a file that somebody has named.
     ///
     /// # Errors
-    /// As [`of_database`](Self::of_database), but another kind if there is no file.
+    /// The kinds of [`of_database`](Self::of_database), but [`ErrorKind::FileMissing`](Kind::FileMissing) if there is no
+    /// file.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let real = fs::canonicalize(path);
         let real = real.map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
@@ -57,6 +59,20 @@ impl Snapshot {
             return fail(Kind::InvalidInput, format!("{} is not a file", path.display()));
         }
         Self::of_database(&real)
+    }
+
+    /// The size of the file in bytes.
+    ///
+    /// # Errors
+    /// If the system cannot report it.
+    pub fn bytes(&self) -> Result<u64, Error> {
+        let file = self.file.metadata();
+        Ok(file.map_err(|error| Error::io(format!("cannot read {}", self.path.display()), error))?.len())
+    }
+
+    /// The text that this database and its copies have in common; `None` if that cannot be read.
+    pub fn identity(&self) -> Option<String> {
+        schema::identity(&self.connection).ok().flatten()
     }
 }
 
@@ -75,7 +91,7 @@ mod tests {
     fn write_to_a_file_that_is_read_without_locks_is_noticed() {
         let (folder, mut writer, _reader) = pair();
         let mut snapshot = Snapshot::of_database(&folder.database()).unwrap();
-        snapshot.unlocked = modified(&folder.database());
+        snapshot.unlocked_since = modified(&folder.database());
         snapshot.check().unwrap();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();

@@ -1,48 +1,112 @@
-//! Opens the writer of a service.
+//! Opens a database for writing, and for a service: the one order in which that is safe. `claim.rs` has the checks of
+//! the file.
 
 use std::path::Path;
+use std::time::Duration;
 
-use super::{Cause, FileConnection, StoreError, schema};
-use crate::base::error::Error;
+use rusqlite::config::DbConfig;
+use rusqlite::{MAIN_DB, OpenFlags};
+
+use super::checkpoint::count_frames;
+use super::claim::{open_with_own_log, prepare, refuse_log_of_another};
+use super::connection::{Opened, cannot_open, cannot_write, connect};
+use super::open_file::log_of;
+use super::{Cause, FileConnection, FileReader, StoreError, schema, schema_diff};
+use crate::base::error::{Error, ErrorKind};
 use crate::model::sample_pets;
+
+/// The most bytes of the write-ahead log that stay after a checkpoint.
+const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Opens the writer of a service that has claimed the file, and brings the schema up to date.
 ///
 /// # Errors
 /// If it is not a database of ours, its log is that of another one or cannot be applied, or the system fails.
 pub fn open_for_service(path: &Path) -> Result<FileConnection, Error> {
-    let mut writer = FileConnection::open_with(path, "FULL", true)?;
-    writer.checkpoint_at_start()?;
-    Ok(writer)
+    FileConnection::open_at_start(path, "FULL")
 }
 
-/// Opens the writer of a temporary database: a new file with this many sample pets, which is never flushed to the disk.
+/// Opens the writer of an ephemeral database, which is never flushed to the disk.
 ///
 /// # Errors
-/// Those of [`open_for_service`].
-pub fn open_ephemeral(path: &Path, sample: u32) -> Result<FileConnection, Error> {
-    let mut writer = FileConnection::open_with(path, "OFF", true)?;
-    writer.begin()?;
-    writer.add_samples(sample)?;
-    writer.checkpoint_at_start()?;
-    Ok(writer)
+/// Fails for the reasons of [`open_for_service`].
+pub fn open_ephemeral(path: &Path) -> Result<FileConnection, Error> {
+    FileConnection::open_at_start(path, "OFF")
 }
 
-/// Returns a temporary database to its first state, while it is served.
+/// Returns an ephemeral database to its first state, while it is served.
 ///
 /// # Errors
-/// Those of [`open_for_service`].
+/// Fails for the reasons of [`open_for_service`].
 pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
     let mut writer = FileConnection::open_with(path, "OFF", true)?;
     writer.begin()?;
     writer.write(schema::empty)?;
-    writer.add_samples(sample)
+    for pet in sample_pets(sample) {
+        writer.insert_pet(&pet, None)?;
+    }
+    writer.commit()?;
+    Ok(())
 }
 
 impl FileConnection {
-    /// Checkpoints the log that a crash has left.
-    fn checkpoint_at_start(&mut self) -> Result<(), Error> {
-        match self.checkpoint() {
+    /// Opens the database for writing: makes the file if there is none (mode 0600), and refuses one that is not ours, or
+    /// older: its service may still run, and only a service brings it up to date.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a database of ours.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
+        Self::open_with(path, "FULL", false)
+    }
+
+    /// Opens the database like [`FileConnection::open`]. `synchronous` is the pragma, and a service migrates an older
+    /// database.
+    fn open_with(path: &Path, synchronous: &str, is_service: bool) -> Result<Self, Error> {
+        prepare(path)?;
+        let file = open_with_own_log(path)?;
+        let say = |error: rusqlite::Error| cannot_open(path, error);
+        let has_log = log_of(path).exists();
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
+        // A database that is refused keeps its log, and gets none if it had none
+        // (sqlite.org/c3ref/c_dbconfig_defensive.html).
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
+        // SQLite also opens a file that it may not write.
+        if connection.is_readonly(MAIN_DB).map_err(say)? {
+            return Err(cannot_write(path));
+        }
+        schema::check(&connection, path, schema::STEPS)?;
+        refuse_log_of_another(path, &connection)?;
+        if !is_service {
+            schema::refuse_older(&connection, path)?;
+        }
+        // Before the migration, so that a refused database stays as it is.
+        schema_diff::refuse_gaps(&connection, path)?;
+        connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
+        // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
+        // transaction cannot change it.
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(say)?;
+        if mode != "wal" {
+            let why = format!("SQLite cannot use write-ahead logging here (it stays at '{mode}')");
+            let message = format!("{}: {why}; a local file system is needed", path.display());
+            return Err(Error::new(ErrorKind::Io, message));
+        }
+        // A log that grew during a long read is cut (sqlite.org/pragma.html#pragma_journal_size_limit).
+        connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
+        schema::migrate(&mut connection, path, schema::STEPS)?;
+        // From here on, SQLite has no busy timeout; `batch.rs` waits for locks.
+        connection.busy_timeout(Duration::ZERO).map_err(say)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
+        let frames = count_frames(&mut connection).map_err(say)?;
+        let reader = FileReader::new(path, Opened { connection, file, unlocked_since: None });
+        Ok(Self { frames, ..Self::from(reader) })
+    }
+
+    /// Opens the database for a service, and checkpoints the log of a crash.
+    fn open_at_start(path: &Path, synchronous: &str) -> Result<Self, Error> {
+        let mut writer = Self::open_with(path, synchronous, true)?;
+        match writer.checkpoint() {
             Err(error) if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) => {
                 return Err(Error::from(error).context("its log cannot be applied"));
             }
@@ -50,15 +114,6 @@ impl FileConnection {
             Err(error) => log::warn!("the write-ahead log stays next to the database: {error}"),
             Ok(()) => {}
         }
-        Ok(())
-    }
-
-    /// Adds sample pets and commits.
-    fn add_samples(&mut self, count: u32) -> Result<(), Error> {
-        for pet in sample_pets(count) {
-            self.insert_pet(&pet, None)?;
-        }
-        self.commit()?;
-        Ok(())
+        Ok(writer)
     }
 }

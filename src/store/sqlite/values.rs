@@ -1,40 +1,47 @@
-//! Values that no column of petstore can have. Other programs write too, disks flip bits, and SQLite checks neither what
-//! is text nor what it reads. The service reads such a value as something that harms no other row; here it is named,
-//! with the SQL that makes it what the service reads.
+//! Values that no column of petstore can have. Other programs write too, disks flip bits, and SQLite checks neither the
+//! encoding of text nor what it reads. The service reads such a value as something that harms no other row; here it is
+//! named, with the SQL that makes it what the service reads.
 
 use rusqlite::Connection;
 
-use super::schema_diff::text;
+use super::schema::text;
 use crate::base::error::{Error, ErrorKind};
+use crate::base::json::Enumeration;
+use crate::model::{DomainState, PetStatus, Plan, REDIRECT_STATUSES};
 
 /// In place of a value: the row is nothing without it, so it goes.
 const DELETE: &str = "";
-const HOST: &str = "NOT GLOB '*[^a-zA-Z0-9._-]*'";
-const STATES: &str = "IN ('pending_dns', 'verified', 'active', 'certificate_delayed', 'dns_changed')";
 
-/// Columns, what their values must be besides those of their type, and what the service reads in place of another.
-const RULES: &[(&str, &str, &str)] = &[
-    ("pets.status", "IN ('available', 'pending', 'sold')", "NULL"),
-    ("api_keys.digest", "IS NOT NULL AND length(digest) = 32", DELETE),
-    ("api_keys.read_only", "IN (0, 1)", "1"),
-    ("api_keys.is_admin", "IN (0, 1)", "0"),
-    ("api_keys.expires_at", "IS NOT NULL", "0"),
-    ("project.id", "= 1", DELETE),
-    ("project.plan", "IN ('free', 'pro', 'enterprise')", "'free'"),
-    ("deploy_files.deploy", "IS NOT NULL", DELETE),
-    ("deploy_files.path", "IS NOT NULL", DELETE),
-    ("domains.name", HOST, DELETE),
-    ("domains.state", STATES, "'dns_changed'"),
-    ("domains.is_primary", "IN (0, 1)", "0"),
-    ("redirects.source", HOST, DELETE),
-    ("redirects.target", HOST, DELETE),
-    ("redirects.status", "IN (301, 302, 307, 308)", "307"),
-    ("imports.input", "IS NOT NULL AND length(input) = 32", DELETE),
-    ("imports.line", "IS NOT NULL", DELETE),
-    ("imports.keeps_ids", "IN (0, 1)", "0"),
-    ("retries.key", "IS NOT NULL AND length(key) = 16", DELETE),
-    ("retries.fingerprint", "IS NOT NULL AND length(fingerprint) = 16", DELETE),
-];
+/// The condition for the values of a column, besides that of their type, and what the service reads in place of another.
+fn rule(column: &str) -> Option<(String, &'static str)> {
+    Some(match column {
+        "pets.status" => (one_of(PetStatus::SCHEMA), "NULL"),
+        "project.plan" => (one_of(Plan::SCHEMA), "'free'"),
+        "domains.state" => (one_of(DomainState::SCHEMA), "'dns_changed'"),
+        "redirects.status" => {
+            (format!("IN ({})", REDIRECT_STATUSES.map(|it| it.to_string()).join(", ")), "307")
+        }
+        "project.id" => ("= 1".into(), DELETE),
+        "api_keys.read_only" => ("IN (0, 1)".into(), "1"),
+        "api_keys.is_admin" | "domains.is_primary" | "imports.keeps_ids" => ("IN (0, 1)".into(), "0"),
+        "api_keys.expires_at" => ("IS NOT NULL".into(), "0"),
+        "domains.name" | "redirects.source" | "redirects.target" => {
+            ("NOT GLOB '*[^a-zA-Z0-9._-]*'".into(), DELETE)
+        }
+        "api_keys.digest" => ("IS NOT NULL AND length(digest) = 32".into(), DELETE),
+        "imports.input" => ("IS NOT NULL AND length(input) = 32".into(), DELETE),
+        "retries.key" => ("IS NOT NULL AND length(key) = 16".into(), DELETE),
+        "retries.fingerprint" => ("IS NOT NULL AND length(fingerprint) = 16".into(), DELETE),
+        "deploy_files.deploy" | "deploy_files.path" | "imports.line" => ("IS NOT NULL".into(), DELETE),
+        _ => return None,
+    })
+}
+
+/// The condition that a text is one of these words.
+fn one_of<W>(words: Enumeration<W>) -> String {
+    let words: Vec<String> = words.words.iter().map(|(_, word)| format!("'{word}'")).collect();
+    format!("IN ({})", words.join(", "))
+}
 
 /// The values of a table that its columns cannot have: a line for each.
 ///
@@ -51,8 +58,8 @@ pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>>
     let key = if has_rowid { "rowid".to_owned() } else { format!("CAST({} AS BLOB)", columns[0][0]) };
     let mut found = Vec::new();
     for [name, kind, is_required] in &columns {
-        let rule = RULES.iter().find(|(of, ..)| of.split_once('.') == Some((table, name)));
-        let (condition, mended) = rule.map_or(("IS NOT NULL", None), |(_, rule, it)| (*rule, Some(*it)));
+        let (condition, instead) = rule(&format!("{table}.{name}")).unzip();
+        let condition = condition.as_deref().unwrap_or("IS NOT NULL");
         let is_right = format!("typeof({name}) = '{kind}' AND ({name} {condition})");
         let mut rows = connection.prepare(&format!(
             "SELECT quote({key}), {name}, {is_right} FROM {table} NOT INDEXED
@@ -63,10 +70,10 @@ pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>>
             if row.get(2)? && row.get_ref(1)?.as_str().is_ok() {
                 continue;
             }
-            let mend = match (mended, &kind[..], &is_required[..]) {
+            let repair = match (instead, &kind[..], &is_required[..]) {
                 // The column may have an index, which says something else.
                 (Some(DELETE), ..) => format!("REINDEX {table}; DELETE FROM {table}"),
-                (Some(mended), ..) => format!("REINDEX {table}; UPDATE {table} SET {name} = {mended}"),
+                (Some(instead), ..) => format!("REINDEX {table}; UPDATE {table} SET {name} = {instead}"),
                 (None, "text", _) => format!("UPDATE {table} SET {name} = {}", quoted(&text(row, 1)?)),
                 (None, "blob", _) => format!("UPDATE {table} SET {name} = x''"),
                 (None, _, is_required) => {
@@ -75,7 +82,7 @@ pub fn odd(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>>
             };
             let at = text(row, 0)?;
             let line = format!(
-                "{table}, {key} {at}: {name} has a value that it cannot have; this SQL repairs it: {mend} WHERE {key} = {at};"
+                "{table}, {key} {at}: {name} has a value that it cannot have; this SQL repairs it: {repair} WHERE {key} = {at};"
             );
             found.push(Error::new(ErrorKind::SchemaChanged, line));
         }

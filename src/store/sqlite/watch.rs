@@ -1,56 +1,78 @@
 //! Checks that the paths of an open database still lead to the files that were opened.
 //!
 //! A file that was moved, deleted or replaced accepts writes without an error, and nobody finds them again. So each
-//! batch looks once, between its last write and its commit. A look a moment after another one also notices another
-//! database in the file, as after `cp` over it. A raw copy of the same database goes unnoticed.
+//! batch checks the paths once, between its last write and its commit. At most ten times a second, the check also reads
+//! the file, and notices another database in it, as after `cp` over it. A raw copy of the same database goes unnoticed.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::log_check::identity_of_file;
+use super::claim::identity_of_file;
 use super::open_file::{FileId, OpenFile, log_of, modified};
 use super::{Cause, StoreError};
 
-/// How long a look is valid for requests that only read.
+/// The time between two comparisons of the content, and the age up to which reads rely on the last check.
 const LOOK_HOLDS: Duration = Duration::from_millis(100);
+
+/// A file as it was opened.
+#[derive(Debug)]
+pub(super) struct WatchedFile {
+    pub path: PathBuf,
+    id: FileId,
+    /// The time of its last write, if no lock keeps others from writing.
+    pub unlocked_since: Option<SystemTime>,
+}
+
+impl WatchedFile {
+    /// Returns true if the path leads to another file, or the file was written to without a lock.
+    fn has_changed(&self) -> bool {
+        !is_at(&self.path, self.id)
+            || self.unlocked_since.is_some() && modified(&self.path) != self.unlocked_since
+    }
+}
 
 /// The files of an open database: itself and its write-ahead log.
 #[derive(Debug)]
 pub struct Watch {
-    /// Each with the time of its last write if nothing keeps others from writing.
-    pub(super) files: Vec<(PathBuf, FileId, Option<SystemTime>)>,
+    pub(super) files: Vec<WatchedFile>,
     file: OpenFile,
     /// The database that is in the file, if it is known.
     identity: Option<String>,
-    looked_at: Option<Instant>,
-    /// When the content of the file was last looked at.
+    /// When the identity in the file was last compared.
     compared_at: Option<Instant>,
-    /// The result of the last look. A failure stays.
+    /// The result of the last check. A failure stays.
     found: Result<(), StoreError>,
 }
 
 impl Watch {
-    /// Watches the files of a database that is open: the file, and its log. The time is there if the file is read without
-    /// locks.
-    pub fn new(path: &Path, file: OpenFile, unlocked: Option<SystemTime>, identity: Option<String>) -> Self {
+    /// Watches the files of a database that is open. `unlocked_since` is the time of the last write to a file that is
+    /// read without locks.
+    pub fn new(
+        path: &Path,
+        file: OpenFile,
+        unlocked_since: Option<SystemTime>,
+        identity: Option<String>,
+    ) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let mut files = vec![WatchedFile { path: absolute, id: file.id, unlocked_since }];
         let log = log_of(path);
-        let mut files = vec![(absolute, file.id, unlocked)];
-        files.extend(FileId::of(&log).ok().map(|id| (log, id, None)));
-        Self { files, file, identity, looked_at: None, compared_at: None, found: Ok(()) }
+        if let Ok(id) = FileId::from_path(&log) {
+            files.push(WatchedFile { path: log, id, unlocked_since: None });
+        }
+        Self { files, file, identity, compared_at: None, found: Ok(()) }
     }
 
-    /// Whether the file or its log has no name any more, so that only its connections have what it holds.
+    /// Returns true if the file or its log has no name any more, so that only open connections have its content.
     pub fn is_deleted(&self) -> bool {
         self.file.metadata().is_ok_and(|file| file.nlink() == 0)
-            || self.files.iter().skip(1).any(|(log, id, _)| !is_at(log, *id))
+            || self.files.iter().skip(1).any(|log| !is_at(&log.path, log.id))
     }
 
-    /// Whether the file has become that of another database, or a backup, which announces no log.
+    /// Returns true if the file is now another database, or a backup, which announces no log.
     fn is_overwritten(&self) -> bool {
-        let other = || Some(identity_of_file(&self.files[0].0)? != *self.identity.as_ref()?);
+        let other = || Some(identity_of_file(&self.files[0].path)? != *self.identity.as_ref()?);
         self.files.len() > 1 && !self.file.has_log_mode().unwrap_or(true) || other().unwrap_or(false)
     }
 
@@ -59,32 +81,29 @@ impl Watch {
         self.found = Err(error.clone());
     }
 
-    /// Looks, unless the last look was a moment ago.
+    /// Checks the files, unless the last comparison was a moment ago.
     ///
     /// # Errors
     /// If a path leads elsewhere.
     pub fn look(&mut self) -> Result<(), StoreError> {
-        if self.looked_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS) {
-            return self.look_now();
-        }
-        self.found()
+        if self.is_due() { self.look_now() } else { self.found() }
     }
 
-    /// Looks.
+    fn is_due(&self) -> bool {
+        self.compared_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS)
+    }
+
+    /// Checks the files.
     ///
     /// # Errors
     /// If a path leads elsewhere.
     pub fn look_now(&mut self) -> Result<(), StoreError> {
         self.found()?;
-        self.looked_at = Some(Instant::now());
-        let moved = |(path, id, unlocked): &&(PathBuf, FileId, Option<SystemTime>)| {
-            !is_at(path, *id) || unlocked.is_some() && modified(path) != *unlocked
-        };
-        let is_due = self.compared_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS);
-        let detail = if let Some((path, ..)) = self.files.iter().find(moved) {
-            format!("{} is not the file that was opened, or was written to", path.display())
+        let is_due = self.is_due();
+        let detail = if let Some(file) = self.files.iter().find(|file| file.has_changed()) {
+            format!("{} is not the file that was opened, or was written to", file.path.display())
         } else if is_due && self.is_overwritten() {
-            format!("another file was copied over {}", self.files[0].0.display())
+            format!("another file was copied over {}", self.files[0].path.display())
         } else {
             if is_due {
                 self.compared_at = Some(Instant::now());
@@ -95,7 +114,7 @@ impl Watch {
         self.found()
     }
 
-    /// What the last look found.
+    /// The result of the last check.
     ///
     /// # Errors
     /// If a path led elsewhere, or the connection is to fail.
@@ -104,10 +123,9 @@ impl Watch {
     }
 }
 
-/// Whether a path leads to a file. If that cannot be told for another reason, such as too little memory, it counts
-/// as there.
+/// Returns true if a path leads to a file, or if the system cannot report that, for example with too little memory.
 fn is_at(path: &Path, id: FileId) -> bool {
-    match FileId::of(path) {
+    match FileId::from_path(path) {
         Ok(found) => found == id,
         Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
     }
@@ -148,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn look_of_a_moment_ago_is_not_enough_for_long() {
+    fn check_of_a_moment_ago_is_not_enough_for_long() {
         let (folder, _writer, _reader) = pair();
         let mut watch = watch(&folder);
         assert_eq!(watch.look(), Ok(()));
         fs::remove_file(folder.database()).unwrap();
-        watch.looked_at = watch.looked_at.and_then(|at| at.checked_sub(LOOK_HOLDS));
+        watch.compared_at = watch.compared_at.and_then(|at| at.checked_sub(LOOK_HOLDS));
         assert!(watch.look().unwrap_err().is_lost());
     }
 
@@ -165,7 +183,7 @@ mod tests {
         assert!(writer.reader.lose_flush(&rusqlite::Error::InvalidQuery).is_lost());
         writer.insert_pet(&new_pet("Tom"), None).unwrap();
         assert!(writer.commit().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
-        // The last to close would move it.
+        // The last to close would run a checkpoint.
         drop((reader, writer));
         assert!(log_of(&folder.database()).exists(), "nothing is moved into the file");
     }

@@ -1,4 +1,4 @@
-//! What decodes text of clients and operators: queries, paths, JSON, and the rows of an import. Each is compared with a
+//! The decoders of text from clients and operators: queries, paths, JSON, and the rows of an import. Each is compared with a
 //! second reading of the same text.
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -70,7 +70,7 @@ fn target(text: &str) {
         };
         assert_eq!(Target::parse(&path.chars().map(encoded).collect::<String>()).path, path);
     }
-    for method in ["GET", "HEAD", "POST"] {
+    for method in ROUTER.operations().map(|operation| operation.method()).chain(["HEAD"]) {
         let Ok(operation) = ROUTER.route(method, &target) else { continue };
         let row: Vec<&str> = operation.path.split('/').collect();
         let segments: Vec<&str> = target.path.split('/').collect();

@@ -51,7 +51,7 @@ fn written(method: &[u8], target: &[u8], id: &[u8], fields: &[(&str, &str)], bod
     out
 }
 
-/// What follows the head of a message.
+/// The bytes after the head of a message.
 fn after_head(message: &[u8]) -> &[u8] {
     let end = message.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
     &message[end + 4..]

@@ -1,4 +1,4 @@
-//! What fuzzers try: each function takes any bytes, and panics if the service would break a promise with them.
+//! The targets of fuzzers: each function takes any bytes, and panics if the service would break a promise with them.
 //!
 //! `tests/fuzz/` feeds them with libFuzzer and keeps the inputs that matter; the test below replays those on every run.
 //! A promise about one room alone stands in that room, in its `fuzz_tests.rs`. No build that ships has any of it.

@@ -90,7 +90,7 @@ fn expect_no_fault<T>(done: Result<T, StoreError>) -> Option<T> {
     }
 }
 
-/// Whether a row is to blame, as the detail of the failure tells.
+/// True if a row is to blame, by the detail of the failure.
 fn is_value(why: &str) -> bool {
     ["Invalid column type ", "Conversion error from type "].iter().any(|words| why.starts_with(words))
 }
@@ -103,7 +103,7 @@ fn read(path: &Path) -> Files {
     SUFFIXES.map(|suffix| fs::read(with(path, suffix)).ok())
 }
 
-/// What inputs change: nothing at all, a database at rest, and one whose service was killed.
+/// The files that inputs change: none, a database at rest, and one whose service was killed.
 fn bases() -> &'static [Files; 3] {
     static BASES: OnceLock<[Files; 3]> = OnceLock::new();
     BASES.get_or_init(|| {

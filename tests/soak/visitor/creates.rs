@@ -5,11 +5,11 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::{Came, Visitor, seen};
-use crate::client::Reply;
 use crate::model::{Attempt, Place};
 use crate::plan::{Draft, Manner, Wrong};
 use crate::request::Request;
 use crate::run::note;
+use support::client::Reply;
 
 impl Visitor<'_> {
     /// One attempt; returns whether it was acknowledged.
@@ -190,7 +190,7 @@ impl Visitor<'_> {
     fn expect_refusal(&mut self, place: Place, key: usize, request: &Request, statuses: &[u16]) {
         let attempt = self.run.model().send(place);
         let came = self.ask(request, Manner::Whole);
-        // Whether it was answered or not: it must not have made a pet.
+        // Answered or not, it must not have made a pet.
         self.run.model().refuse(attempt, "wrong");
         let Came::Reply(reply) = came else { return };
         match reply.status {

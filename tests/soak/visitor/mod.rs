@@ -1,4 +1,4 @@
-//! A client: does its operations one after the other, and tells the model what came of each.
+//! A client: does its operations one after the other, and reports the outcome of each to the model.
 
 mod creates;
 mod reads;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Connection, Reply};
-use crate::described;
 use crate::model::{Asked, Look, Place, Seen, Tick};
 use crate::plan::{Draft, Manner, Operation};
 use crate::request::Request;
 use crate::run::{Run, has_failed, note};
+use support::client::{Connection, Reply};
+use support::openapi;
 
 /// The shortest deadline of the service within a request: the wait for a lock.
 const LATE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ struct Page {
     pets: Vec<Seen>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 enum Came {
     Reply(Reply),
     /// The client left on purpose before the last byte was sent.
@@ -139,7 +139,7 @@ impl<'r> Visitor<'r> {
         }
     }
 
-    // What the client asks for.
+    // The requests of the client.
 
     fn next_id(&mut self) -> String {
         self.count += 1;
@@ -244,7 +244,7 @@ impl<'r> Visitor<'r> {
             self.fault(&[], format!("a response of another: {reply:.300?} to {id:?}"));
         }
         self.run.count(format!("{} {}", request.method, reply.status));
-        described::check(request.method, &request.target, reply);
+        openapi::check(request.method, &request.target, reply);
     }
 
     fn fault(&self, places: &[Place], text: String) -> ! {

@@ -1,11 +1,11 @@
 //! Reads of a client, each held against the model.
 
 use super::{Came, LATE, Page, Visitor, seen};
-use crate::client::Reply;
 use crate::model::{Look, Seen, Tick};
 use crate::plan::Manner;
 use crate::request::Request;
 use crate::run::has_failed;
+use support::client::Reply;
 
 impl Visitor<'_> {
     /// Sends a GET; the response if it has the answer.

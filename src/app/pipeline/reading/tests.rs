@@ -24,9 +24,13 @@ const ROWS: &[Operation] = &[
     Operation::new(
         "/ready",
         "ready",
-        Handler::Check { read: |_| Ok(()), write: |_| Err(failed(Cause::Full)), read_only: "{}" },
+        Handler::Health { read: |_| Ok(()), write: |_| Err(failed(Cause::Full)), read_only_body: "{}" },
     ),
-    Operation::new("/write", "write", Handler::Post(|_, _| Ok(Box::new(|_| Ok(Response::new(204, b"")))))),
+    Operation::new(
+        "/write",
+        "write",
+        Handler::Write("POST", |_, _| Ok(Box::new(|_| Ok(Response::new(204, b""))))),
+    ),
 ];
 
 fn failed(cause: Cause) -> Failure {
@@ -37,12 +41,14 @@ fn failed(cause: Cause) -> Failure {
 fn services() -> (Folder, [ReadService; 2]) {
     let folder = Folder::new();
     drop(Writer::open(&folder.database()).unwrap());
-    let shared = || Shared::for_tests(Authenticator::default());
+    let shared = || SharedState::for_tests(Authenticator::default());
     let store = || Reader::open(&folder.database()).unwrap();
     let base_url = Some("https://elsewhere".to_owned());
     let config = Arc::new(Config { base_url, ..Config::default() });
-    let services =
-        [ReadService::new(store(), shared()), ReadService::refusing(store(), Shared { config, ..shared() })];
+    let services = [
+        ReadService::new(store(), shared()),
+        ReadService::refusing(store(), SharedState { config, ..shared() }),
+    ];
     let services = services.map(|mut service| {
         service.pipeline.router = &Router(&[ROWS]);
         service

@@ -16,51 +16,55 @@ use crate::store::{Cause, Reader};
 use crate::testing::logged;
 
 const ROWS: &[Operation] = &[
-    Operation::new("/good", "good", Handler::Post(|context, call| insert(context, call.json_body()?))),
+    Operation::new("/good", "good", Handler::Write("POST", |batch, call| insert(batch, call.request.body))),
     Operation::new(
         "/v1/good",
         "goodWithKey",
-        Handler::Post(|context, call| insert(context, call.json_body()?)),
+        Handler::Write("POST", |batch, call| insert(batch, call.request.body)),
     ),
     Operation::new(
         "/panic",
         "panic",
-        Handler::Post(|context, call| {
-            let _staged = insert(context, call.json_body()?)?;
+        Handler::Write("POST", |batch, call| {
+            let _staged = insert(batch, call.request.body)?;
             panic!("after the insert")
         }),
     ),
     Operation::new(
         "/refused",
         "refused",
-        Handler::Post(|context, call| {
-            let _staged = insert(context, call.json_body()?)?;
+        Handler::Write("POST", |batch, call| {
+            let _staged = insert(batch, call.request.body)?;
             Err(ApiError::new(Code::InvalidMember).into())
         }),
     ),
-    Operation::new("/early", "early", Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember).into()))),
+    Operation::new(
+        "/early",
+        "early",
+        Handler::Write("POST", |_, _| Err(ApiError::new(Code::InvalidMember).into())),
+    ),
     Operation::new(
         "/ready",
         "ready",
-        Handler::Check {
+        Handler::Health {
             read: |_| Ok(()),
             write: |context| Ok(context.takes_writes().map(|()| Response::new(204, b""))?),
-            read_only: "",
+            read_only_body: "",
         },
     ),
     Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
     Operation::new(
         "/full",
         "full",
-        Handler::Post(|context, call| {
-            refuse_writes(&context.store, true);
-            insert(context, call.json_body()?)
+        Handler::Write("POST", |batch, call| {
+            refuse_writes(batch.transaction()?, true);
+            insert(batch, call.request.body)
         }),
     ),
 ];
 
-fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {
-    let inserted = context.store.insert_pet(&NewPet::from_json(body)?, None)?;
+fn insert<'r>(batch: &mut BatchWriter, body: &[u8]) -> Result<Staged<'r>, Failure> {
+    let inserted = batch.insert_pet(&NewPet::from_json(body)?, None)?;
     Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
 }
 
@@ -90,7 +94,7 @@ fn bench_with(store: Writer, folder: Folder) -> Bench {
 }
 
 fn bench_of(store: Writer, reader: Reader, folder: Folder) -> Bench {
-    let mut service = WriteService::new(store, Shared::for_tests(Authenticator::default()));
+    let mut service = WriteService::new(store, SharedState::for_tests(Authenticator::default()));
     service.pipeline.router = &Router(&[ROWS]);
     Bench { service, reader, flush: Duration::ZERO, folder }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::base::config::Deadlines;
 use crate::base::http::{ApiError, Code};
 use crate::base::metrics::Metrics;
-use crate::net::gate::addresses::Peer;
+use crate::net::gate::peer::Peer;
 use crate::net::gate::wire::cors::Allowed;
 use crate::net::gate::wire::head::{Head, Intake};
 use crate::net::gate::wire::reader::{Reader, Step};
@@ -50,6 +50,8 @@ pub enum State {
     Waiting,
     /// The request is in a lane of this kind and waits for its response.
     Inside(LaneKind),
+    /// The response is held back on purpose, so that clients can test how they wait.
+    HeldBack,
     /// The response is being sent.
     Responding,
     /// The last response is sent. Further bytes are dropped until the client is silent or has sent too much, so that no
@@ -104,9 +106,8 @@ pub struct Client {
     sent: usize,
     /// The bytes dropped after the last response.
     dropped: usize,
-    /// How long the response to the current request is held back, and whether it is held back now.
+    /// How long the response to the current request is held back.
     pub delay: Duration,
-    is_held_back: bool,
     /// Whether the connection persists after the current request.
     persists: bool,
     /// Whether the client has shut down its side.
@@ -132,7 +133,6 @@ impl Client {
             sent: 0,
             dropped: 0,
             delay: Duration::ZERO,
-            is_held_back: false,
             persists: true,
             ended: false,
         };
@@ -151,7 +151,7 @@ impl Client {
 
     /// The bytes to send.
     pub fn output(&self) -> &[u8] {
-        if self.is_held_back { &[] } else { &self.out[self.sent..] }
+        if self.state == State::HeldBack { &[] } else { &self.out[self.sent..] }
     }
 
     /// The identifier of the current request.
@@ -190,7 +190,9 @@ impl Client {
                 self.stash = Vec::new();
                 self.persists = false;
             }
-            State::Idle | State::Responding | State::Lingering | State::Closed => self.close(shared),
+            State::Idle | State::HeldBack | State::Responding | State::Lingering | State::Closed => {
+                self.close(shared);
+            }
         }
     }
 
@@ -203,6 +205,7 @@ impl Client {
             State::Head => Some(deadlines.head),
             State::Body => Some(deadlines.body),
             State::Waiting => Some(deadlines.lane),
+            State::HeldBack => Some(self.delay),
             State::Responding => Some(deadlines.response),
             State::Lingering => Some(deadlines.linger),
             State::Inside(_) => Some(deadlines.answer),
@@ -335,17 +338,6 @@ impl Client {
         self.enter(State::Responding, shared);
     }
 
-    /// Holds back the response until [`Client::release`]. Its deadline begins then.
-    pub fn hold_back(&mut self) {
-        self.is_held_back = true;
-        self.deadline = None;
-    }
-
-    pub fn release(&mut self, shared: &Shared) {
-        self.is_held_back = false;
-        self.enter(self.state, shared);
-    }
-
     /// Responds with a failure; the connection persists if the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         shared.metrics.refused(error.code.as_str(), 1);
@@ -382,7 +374,7 @@ impl Client {
         }
     }
 
-    /// Handles a deadline that has passed, or the end of the service: nobody will answer the request any more.
+    /// Handles a deadline that has passed, or the end of the service.
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
             State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
@@ -390,6 +382,7 @@ impl Client {
                 self.refuse(ApiError::new(Code::Overloaded), shared);
             }
             State::Inside(LaneKind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
+            State::HeldBack => self.enter(State::Responding, shared),
             _ => self.close(shared),
         }
     }

@@ -15,7 +15,9 @@ use crate::net::lane::{LaneKind, LaneRequest, LaneResponse, TICKET_LENGTH, Ticke
 /// long. A single request may exceed it.
 const WINDOW_BYTES: usize = 256 * 1024;
 /// The size above which an empty buffer of a lane is freed.
-pub const KEEP_BYTES: usize = 256 * 1024;
+const KEEP_BYTES: usize = 256 * 1024;
+/// The bytes to read from a lane at once. A buffer that had to grow for a larger response shrinks to this again.
+const READ_BYTES: usize = 256 * 1024;
 
 /// The client of a request. Its slot may belong to another client by the time the response comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,8 +53,9 @@ pub struct Lane {
     sent: usize,
     /// Whether the server accepts no more bytes for now. Only then is the gate woken when it does again.
     is_full: bool,
-    /// Bytes from the server that are not a complete response yet.
-    pub input: Vec<u8>,
+    /// The buffer for bytes from the server, and how many of it are not a delivered response yet.
+    input: Vec<u8>,
+    filled: usize,
 }
 
 impl Lane {
@@ -77,7 +80,8 @@ impl Lane {
             out: Vec::new(),
             sent: 0,
             is_full: false,
-            input: Vec::new(),
+            input: vec![0; READ_BYTES],
+            filled: 0,
         })
     }
 
@@ -130,28 +134,54 @@ impl Lane {
         Ok(())
     }
 
-    /// Reads some of what the server has sent into `scratch`: how many bytes, and whether there may be more. The
-    /// responses are found with [`Lane::next_response`].
+    /// Reads once what the server has sent, and passes each complete response to `deliver`. Returns whether there may be
+    /// more to read. `is_ending` means that the lane's last bytes came together with its end.
     ///
     /// # Errors
-    /// If the connection has failed or ended.
-    pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> io::Result<(usize, bool)> {
-        match self.stream.read(scratch) {
-            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-            // A short read: nothing is left, and later bytes cause another event. But the event of an end
-            // that came along has already been used.
-            Ok(count) => Ok((count, is_ending || count == scratch.len())),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok((0, false)),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok((0, true)),
-            Err(error) => Err(error),
+    /// If the connection has failed or ended, or the bytes are not the responses to the requests.
+    pub fn receive(
+        &mut self,
+        is_ending: bool,
+        mut deliver: impl FnMut(ClientId, &LaneResponse),
+    ) -> io::Result<bool> {
+        if self.filled == self.input.len() {
+            self.input.resize(2 * self.filled, 0);
         }
+        let count = match self.stream.read(&mut self.input[self.filled..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        self.filled += count;
+        // After a short read nothing is left, and later bytes cause another event. But the event of an end that came along
+        // has already been used.
+        let has_more = is_ending || self.filled == self.input.len();
+        let mut input = std::mem::take(&mut self.input);
+        let end = std::mem::take(&mut self.filled);
+        let mut rest = &input[..end];
+        while !rest.is_empty()
+            && let Some((client, response)) = self.next_response(rest)?
+        {
+            deliver(client, &response);
+            rest = &rest[response.length..];
+        }
+        self.filled = rest.len();
+        input.copy_within(end - self.filled..end, 0);
+        if self.filled < READ_BYTES {
+            input.truncate(READ_BYTES);
+            input.shrink_to_fit();
+        }
+        self.input = input;
+        Ok(has_more)
     }
 
     /// The complete response at the start of `input`, and its client; `None` if it is incomplete.
     ///
     /// # Errors
     /// If the bytes are not a response, or not the one to the next request.
-    pub fn next_response<'a>(&mut self, input: &'a [u8]) -> io::Result<Option<(ClientId, LaneResponse<'a>)>> {
+    fn next_response<'a>(&mut self, input: &'a [u8]) -> io::Result<Option<(ClientId, LaneResponse<'a>)>> {
         let expected = self.next - self.inside.len() as Ticket;
         if !expected.to_be_bytes().starts_with(&input[..input.len().min(TICKET_LENGTH)]) {
             return Err(ErrorKind::InvalidData.into());

@@ -250,11 +250,14 @@ fn open_lane(window: usize) -> (Lane, UnixStream, Poll) {
 fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
     let ticket = expect(far_end, path);
     answer(far_end, ticket, "");
-    let mut input = [0; 4096];
-    let (length, has_more) = lane.receive(&mut input, false).unwrap();
-    assert!(!has_more);
-    let (_, response) = lane.next_response(&input[..length]).unwrap().unwrap();
-    assert_eq!(response.length, length);
+    assert_eq!(received(lane, false), (1, false));
+}
+
+/// How many responses one read brings, and whether there may be more to read.
+fn received(lane: &mut Lane, is_ending: bool) -> (usize, bool) {
+    let mut count = 0;
+    let has_more = lane.receive(is_ending, |_, _| count += 1).unwrap();
+    (count, has_more)
 }
 
 const CLIENT: ClientId = ClientId { slot: 1, serial: 1 };
@@ -317,19 +320,24 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
 #[test]
 fn lane_tells_whether_there_may_be_more_to_read() {
     let (mut lane, mut far_end, poll) = open_lane(64);
-    let mut scratch = [0; 2];
-    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (0, false), "nothing has come");
-    far_end.write_all(b"12345").unwrap();
-    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (2, true));
-    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (2, true));
-    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (1, false));
-    far_end.write_all(b"6").unwrap();
-    assert_eq!(lane.receive(&mut scratch, true).unwrap(), (1, true), "its end has come too");
-    lane.push(CLIENT, b"-", &request_of(0));
+    let send = |far_end: &mut UnixStream, ticket| {
+        let mut bytes = Vec::new();
+        write_response(&Response::new(200, b"x"), ticket, &mut bytes).unwrap();
+        far_end.write_all(&bytes).unwrap();
+        bytes.len()
+    };
+    assert_eq!(received(&mut lane, false), (0, false), "nothing has come");
+    (0..3).for_each(|_| lane.push(CLIENT, b"-", &request_of(0)));
+    lane.input = vec![0; send(&mut far_end, 1) - 1];
+    assert_eq!(received(&mut lane, false), (0, true), "the buffer is full");
+    assert_eq!(received(&mut lane, false), (1, false));
+    send(&mut far_end, 2);
+    assert_eq!(received(&mut lane, true), (1, true), "its end has come too");
     lane.flush(poll.registry()).unwrap();
     // Closed with the request unread, which resets the connection.
     drop(far_end);
-    assert!(lane.receive(&mut scratch, false).is_err());
+    assert!(lane.receive(false, |_, _| ()).is_err());
+    assert!(lane.receive(false, |_, _| ()).is_err(), "it stays so");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::base::clock::http_date;
 use crate::base::http::ACCESS_LOG;
 use crate::base::http::response::{write_field, write_status_line};
-use crate::net::gate::addresses::Peer;
+use crate::net::gate::peer::Peer;
 use crate::net::gate::wire::head::Head;
 use crate::net::lane::Answer;
 

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Mutex;
 
-use super::super::nodes::{Nodes, Wishes};
 use rusqlite::params;
+use support::rqlite_nodes::{NodeOptions, Nodes};
 
 use super::*;
 use crate::testing::Folder;
@@ -229,7 +229,7 @@ fn cluster_without_a_quorum_is_unavailable_and_heals() {
 #[test]
 fn wrong_password_is_named_and_no_password_is_ever_shown() {
     let user = Some(("pets".to_owned(), "hush-hush".to_owned()));
-    let nodes = Nodes::start_with(3, Wishes { user, ..Wishes::default() });
+    let nodes = Nodes::start_with(3, NodeOptions { user, ..NodeOptions::default() });
     let address = nodes.address().replace("rqlite://", "rqlite://pets@");
     let client = client_of(&address, Some("hush-hush"));
     create(&client);

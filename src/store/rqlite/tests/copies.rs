@@ -8,7 +8,7 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("Rex"), None).unwrap();
     writer.commit().unwrap();
-    let copy = Whole::of(&path).unwrap();
+    let copy = Whole::new(&path).unwrap();
     let found = crate::store::Snapshot::of_file(&copy).unwrap().check().unwrap();
     assert!(found.faults.is_empty() && found.foreign.is_empty(), "{:?}", found.foreign);
     writer.insert_pet(&new_pet("Tom"), None).unwrap();
@@ -22,7 +22,7 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
     for session in [&*writer, &session(&path)] {
         assert_eq!(all_names(session), ["Rex"]);
     }
-    let (folder, other) = (copy.parent().unwrap().to_owned(), Whole::of(&path).unwrap());
+    let (folder, other) = (copy.parent().unwrap().to_owned(), Whole::new(&path).unwrap());
     drop(copy);
     assert!(!folder.exists() && other.exists(), "two copies at once are two files");
 }
@@ -59,7 +59,7 @@ fn empty_cluster_that_a_service_begins_to_use_is_not_replaced() {
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("Rex"), None).unwrap();
     writer.commit().unwrap();
-    let copy = Whole::of(&path).unwrap();
+    let copy = Whole::new(&path).unwrap();
     let refused = closed.load(&copy).unwrap_err();
     assert_eq!(refused.kind(), crate::base::error::ErrorKind::Conflict, "{refused}");
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 1);
@@ -103,14 +103,14 @@ fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end()
     assert!((1700..=1800).contains(&left), "{left}");
     // Another restore takes over, in case the first was killed. If it was not, it changes nothing and opens nothing.
     let other = close(&path).unwrap();
-    let copy = Whole::of(&path).unwrap();
+    let copy = Whole::new(&path).unwrap();
     let refused = closed.load(&copy).unwrap_err();
     assert_eq!(refused.kind(), crate::base::error::ErrorKind::Conflict, "{refused}");
     assert!(create().is_err());
     let closed = other;
     drop(closed);
     assert!(create().is_ok(), "an interrupted restore keeps nobody from writing");
-    let (late, copy) = (close(&path).unwrap().begun_earlier(1200), Whole::of(&path).unwrap());
+    let (late, copy) = (close(&path).unwrap().begun_earlier(1200), Whole::new(&path).unwrap());
     assert_eq!(late.load(&copy).unwrap_err().kind(), crate::base::error::ErrorKind::Conflict);
     assert!(create().is_ok());
 }

@@ -19,7 +19,7 @@ use crate::store::pets::tests::new_pet;
 use crate::store::reader::Engine;
 use crate::store::{Cause, Reader, StoreError, Whole, Writer};
 use client::ClusterValue;
-use nodes::Nodes;
+use support::rqlite_nodes::Nodes;
 
 /// A cluster of so many nodes without a database, and its address.
 fn cluster(count: usize) -> (Nodes, PathBuf) {

@@ -39,7 +39,7 @@ fn service() -> (Nodes, PathBuf, AuthorizedService) {
     }
     writer.commit().unwrap();
     let key = new_key().unwrap();
-    let shared = Shared::for_tests(Authenticator::new(Some(&key)));
+    let shared = SharedState::for_tests(Authenticator::new(Some(&key)));
     let mut service = ReadService::new(Reader::open(&path).unwrap(), shared);
     service.pipeline.router = &Router(&[ROWS, PET]);
     (nodes, path, AuthorizedService { service, credentials: format!("Bearer {key}") })

@@ -13,17 +13,17 @@ thread_local! {
 }
 
 const TRIED: &[Operation] = &[
-    Operation::new("/v1/tried", "tried", Handler::Post(try_to_insert)),
-    Operation::new("/tried", "triedByAnyone", Handler::Post(try_to_insert)),
+    Operation::new("/v1/tried", "tried", Handler::Write("POST", try_to_insert)),
+    Operation::new("/tried", "triedByAnyone", Handler::Write("POST", try_to_insert)),
 ];
 
 fn try_to_insert<'r>(
-    context: &mut WriteContext,
+    batch: &mut BatchWriter,
     call: &crate::app::api::Call<'r>,
 ) -> Result<Staged<'r>, Failure> {
     TRIES.set(TRIES.get() + 1);
     assert!(TRIES.get() < 9, "it is tried without end");
-    insert(context, call.json_body()?)
+    insert(batch, call.request.body)
 }
 
 /// The service of a cluster that has written a pet, so that its next batch begins without asking, and another writer.

@@ -1,0 +1,164 @@
+//! A running service's work on its keys between requests: it writes when they were last used, and warns of those that
+//! expire soon.
+
+use std::time::{Duration, Instant};
+
+use crate::base::clock::rfc3339;
+use crate::model::ApiKey;
+use crate::ops::keys::LastUses;
+use crate::store::{Damage, StoreError, Writer};
+
+/// How often the uses are written.
+const WRITE_EVERY: Duration = Duration::from_secs(60);
+/// How often to warn of keys that expire soon.
+const WARN_EVERY: Duration = Duration::from_secs(DAY as u64);
+const DAY: i64 = 24 * 3600;
+/// How long before its expiry the log warns of a key, in seconds.
+const SOON: i64 = 14 * DAY;
+
+/// The work on keys that the writer does while no request waits.
+pub struct KeyTasks {
+    uses: LastUses,
+    damage: Damage,
+    next_write: Instant,
+    next_warning: Instant,
+}
+
+impl KeyTasks {
+    /// The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
+    pub fn new(uses: LastUses, damage: Damage, now: Instant) -> Self {
+        Self { uses, damage, next_write: now + WRITE_EVERY, next_warning: now }
+    }
+
+    /// Does the work that is due. Returns the time until the next is.
+    pub fn do_due(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
+        if now >= self.next_warning {
+            self.next_warning = now + WARN_EVERY;
+            match store.keys() {
+                Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
+                Err(error) if self.damage.note(&error) => {}
+                Err(error) => log::error!("cannot look for API keys that will expire soon: {error}"),
+            }
+        }
+        if now >= self.next_write {
+            self.next_write = now + WRITE_EVERY;
+            if let Err(error) = self.write(store, unix_time)
+                && !self.damage.note(&error)
+            {
+                log::warn!("cannot store when API keys were last used; trying again later: {error}");
+            }
+        }
+        self.next_write.min(self.next_warning).saturating_duration_since(now)
+    }
+
+    /// Writes the noted uses at this Unix time.
+    ///
+    /// # Errors
+    /// Fails if the database cannot be written. The uses stay noted then.
+    pub fn write(&mut self, store: &mut Writer, now: i64) -> Result<(), StoreError> {
+        let uses = self.uses.take();
+        if uses.is_empty() || self.damage.found().is_err() {
+            return Ok(());
+        }
+        let kept = store.keep_uses(&uses, now);
+        if kept.is_err() {
+            uses.into_iter().for_each(|(digest, at)| self.uses.note(digest, at));
+        }
+        kept
+    }
+}
+
+/// The expiry of each key without a successor: the key of a name that is valid for longest.
+pub fn last_expiries(keys: &[ApiKey]) -> impl Iterator<Item = (&ApiKey, i64)> {
+    let lives_longest = |key: &ApiKey| {
+        let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
+        others.map(|other| other.expires_at.unwrap_or(i64::MAX)).max() <= key.expires_at
+    };
+    keys.iter().filter_map(move |key| key.expires_at.filter(|_| lives_longest(key)).map(|at| (key, at)))
+}
+
+/// One line for each key without a successor that expires soon.
+fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
+    let soon = last_expiries(keys).filter(|(_, at)| (now + 1..now + SOON).contains(at));
+    let line = |(key, at): (&ApiKey, _)| {
+        format!("the API key '{}' expires at {} and has no successor", key.name, rfc3339(at))
+    };
+    soon.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::KeyScope;
+    use crate::store::tests::{Folder, refuse_writes};
+
+    const NOW: i64 = 1_000_000_000;
+
+    fn key(number: u8, name: &str, expires_at: Option<i64>) -> ApiKey {
+        ApiKey {
+            digest: [number; 32],
+            name: name.to_owned(),
+            scope: KeyScope::Full,
+            created_at: 0,
+            expires_at,
+            last_used_at: None,
+        }
+    }
+
+    #[test]
+    fn key_that_expires_soon_is_logged() {
+        let keys = [
+            key(1, "soon", Some(NOW + 9 * DAY + 5)),
+            key(2, "late", Some(NOW + SOON + 7200)),
+            key(3, "never", None),
+            key(4, "gone", Some(NOW)),
+        ];
+        let lines = expiring(&keys, NOW);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert_eq!(lines[0], "the API key 'soon' expires at 2001-09-18T01:46:45Z and has no successor");
+        assert_eq!(expiring(&keys, NOW + DAY).len(), 2);
+    }
+
+    #[test]
+    fn key_with_a_successor_may_expire() {
+        let keys = [key(1, "ci", Some(NOW + DAY)), key(2, "ci", None)];
+        assert_eq!(expiring(&keys, NOW), [""; 0]);
+    }
+
+    #[test]
+    fn uses_are_written_when_they_are_due_and_kept_until_then() {
+        let folder = Folder::new();
+        let mut store = Writer::open(&folder.database()).unwrap();
+        store.insert_key(&key(1, "ci", None)).unwrap();
+        store.commit().unwrap();
+        let began = Instant::now();
+        let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
+        tasks.uses.note([1; 32], NOW);
+        let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
+        assert_eq!(tasks.do_due(&mut store, began, NOW), WRITE_EVERY);
+        assert_eq!(used(&store), None);
+        refuse_writes(&store, true);
+        tasks.do_due(&mut store, began + WRITE_EVERY, NOW);
+        refuse_writes(&store, false);
+        tasks.do_due(&mut store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
+        assert_eq!(used(&store), None, "not due again");
+        tasks.do_due(&mut store, began + 2 * WRITE_EVERY, NOW);
+        assert_eq!(used(&store), Some(NOW));
+    }
+
+    #[test]
+    fn use_of_later_than_now_is_no_time() {
+        let folder = Folder::new();
+        let mut store = Writer::open(&folder.database()).unwrap();
+        store.insert_key(&key(1, "ci", None)).unwrap();
+        store.commit().unwrap();
+        let mut write = |at, now| {
+            store.keep_uses(&[([1; 32], at)], now).unwrap();
+            store.keys().unwrap()[0].last_used_at
+        };
+        assert_eq!(write(NOW + 40 * 365 * DAY, NOW + 40 * 365 * DAY), Some(NOW + 40 * 365 * DAY));
+        assert_eq!(write(NOW, NOW + 5), Some(NOW), "the clock is right again");
+        assert_eq!(write(NOW - 9, NOW + 5), Some(NOW), "another process was later");
+        assert_eq!(write(NOW + 1000, NOW + 5), Some(NOW + 5), "noted under the wrong clock");
+    }
+}

@@ -1,0 +1,46 @@
+//! The last use of each key, in memory until it is written.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::model::Digest;
+
+/// The last use of each key since the uses were last taken. All workers of a service share it. Only existing keys are
+/// noted, so it has at most as many entries as there are keys.
+#[derive(Clone, Default)]
+pub struct LastUses(Arc<Mutex<HashMap<Digest, i64>>>);
+
+impl LastUses {
+    /// Notes the use of a key at this Unix time.
+    pub fn note(&self, digest: Digest, now: i64) {
+        let mut uses = self.lock();
+        let at = uses.entry(digest).or_insert(now);
+        *at = now.max(*at);
+    }
+
+    /// Returns the noted uses and forgets them.
+    pub fn take(&self) -> Vec<(Digest, i64)> {
+        std::mem::take(&mut *self.lock()).into_iter().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_use_is_taken_once() {
+        let uses = LastUses::default();
+        for (key, at) in [(1, 5), (2, 6), (1, 7), (1, 4)] {
+            uses.note([key; 32], at);
+        }
+        let mut taken = uses.take();
+        taken.sort_unstable();
+        assert_eq!(taken, [([1; 32], 7), ([2; 32], 6)]);
+        assert_eq!(uses.take(), []);
+    }
+}

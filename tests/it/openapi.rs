@@ -1,0 +1,191 @@
+//! The interface description: everybody can read it, and it is true.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use support::client::{Connection, Reply, with_body};
+use support::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change};
+use support::openapi;
+
+/// A request for the description with further header fields.
+fn ask(server: &Server, fields: &str) -> Reply {
+    server.ask("GET", "/openapi.json", fields)
+}
+
+#[test]
+fn description_is_for_everybody_and_the_same_as_the_command_prints() {
+    let server = Server::start();
+    let reply = ask(&server, "");
+    assert_eq!(reply.expect(200).json(), *openapi::document());
+    assert!(!reply.body.contains(&b'\n'), "only the command indents it");
+    assert_eq!(reply.header("Content-Type"), Some("application/json"));
+    assert_eq!(reply.header("Cache-Control"), Some("no-cache"));
+}
+
+#[cfg(feature = "site")]
+#[test]
+fn description_is_sent_once_and_compressed_for_who_takes_it() {
+    let server = Server::start();
+    let plain = ask(&server, "");
+    let tag = plain.header("ETag").unwrap().to_owned();
+    let again = ask(&server, &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((again.expect(304).body.len(), again.header("ETag")), (0, Some(tag.as_str())));
+    let small = ask(&server, "Accept-Encoding: gzip, br\r\n");
+    assert_eq!(small.expect(200).header("Content-Encoding"), Some("gzip"));
+    assert!(small.body.len() < plain.body.len() / 4);
+    assert_ne!(small.header("ETag"), Some(tag.as_str()));
+}
+
+/// Every operation and status that is described, such as `getPet 404`.
+fn described_statuses() -> BTreeSet<String> {
+    let mut statuses = BTreeSet::new();
+    for item in openapi::document()["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            let shared = openapi::statuses(openapi::resolve(&operation["responses"]["default"]));
+            let own =
+                operation["responses"].as_object().unwrap().keys().filter(|status| *status != "default");
+            let all = own.cloned().chain(shared.iter().map(u16::to_string));
+            statuses.extend(all.map(|status| format!("{id} {status}")));
+        }
+    }
+    statuses
+}
+
+/// An operation that is described, with a request to it.
+struct Described {
+    id: &'static str,
+    method: String,
+    /// With a value for each parameter.
+    path: String,
+    /// The example of its schema; empty if it takes none.
+    body: String,
+}
+
+/// Every operation that is described.
+fn operations() -> Vec<Described> {
+    let mut operations = Vec::new();
+    for (path, item) in openapi::document()["paths"].as_object().unwrap() {
+        let segments = path.split('/').map(|segment| if segment.starts_with('{') { "1" } else { segment });
+        let path = format!("/v1{}", segments.collect::<Vec<_>>().join("/"));
+        for (method, operation) in item.as_object().unwrap() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let example = openapi::resolve(schema)["examples"].get(0);
+            operations.push(Described {
+                id: operation["operationId"].as_str().unwrap(),
+                method: method.to_uppercase(),
+                path: path.clone(),
+                body: example.map(ToString::to_string).unwrap_or_default(),
+            });
+        }
+    }
+    operations
+}
+
+const PET: &str = r#"{"name":"Rex","categoryId":3,"status":"available"}"#;
+
+/// Provokes the statuses of the operations, and remembers which came.
+struct Provocation {
+    came: BTreeSet<String>,
+}
+
+impl Provocation {
+    /// Sends a request to an operation, and reads the reply, which must be described.
+    fn ask(&mut self, connection: &mut Connection, id: &str, request: String) {
+        connection.try_send(&request);
+        let mut words = request.split(' ');
+        let (method, target) = (words.next().unwrap(), words.next().unwrap());
+        let reply = connection.reply_to(method);
+        openapi::check(method, target, &reply);
+        self.came.insert(format!("{id} {}", reply.status));
+    }
+
+    /// Asks every operation, each on a connection of its own: `change` makes the request.
+    fn ask_all(&mut self, server: &Server, request: impl Fn(&Described) -> String) {
+        for operation in operations() {
+            self.ask(&mut server.connect(), operation.id, request(&operation));
+        }
+    }
+}
+
+fn authorized(method: &str, path: &str, fields: &str, body: &str) -> String {
+    with_body(method, path, KEY, fields, body)
+}
+
+#[test]
+fn every_status_that_is_described_is_answered() {
+    let mut all = Provocation { came: BTreeSet::new() };
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let plain = |o: &Described| authorized(&o.method, &o.path, "", &o.body);
+    all.ask_all(&server, plain);
+    for fields in [
+        "If-None-Match: *\r\n".to_owned(),
+        "Expect: tea\r\n".to_owned(),
+        format!("X: {}\r\n", "x".repeat(17_000)),
+    ] {
+        all.ask_all(&server, |o| authorized(&o.method, &o.path, &fields, &o.body));
+    }
+    let long = "x".repeat(9000);
+    all.ask_all(&server, |o| authorized(&o.method, &format!("{}?{long}", o.path), "", &o.body));
+    for rest in [
+        "HTTP/1.1\r\n\r\n",
+        "HTTP/1.1\r\nHost: h\r\n\r\n",
+        "HTTP/2.0\r\nHost: h\r\n\r\n",
+        "HTTP/1.1\r\nHost: h\r\nContent-Length: 70000\r\n\r\n",
+        "HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",
+    ] {
+        all.ask_all(&server, |o| format!("{} {} {rest}", o.method, o.path));
+    }
+    all.ask_all(&server, |o| authorized(&o.method, &format!("{}?limit=0", o.path), "", &o.body));
+    all.ask(&mut server.connect(), "getPet", authorized("GET", "/v1/pets/999", "", ""));
+    all.ask(
+        &mut server.connect(),
+        "createPet",
+        authorized("POST", "/v1/pets", "Content-Type: text/plain\r\n", PET),
+    );
+    for name in ["Rex", "Tom"] {
+        let body = PET.replace("Rex", name);
+        let again = authorized("POST", "/v1/pets", "Idempotency-Key: 1\r\n", &body);
+        all.ask(&mut server.connect(), "createPet", again);
+    }
+    let reader = add_key(&server.folder.database(), &["reader", "--read-only"]);
+    let denied = with_body("POST", "/v1/pets", &reader, "", PET);
+    all.ask(&mut server.connect(), "createPet", denied);
+
+    // A lock of another process makes writes fail with 503; a full service makes everything fail with 503.
+    let full = Server::start_with(|command| command.args(["--max-connections", "1"]));
+    let lock = rusqlite::Connection::open(full.folder.database()).unwrap();
+    let mut first = full.connect();
+    first.get("/v1/pets", KEY).expect(200);
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    first.send(authorized("POST", "/v1/pets", "", PET));
+    all.ask_all(&full, plain);
+    lock.execute_batch("COMMIT").unwrap();
+
+    // A view of another program that fails is a fault that only the log explains.
+    change(&server.folder.database(), FAILING_PETS);
+    all.ask_all(&server, plain);
+
+    // Without the site, only an embedding program can set a platform.
+    let has_platform = cfg!(feature = "site");
+    if has_platform {
+        let hosted = Server::start_with(|command| command.args(["--platform-host", "sites.example.net"]));
+        all.ask_all(&hosted, plain);
+    }
+
+    let folder = Folder::new();
+    let mut config = crate::config(&folder);
+    config.deadlines.head = Duration::from_millis(100);
+    let impatient = petstore::Server::start(config).unwrap();
+    for Described { id, method, path, .. } in operations() {
+        let mut connection = Connection::open(impatient.address().tcp().unwrap());
+        all.ask(&mut connection, id, format!("{method} {path} HTTP/1.1\r\nHost:"));
+    }
+
+    let mut described = described_statuses();
+    // One place handles the faults of all operations, and few can be provoked from outside.
+    assert!(all.came.contains("listPets 500") && all.came.contains("createPet 500"));
+    described.retain(|status| !status.ends_with(" 500") && (has_platform || !status.ends_with(" 421")));
+    assert_eq!(described.difference(&all.came).collect::<Vec<_>>(), Vec::<&String>::new(), "never answered");
+}
