@@ -58,7 +58,7 @@ impl Admin {
             deadlines: config.deadlines.clone(),
             lanes,
             intake: Intake {
-                passed_on: admin::header_fields(),
+                forwarded: admin::header_fields(),
                 trusted: TrustedProxies(config.trusted_proxies.clone()),
                 ..Intake::default()
             },

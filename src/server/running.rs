@@ -136,7 +136,7 @@ fn gate_config(
         deadlines: config.deadlines.clone(),
         lanes,
         intake: Intake {
-            passed_on: pipeline::header_fields(config),
+            forwarded: pipeline::header_fields(config),
             trusted: TrustedProxies(config.trusted_proxies.clone()),
             origins: Origins(config.allow_origins.clone()),
             ..Intake::default()

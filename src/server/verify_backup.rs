@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{PrivateFolder, Server};
 use crate::base::config::{Config, Listen};
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::net::worker::Door;
+use crate::net::worker::LaneListener;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 
 /// More than any response takes.
@@ -30,8 +30,9 @@ pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = PrivateFolder::new(file)?;
     let database = folder.file("pets.db");
     let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
-    let door = Door::make(&folder.file(".")).map_err(|error| Error::io("cannot make a socket", error))?;
-    let listen = Listen::Socket(Arc::new(door.0.listener.into()));
+    let listener =
+        LaneListener::bind(&folder.file(".")).map_err(|error| Error::io("cannot make a socket", error))?;
+    let listen = Listen::Socket(Arc::new(listener.0.listener.into()));
     let server = Server::start(Config { listen, database, ..Config::default() })?;
     if !server.health_check().is_answered(PATIENCE) {
         return fail(ErrorKind::BackupUnsound, format!("a service on {} does not answer", file.display()));

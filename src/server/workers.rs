@@ -7,7 +7,7 @@ use crate::app::pipeline::Faults;
 use crate::base::error::{Error, ErrorKind};
 use crate::net::gate::{OpenLane, Stopper};
 use crate::net::lane::LaneKind;
-use crate::net::worker::{Door, Service, Worker};
+use crate::net::worker::{LaneListener, Service, Worker};
 
 /// The workers that run so far, and the gate's ends of their lanes.
 pub struct Workers<'a> {
@@ -36,18 +36,18 @@ impl<'a> Workers<'a> {
         name: String,
         service: impl Service,
     ) -> Result<(), Error> {
-        let make = |folder: &Path| {
-            Door::make(folder).map_err(|error| {
+        let bind = |folder: &Path| {
+            LaneListener::bind(folder).map_err(|error| {
                 Error::io(format!("cannot make a socket in {} (TMPDIR)", folder.display()), error)
             })
         };
-        let (door, stream) = temporarily(self.database, make)?;
+        let (listener, stream) = temporarily(self.database, bind)?;
         let reason = Error::new(ErrorKind::Internal, format!("the {name} has died"));
         let stopper = self.stopper.clone();
         let died = move || stopper.fail(reason);
         self.running.push(match &self.faults {
-            Some(faults) => Worker::start(door, name, faults.around(service), died)?,
-            None => Worker::start(door, name, service, died)?,
+            Some(faults) => Worker::start(listener, name, faults.around(service), died)?,
+            None => Worker::start(listener, name, service, died)?,
         });
         self.lanes.push(OpenLane { stream, kind, window });
         Ok(())

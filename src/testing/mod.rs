@@ -14,7 +14,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use crate::base::http::Response;
-use crate::net::lane::{LaneRequest, LaneResponse, Ticket, write_response};
+use crate::net::lane::{LaneRequest, LaneResponse, TICKET, Ticket, write_response};
 
 /// Longer than anything in a test takes; a test that waits so long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -113,11 +113,54 @@ pub fn request(lane: &mut UnixStream) -> (Ticket, String) {
         lane.read_exact(&mut byte).unwrap();
         head.extend(byte);
     }
-    let head = String::from_utf8(head).unwrap();
-    let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
-    let mut content = vec![0; length.parse().unwrap()];
-    lane.read_exact(&mut content).unwrap();
-    (Ticket::from_be_bytes(*content.first_chunk().unwrap()), head.split(' ').nth(1).unwrap().to_owned())
+    let mut request = OnLane::parse(&head);
+    request.body.resize(request.length, 0);
+    lane.read_exact(&mut request.body).unwrap();
+    (request.ticket, request.target)
+}
+
+/// A request on a lane, read as any server would.
+#[derive(Debug, PartialEq)]
+pub struct OnLane {
+    pub method: String,
+    pub target: String,
+    pub ticket: Ticket,
+    pub id: String,
+    /// The forwarded fields.
+    pub fields: Vec<(String, String)>,
+    /// The Content-Length; 0 if there is none.
+    pub length: usize,
+    pub body: Vec<u8>,
+}
+
+impl OnLane {
+    /// Reads a head and what follows it. Nothing in the head may be other than printable ASCII, tabs, DEL and line ends.
+    pub fn parse(bytes: &[u8]) -> Self {
+        let end = 4 + bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = str::from_utf8(&bytes[..end - 4]).unwrap();
+        assert!(head.is_ascii(), "{head:?}");
+        let mut lines = head.split("\r\n");
+        let words: Vec<_> = lines.next().unwrap().split(' ').collect();
+        assert_eq!((words.len(), words[2]), (3, "HTTP/1.1"), "{head:?}");
+        assert!(!head.replace("\r\n", "").contains(['\r', '\n']), "{head:?}");
+        let mut fields: Vec<_> = lines
+            .map(|line| line.split_once(": ").unwrap())
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let (name, value) = fields.remove(0);
+        assert_eq!(name, TICKET, "{head:?}");
+        let (ticket, id) = value.split_once(' ').unwrap();
+        let length = fields.pop_if(|(name, _)| name == "Content-Length");
+        Self {
+            method: words[0].to_owned(),
+            target: words[1].to_owned(),
+            ticket: ticket.parse().unwrap(),
+            id: id.to_owned(),
+            fields,
+            length: length.map_or(0, |(_, value)| value.parse().unwrap()),
+            body: bytes[end..].to_vec(),
+        }
+    }
 }
 
 /// Reads one request with this path, and returns its ticket.
@@ -165,8 +208,8 @@ impl NearEnd {
     pub fn answer(&mut self) -> (usize, String) {
         loop {
             if let Some(response) = LaneResponse::read(&self.read).unwrap() {
-                let body = String::from_utf8(response.answer.body.to_vec()).unwrap();
-                let status = response.answer.status;
+                let body = String::from_utf8(response.body.to_vec()).unwrap();
+                let status = response.status;
                 let answer = if status == 200 { body } else { format!("{status} {body}") };
                 let (place, length) = (response.ticket as usize, response.length);
                 self.read.drain(..length);

@@ -197,3 +197,31 @@ fn body_of_a_get_is_not_taken_for_a_request() {
     connection.reply().expect(200);
     connection.get("/healthz", "").expect(200);
 }
+
+/// tiny_http closes a connection on which a header field is not ASCII, and knows fields that change the framing.
+#[test]
+fn no_header_field_breaks_the_lane() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut ask = |field: &[u8], statuses: &[u16]| {
+        let head = "GET /v1/pets/1 HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n";
+        connection.send([head.as_bytes(), field, b"\r\n\r\n"].concat());
+        let reply = connection.reply();
+        assert!(statuses.contains(&reply.status), "{} {field:?}", reply.status);
+        assert_eq!(reply.header("X-Request-Id"), Some("mine"), "{field:?}");
+    };
+    for name in
+        ["Authorization", "Accept", "Accept-Encoding", "Content-Type", "Idempotency-Key", "If-None-Match"]
+    {
+        for byte in (b' '..=u8::MAX).filter(|byte| *byte != 0x7f).chain([b'\t']) {
+            ask(&[name.as_bytes(), b": a", &[byte], b"b"].concat(), &[200, 400, 401]);
+        }
+        ask(format!("{name}:").as_bytes(), &[200, 400, 401]);
+        ask(format!("{name}: {}", "x".repeat(15_000)).as_bytes(), &[200, 400, 401]);
+    }
+    for field in
+        ["Ticket: 1 forged", "Ticket: 0 -", "Connection: upgrade", "Upgrade: x", "TE: gzip", "Trailer: x"]
+    {
+        ask(field.as_bytes(), &[200, 401]);
+    }
+}

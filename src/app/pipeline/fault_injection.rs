@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::is_protected;
 use crate::app::api::{Operation, ROUTER};
-use crate::base::http::response::Course;
+use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::net::worker::Service;
 
@@ -113,7 +113,7 @@ impl<S: Service> Service for Faulty<S> {
             responses.clear();
         }
         responses.push(match fault.code {
-            None => Response::only(Course::BreakOff),
+            None => Response::only(Disposition::Abort),
             // As the gate answers if a lane breaks off: only the outcome of a write matters.
             Some(Code::OutcomeUnknown) if writes(request) => failed(Code::OutcomeUnknown),
             Some(_) => failed(Code::Overloaded),

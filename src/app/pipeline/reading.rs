@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::app::api::{Handler, ReadContext, announced_pet};
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
-use crate::base::http::response::Course;
+use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::net::worker::Service;
 use crate::store::Reader;
@@ -58,7 +58,7 @@ impl ReadService {
             Handler::Get(handler) => handler(context, &call),
             Handler::Health { read, read_only_body, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only_body.as_bytes()),
-                None => Response::only(Course::PassOn),
+                None => Response::only(Disposition::RetryOnWriter),
             }),
             Handler::Write(..) => Err(refusal
                 .clone()

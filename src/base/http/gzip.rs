@@ -24,7 +24,7 @@ mod tests {
     use std::io::Read;
 
     use crate::base::http::Asset;
-    use crate::base::http::asset::tests::ask;
+    use crate::base::http::static_document::tests::ask;
 
     #[test]
     fn client_that_accepts_gzip_gets_gzip() {

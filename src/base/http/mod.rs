@@ -1,7 +1,6 @@
 //! The vocabulary that all rooms share: requests, responses, failures, targets, queries and limits, as
 //! plain data. Knows nothing of sockets, SQL or pets.
 
-mod asset;
 mod error;
 #[cfg_attr(not(feature = "site"), path = "no_gzip.rs", warn(dead_code, unused_imports))]
 mod gzip;
@@ -11,11 +10,12 @@ pub mod percent;
 pub mod query;
 mod request;
 pub mod response;
+mod static_document;
 
-#[cfg(test)]
-pub use asset::no_assets;
-pub use asset::{Asset, AssetFields, Assets, Form, LazyAssets, names_tag, tag_of};
 pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, Size, Target, name_all};
 pub use response::{ACCESS_LOG, Fields, Response, find_field, find_fields};
+#[cfg(test)]
+pub use static_document::no_assets;
+pub use static_document::{Asset, AssetFields, Assets, Form, LazyAssets, names_tag, tag_of};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 /// Space for the header fields that most responses have.
-const FIELD_ROOM: usize = 320;
+const FIELDS_CAPACITY: usize = 320;
 /// So many characters of a key's name stand in the access log.
 const MAX_KEY_NAME: usize = 256;
 
@@ -25,18 +25,18 @@ pub struct Response {
     /// The name of the request's key, for the access log.
     pub key_name: Option<String>,
     /// What the gate does with it.
-    pub course: Course,
+    pub disposition: Disposition,
 }
 
 /// What the gate does with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum Disposition {
     /// It sends the response to the client.
     Send,
     /// It passes the request on to the write lane.
-    PassOn,
+    RetryOnWriter,
     /// It ends the client's connection without a response.
-    BreakOff,
+    Abort,
 }
 
 /// The bytes of a body, and who owns them.
@@ -73,16 +73,16 @@ impl Response {
     pub fn new(status: u16, body: impl Into<Body>) -> Self {
         Self {
             status,
-            fields: Fields { lines: Vec::with_capacity(FIELD_ROOM), ..Fields::default() },
+            fields: Fields { lines: Vec::with_capacity(FIELDS_CAPACITY), ..Fields::default() },
             body: body.into(),
             key_name: None,
-            course: Course::Send,
+            disposition: Disposition::Send,
         }
     }
 
     /// Not a response for the client: only what the gate does.
-    pub fn only(course: Course) -> Self {
-        Self { course, ..Self::new(204, b"") }
+    pub fn only(disposition: Disposition) -> Self {
+        Self { disposition, ..Self::new(204, b"") }
     }
 
     /// The response with a body that its clones share, for one that is sent again and again.

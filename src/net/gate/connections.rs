@@ -72,7 +72,7 @@ impl Connection {
                 match self.stream.write(client.output()) {
                     Ok(0) => client.close(shared),
                     Ok(count) => {
-                        client.take_output(count, shared);
+                        client.consume_output(count, shared);
                         if client.state() == State::Lingering {
                             // If the client has gone, there is nothing to shut down.
                             let _ = self.stream.shutdown(Shutdown::Write);
@@ -274,7 +274,7 @@ impl Connections {
     /// Evicts a client: tries to send a 503 if it has a request, and closes.
     pub fn evict(&mut self, slot: usize, shared: &mut Shared) {
         let connection = &mut self.open[slot];
-        connection.client.give_way(shared);
+        connection.client.evict(shared);
         send_last(&mut connection.stream, connection.client.output(), &mut self.scratch);
         self.remove(slot);
     }

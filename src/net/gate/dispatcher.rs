@@ -61,7 +61,7 @@ impl Dispatcher {
                 };
                 let client = &mut connection.client;
                 let bytes = client.request.len();
-                let free = self.lanes.iter_mut().filter(|lane| lane.kind == kind && lane.has_room(bytes));
+                let free = self.lanes.iter_mut().filter(|lane| lane.kind == kind && lane.has_capacity(bytes));
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 waiting.pop();
                 lane.push(id, client.id(), &client.request);

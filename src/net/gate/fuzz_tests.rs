@@ -15,8 +15,8 @@ use super::lanes::OpenLane;
 use super::peer::Peer;
 use super::strict_tests::{Read, Request, read};
 use super::wire::head::Intake;
-use super::wire::reader::{Reader, Step};
 use super::wire::request_id::RequestIds;
+use super::wire::request_reader::{RequestReader, Step};
 use super::wire::response_head::GeneralFields;
 use super::{Gate, GateConfig, Listening, Stopper};
 use crate::base::config::Deadlines;
@@ -24,11 +24,11 @@ use crate::base::http::Response;
 use crate::base::http::Size;
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
 use crate::base::metrics::Metrics;
-use crate::net::lane::{Answer, Content, LaneKind, LaneRequest, TICKET_LENGTH};
+use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 use crate::testing::fuzzing::Parts;
-use crate::testing::{FarEnd, Folder, request, respond_with};
+use crate::testing::{FarEnd, Folder, OnLane, request, respond_with};
 
-const PASSED_ON: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
+const FORWARDED: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
 
 /// An input in which `0xfe`, a byte and a count stand for so many times 64 such bytes, so that small inputs reach large
 /// bounds.
@@ -52,7 +52,7 @@ fn expanded(mut bytes: &[u8]) -> Vec<u8> {
 /// Reads requests one after the other, and compares each with what a second reader makes of the same bytes.
 pub fn gate_reader(bytes: &[u8]) {
     let (input, mut at) = (expanded(bytes), 0);
-    let mut intake = Intake { passed_on: PASSED_ON.to_vec(), ..Intake::default() };
+    let mut intake = Intake { forwarded: FORWARDED.to_vec(), ..Intake::default() };
     loop {
         let (ours, strict) = (ours(&input[at..], &mut intake), read(&input[at..]));
         match (ours, strict) {
@@ -78,7 +78,7 @@ type Ours = (Vec<u8>, Vec<u8>, bool, usize);
 
 /// The request at the start of an input; `None` if it is incomplete, and the status if it is refused.
 fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
-    let (mut reader, mut request) = (Reader::default(), LaneRequest::default());
+    let (mut reader, mut request) = (RequestReader::default(), LaneRequest::default());
     let mut at = 0;
     loop {
         let (consumed, step) = reader.advance(&input[at..], false, intake, &mut request);
@@ -97,20 +97,19 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
     }
 }
 
-/// Compares what a worker reads from the lane with the request.
+/// Compares a request on the lane with what the second reader makes of it.
 fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!(asked, [&request.method[..], &request.target].join(&b' '));
-    let head = written.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
-    let content = &written[head + 4..];
-    let content = Content::read(&content[TICKET_LENGTH..]).unwrap();
-    assert_eq!(content.body, request.body);
+    let on_lane = OnLane::parse(written);
+    assert_eq!([on_lane.method, on_lane.target].join(" ").as_bytes(), asked);
+    assert_eq!((on_lane.ticket, &*on_lane.id), (2, "id"));
+    assert_eq!((on_lane.length, &on_lane.body), (request.body.len(), &request.body));
     let fields = request.fields.iter().filter_map(|(name, value)| {
-        let name = PASSED_ON.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
+        let name = FORWARDED.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
         let value = value.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '\x7f' });
-        Some((name, value.collect::<String>()))
+        Some((name.to_owned(), value.collect::<String>()))
     });
-    let read: Vec<_> = content.fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    assert_eq!(read, fields.collect::<Vec<_>>());
+    assert_eq!(on_lane.fields, fields.collect::<Vec<_>>());
 }
 
 /// Feeds a client in pieces, whose sizes the first bytes choose, and in pieces as large as the gate reads. It gets the
@@ -132,7 +131,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut shared = Shared {
         now: Instant::now(),
         deadlines: Deadlines::default(),
-        intake: Intake { ids: RequestIds(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
+        intake: Intake { ids: RequestIds(0), forwarded: FORWARDED.to_vec(), ..Intake::default() },
         general: GeneralFields::new(false),
         draining: false,
         metrics: Metrics::default(),
@@ -145,12 +144,12 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut size = || sizes.next().unwrap_or(1);
     while client.state() != State::Closed {
         if is_whole && client.output().starts_with(CONTINUE) {
-            client.take_output(CONTINUE.len(), &mut shared);
+            client.consume_output(CONTINUE.len(), &mut shared);
         } else if !client.output().is_empty() {
             let count = size().min(client.output().len());
             is_whole = count == client.output().len();
             out.extend_from_slice(&client.output()[..count]);
-            client.take_output(count, &mut shared);
+            client.consume_output(count, &mut shared);
         } else if let State::Ready(kind) = client.state() {
             respond(&mut client, kind, &mut shared);
         } else if input.is_empty() {
@@ -179,7 +178,7 @@ fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     match asked.last() {
         Some(b'0') => client.expire(shared),
         Some(b'1') if kind == LaneKind::Read => client.enter(State::Ready(LaneKind::Write), shared),
-        _ => client.answer(&Answer::of(&Response::new(200, written), &mut Vec::new()), shared),
+        _ => client.answer(&LaneResponse::of(&Response::new(200, written), &mut Vec::new()), shared),
     }
 }
 
@@ -229,7 +228,7 @@ impl SmallGate {
                 kind: LaneKind::Read,
                 window: 1,
             }],
-            intake: Intake { ids: RequestIds(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
+            intake: Intake { ids: RequestIds(0), forwarded: FORWARDED.to_vec(), ..Intake::default() },
             size: |line| if line.ends_with(b"0") { Size::Small } else { Size::Large },
             delay: None,
             metrics: Metrics::default(),

@@ -36,7 +36,7 @@ use mio::{Events, Poll, Token, Waker};
 use crate::base::config::Deadlines;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::http::Size;
-use crate::base::http::response::Course;
+use crate::base::http::response::Disposition;
 use crate::base::metrics::{Levels, Metrics};
 use crate::base::quiet_log::QuietLog;
 use crate::net::lane::LaneKind;
@@ -124,7 +124,7 @@ impl Gate {
             config.lanes.into_iter().enumerate().map(lane).collect::<io::Result<_>>().map_err(cannot)?;
         listening.register(poll.registry(), LISTENER).map_err(cannot)?;
         let intake = &mut config.intake;
-        intake.passed_on.extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
+        intake.forwarded.extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
         Ok(Self {
             poll,
             listening: Some(listening),
@@ -239,7 +239,7 @@ impl Gate {
         while self.connections.held > enough
             && let Some(slot) = holders.pop()
         {
-            self.connections.open[slot].client.give_way(&mut self.shared);
+            self.connections.open[slot].client.evict(&mut self.shared);
             self.drive(slot);
         }
     }
@@ -329,11 +329,11 @@ impl Gate {
                     return;
                 };
                 let client = &mut connection.client;
-                match response.course {
-                    Course::PassOn => client.enter(State::Ready(LaneKind::Write), shared),
-                    Course::BreakOff => client.close(shared),
-                    Course::Send => {
-                        client.answer(&response.answer, shared);
+                match response.disposition {
+                    Disposition::RetryOnWriter => client.enter(State::Ready(LaneKind::Write), shared),
+                    Disposition::Abort => client.close(shared),
+                    Disposition::Send => {
+                        client.answer(&response, shared);
                         if !client.delay.is_zero() {
                             client.enter(State::HeldBack, shared);
                             *next_tick = (*next_tick).min(shared.now + client.delay);

@@ -255,7 +255,7 @@ fn who_has_reset_the_connection_is_let_go_by_a_read_and_by_a_write() {
         let connection = &mut bench.gate.connections.open[0];
         connection.readable = !writes;
         if writes {
-            connection.client.give_way(&mut bench.gate.shared);
+            connection.client.evict(&mut bench.gate.shared);
         }
         bench.drive(0);
         assert_eq!(bench.states(), [], "writes: {writes}");

@@ -1,62 +1,40 @@
 use super::*;
 
-const TICKET: Ticket = 2 << 32 | 17;
+const TICKET_17: Ticket = 2 << 32 | 17;
 
 #[test]
-fn first_byte_is_found() {
-    for length in 0..40 {
-        for at in 0..length {
-            for other in [0, b'\n' - 1, b'\n' + 1, 0x80 | b'\n', 0xff] {
-                let mut bytes = vec![other; length];
-                assert_eq!(position(&bytes, b'\n'), None);
-                bytes[at] = b'\n';
-                bytes[length - 1] = b'\n';
-                assert_eq!(position(&bytes, b'\n'), Some(at), "{bytes:?}");
-            }
-        }
-    }
-}
-
-/// The head of a request on a lane, and its content.
-fn written_request(request: &LaneRequest) -> (String, Vec<u8>) {
-    let mut head = Vec::new();
-    request.write(TICKET, b"an-id", &mut head);
-    let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
-    let content = head.split_off(end + 4);
-    (String::from_utf8(head).unwrap(), content)
-}
-
-#[test]
-fn request_is_read_as_it_is_written() {
+fn request_is_plain_http() {
     let mut request = LaneRequest::default();
-    for body in [&b""[..], b"abc", b"\r\n\r\n", b"\xff\n\r\n"] {
-        request.begin(b"POST", [b"/v1/pets", b"?a"], 0);
-        request.field("Content-Type", b"text/x: y");
-        request.field("Authorization", "Bearer \u{e9}".as_bytes());
-        request.field("X", b"");
-        request.end_head();
-        request.body().extend_from_slice(body);
-        assert_eq!(request.line(), b"POST /v1/pets?a");
-        let (head, content) = written_request(&request);
-        let line = "POST /v1/pets?a HTTP/1.1\r\n";
-        assert_eq!(head, format!("{line}Content-Length: {}\r\n\r\n", content.len()));
-        let fields = vec![("Content-Type", "text/x: y"), ("Authorization", "Bearer \u{7f}\u{7f}"), ("X", "")];
-        let (ticket, content) = content.split_first_chunk().unwrap();
-        assert_eq!(Ticket::from_be_bytes(*ticket), TICKET);
-        assert_eq!(Content::read(content), Some(Content { id: "an-id", fields, body }));
-    }
+    request.begin(b"POST", [b"/v1/pets", b"?a"], 0);
+    request.field("Content-Type", b"text/x: y");
+    request.field("Authorization", "Bearer \u{e9}".as_bytes());
+    request.field("X", b"");
+    request.end_head();
+    assert_eq!(request.line(), b"POST /v1/pets?a");
+    let head = "POST /v1/pets?a HTTP/1.1\r\nTicket: 8589934609 an-id\r\nContent-Type: text/x: y\r\n\
+        Authorization: Bearer \u{7f}\u{7f}\r\nX: \r\n";
+    let written = |request: &LaneRequest| {
+        let mut out = Vec::new();
+        request.write(TICKET_17, b"an-id", &mut out);
+        out
+    };
+    assert_eq!(written(&request), format!("{head}\r\n").as_bytes());
+    request.body().extend_from_slice(b"\xff\n\r\n");
+    let body = [format!("{head}Content-Length: 4\r\n\r\n").as_bytes(), b"\xff\n\r\n"].concat();
+    assert_eq!(written(&request), body);
 }
 
 #[test]
-fn other_content_is_not_read() {
-    for text in ["", "x", "id", "id\r\n", "id\r\nX\r\n\r\n", "id\r\nX:y\r\n\r\n", "id\n\n"] {
-        assert_eq!(Content::read(text.as_bytes()), None, "{text:?}");
+fn what_is_not_from_the_gate_has_the_ticket_of_none() {
+    assert_eq!(read_ticket(Some("17 an-id")), (17, "an-id"));
+    for value in [None, Some(""), Some("17"), Some("-1 x"), Some("x y")] {
+        assert_eq!(read_ticket(value), (NO_TICKET, "-"), "{value:?}");
     }
 }
 
 fn written(response: &Response) -> Result<Vec<u8>, &'static str> {
     let mut out = Vec::new();
-    let written = write_response(response, TICKET, &mut out);
+    let written = write_response(response, TICKET_17, &mut out);
     assert!(written.is_ok() || out.is_empty());
     written.map(|()| out)
 }
@@ -66,7 +44,7 @@ fn fields_are_framed_by_content_length() {
     let bytes = written(&Response::json(200, &[1, 2]).header("Location", "/v1/pets/1")).unwrap();
     let read = LaneResponse::read(&bytes).unwrap().unwrap();
     let fields = "Content-Type: application/json\r\nLocation: /v1/pets/1\r\nContent-Length: 5\r\n\r\n";
-    assert_eq!((read.answer.fields, read.answer.body), (fields.as_bytes(), &b"[1,2]"[..]));
+    assert_eq!((read.fields, read.body), (fields.as_bytes(), &b"[1,2]"[..]));
 }
 
 #[test]
@@ -75,8 +53,8 @@ fn response_is_read_as_it_is_written_and_only_whole() {
         Response::new(200, b"abc").header("Link", "x").header("Allow", "GET, HEAD"),
         Response::new(304, b"").header("ETag", "\"x\"").header("cache-control", "no-cache"),
         Response::new(204, b"").for_key("a\r\nb \u{e9}"),
-        Response::only(Course::PassOn),
-        Response::only(Course::BreakOff),
+        Response::only(Disposition::RetryOnWriter),
+        Response::only(Disposition::Abort),
         Response::json(200, &"x").header("X", "y").for_key(&"x".repeat(1024)),
         Response::new(599, vec![b'x'; 100_000]),
     ] {
@@ -87,23 +65,31 @@ fn response_is_read_as_it_is_written_and_only_whole() {
         }
         bytes.extend_from_slice(b"HTTP");
         let read = LaneResponse::read(&bytes).unwrap().unwrap();
-        assert_eq!((read.ticket, read.course, read.length), (TICKET, response.course, whole));
+        assert_eq!((read.ticket, read.disposition, read.length), (TICKET_17, response.disposition, whole));
         let mut buffer = Vec::new();
         let key_name = response.key_name.as_deref().unwrap_or("-").as_bytes();
-        assert_eq!(read.answer, Answer { key_name, ..Answer::of(&response, &mut buffer) });
-        assert_eq!((read.answer.status, read.answer.body), (response.status, response.body()));
+        let own = LaneResponse::of(&response, &mut buffer);
+        assert_eq!(read, LaneResponse { key_name, ticket: TICKET_17, length: whole, ..own });
+        assert_eq!((read.status, read.body), (response.status, response.body()));
         for name in ["Link", "ETag", "X"] {
-            assert_eq!(read.answer.field(name), response.field(name).map(str::as_bytes));
+            assert_eq!(read.field(name), response.field(name).map(str::as_bytes));
         }
-        assert_eq!(read.answer.field("Lin"), None);
+        assert_eq!(read.field("Lin"), None);
     }
 }
 
 #[test]
-fn unknown_flag_is_malformed() {
-    let mut bytes = written(&Response::new(204, b"")).unwrap();
-    bytes[HEAD_LENGTH - 1] = 4;
-    assert_eq!(LaneResponse::read(&bytes), Err(ErrorKind::InvalidData));
+fn other_responses_are_malformed() {
+    for ticket in
+        ["Tickets: 1 send 0 0 -", "Ticket: x send 0 0 -", "Ticket: 1 sent 0 0 -", "Ticket: 1 send 0 x -", ""]
+    {
+        let bytes = format!("HTTP/1.1 204 No Content\r\n{ticket}\r\n\r\n");
+        assert_eq!(LaneResponse::read(bytes.as_bytes()), Err(ErrorKind::InvalidData), "{bytes}");
+    }
+    for line in ["HTTP/1.0 204 No Content", "HTTP/1.1 2x4 No Content", "HTTP/1.1 20", ""] {
+        let bytes = format!("{line}\r\nTicket: 1 send 0 0 -\r\n\r\n");
+        assert_eq!(LaneResponse::read(bytes.as_bytes()), Err(ErrorKind::InvalidData), "{bytes}");
+    }
 }
 
 #[test]

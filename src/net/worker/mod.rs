@@ -5,7 +5,7 @@
 //! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
 //! it are answered, so a lane has one worker and is first in, first out.
 
-mod door;
+mod lane_listener;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use crate::base::error::{Error, ErrorKind};
 use crate::base::http::{ApiError, Code, Request, Response, name_all};
 use crate::base::threads::start_thread;
-use crate::net::lane::{Content, TICKET_LENGTH, Ticket, write_response};
+use crate::net::lane::{NO_TICKET, TICKET, Ticket, read_ticket, write_response};
 
-pub use door::Door;
+pub use lane_listener::LaneListener;
 
 /// What a worker calls to answer requests.
 pub trait Service: Send + 'static {
@@ -42,7 +42,8 @@ pub struct Worker {
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// After the server.
-    _bell: door::Bell,
+    #[cfg_attr(not(test), expect(dead_code, reason = "dropped last"))]
+    unblocker: lane_listener::Unblocker,
 }
 
 /// The most threads of a worker and its server.
@@ -54,13 +55,13 @@ impl Worker {
     /// # Errors
     /// If the threads cannot be created.
     pub fn start(
-        door: Door,
+        listener: LaneListener,
         name: String,
         service: impl Service,
         died: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
         // tiny_http panics if it cannot start its first thread.
-        let Door { listener, bell } = door;
+        let LaneListener { listener, unblocker } = listener;
         let server = catch_unwind(|| tiny_http::Server::from_listener(listener, None))
             .map_err(|_| Error::no_thread(std::io::ErrorKind::WouldBlock.into()))?
             .map_err(|error| Error::new(ErrorKind::Io, format!("cannot open a lane: {error}")))?;
@@ -74,7 +75,7 @@ impl Worker {
             }
         };
         let thread = Some(start_thread(name, work)?);
-        Ok(Self { server, stopping, thread, _bell: bell })
+        Ok(Self { server, stopping, thread, unblocker })
     }
 }
 
@@ -139,34 +140,39 @@ const MAX_REQUESTS: usize = 512;
 /// The bytes of responses at which to send them, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// A request taken from tiny_http, with its content read. Before that, tiny_http does not read the next
-/// request.
+/// A request taken from tiny_http, with its body read. Before that, tiny_http does not read the next request.
 struct Taken {
     request: tiny_http::Request,
-    content: Vec<u8>,
-    ticket: Ticket,
+    body: Vec<u8>,
 }
 
 impl Taken {
     fn new(mut request: tiny_http::Request) -> Self {
-        let mut content = Vec::with_capacity(request.body_length().unwrap_or(0));
-        if let Err(error) = request.as_reader().read_to_end(&mut content) {
+        let length = request.body_length().unwrap_or_default();
+        let mut body = Vec::with_capacity(length);
+        if length > 0
+            && let Err(error) = request.as_reader().read_to_end(&mut body)
+        {
             // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
             log::debug!("a lane broke off within a request: {error}");
         }
-        // Content that is too short to be from the gate gets the ticket of no request.
-        let ticket = content.first_chunk().map_or(0, |ticket| Ticket::from_be_bytes(*ticket));
-        Self { request, content, ticket }
+        Self { request, body }
+    }
+
+    /// The ticket, and the identifier.
+    fn ticket(&self) -> (Ticket, &str) {
+        let field = self.request.headers().iter().find(|header| header.field.equiv(TICKET));
+        read_ticket(field.map(|header| header.value.as_str()))
     }
 
     fn as_request(&self) -> Request<'_> {
-        let content = self.content.get(TICKET_LENGTH..).and_then(Content::read).unwrap_or_default();
+        let fields = self.request.headers().iter();
         Request {
-            id: content.id,
+            id: self.ticket().1,
             method: self.request.method().as_str(),
             target: self.request.url(),
-            headers: content.fields,
-            body: content.body,
+            headers: fields.map(|header| (header.field.as_str().as_str(), header.value.as_str())).collect(),
+            body: &self.body,
         }
     }
 }
@@ -177,31 +183,44 @@ fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Take
 }
 
 /// Sends the responses to the first requests of a batch, as many as possible in one write. A writer of tiny_http
-/// that is dropped unused only lets the next request of its connection respond.
+/// that is dropped unused only lets the next request of its connection respond. The response to another client
+/// than the gate, such as `curl --unix-socket`, is written alone, because its connection is another one.
 fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
     let mut left = responses.len();
+    let mut writer = None;
     for (taken, response) in batch.drain(..left.min(batch.len())).zip(responses) {
         let is_head = *taken.request.method() == tiny_http::Method::Head;
         let response = if is_head { response.without_body() } else { response };
+        let is_from_gate = taken.ticket().0 != NO_TICKET;
+        if !is_from_gate {
+            write(writer.take(), out);
+        }
         print(&response, &taken, out);
         left -= 1;
-        let mut writer = taken.request.into_writer();
-        if left == 0 || out.len() >= SEND_BYTES {
-            if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
-                log::debug!("a lane broke off within a response: {error}");
-            }
-            out.clear();
+        writer = Some(taken.request.into_writer());
+        if left == 0 || out.len() >= SEND_BYTES || !is_from_gate {
+            write(writer.take(), out);
         }
     }
     out.shrink_to(SEND_BYTES);
 }
 
+fn write(writer: Option<Box<dyn Write + Send>>, out: &mut Vec<u8>) {
+    if let Some(mut writer) = writer
+        && let Err(error) = writer.write_all(out).and_then(|()| writer.flush())
+    {
+        log::debug!("a lane broke off within a response: {error}");
+    }
+    out.clear();
+}
+
 /// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
-    if let Err(flaw) = write_response(response, taken.ticket, out) {
-        log::error!("request {}: a response was not sent: {flaw}", taken.as_request().id);
+    let (ticket, id) = taken.ticket();
+    if let Err(flaw) = write_response(response, ticket, out) {
+        log::error!("request {id}: a response was not sent: {flaw}");
         // This response can always be written.
-        let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), ticket, out);
     }
 }
 

@@ -35,8 +35,8 @@ struct Bench {
 /// A worker with a service, and the gate's end of its lane.
 fn worker(service: impl Service, died: impl FnOnce() + Send + 'static) -> (UnixStream, Worker) {
     let folder = Folder::new();
-    let (door, stream) = Door::make(&folder.0).unwrap();
-    (stream, Worker::start(door, "test".to_owned(), service, died).unwrap())
+    let (listener, stream) = LaneListener::bind(&folder.0).unwrap();
+    (stream, Worker::start(listener, "test".to_owned(), service, died).unwrap())
 }
 
 impl Bench {
@@ -125,6 +125,24 @@ fn requests_that_wait_are_answered_together() {
         }
     }
     drop(lane);
+    drop(bench.worker);
+}
+
+/// `curl --unix-socket` is one.
+#[test]
+fn other_client_than_the_gate_is_answered_on_its_own_connection() {
+    let (bench, ended, let_go) = held();
+    let mut lane = bench.connect();
+    let mut other = NearEnd::new(bench.worker.unblocker.connect().unwrap());
+    lane.ask(1, "/", 0);
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
+    lane.ask(2, "/", 0);
+    other.stream.write_all(b"GET /other HTTP/1.1\r\nHost: h\r\nUser-Agent: curl\r\n\r\n").unwrap();
+    lane.ask(3, "/", 0);
+    (0..4).for_each(|_| let_go.send(()).unwrap());
+    (1..=3).for_each(|i| assert_eq!(lane.answer(), (i, "/ 0".to_owned())));
+    assert_eq!(other.answer(), (0, "/other 0".to_owned()));
+    drop((lane, other));
     drop(bench.worker);
 }
 
@@ -284,25 +302,19 @@ fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
     assert!(began.elapsed() >= POLL);
 }
 
-/// A request with this content.
-fn taken(content: &str) -> Taken {
-    let content: &'static str = content.to_owned().leak();
-    Taken::new(tiny_http::TestRequest::new().with_body(content).into())
+/// A request with this ticket field and body.
+fn taken(ticket: &str, body: &'static str) -> Taken {
+    let ticket = tiny_http::Header::from_bytes("ticket", ticket).unwrap();
+    Taken::new(tiny_http::TestRequest::new().with_header(ticket).with_body(body).into())
 }
 
 #[test]
-fn request_is_what_the_content_says() {
-    let ticket: Ticket = 12 << 32 | 34;
-    let start = String::from_utf8(ticket.to_be_bytes().to_vec()).unwrap();
-    let taken = taken(&format!("{start}an-id\r\nX: y\r\n\r\nbody"));
-    assert_eq!(taken.ticket, ticket);
+fn request_is_what_tiny_http_read() {
+    let taken = taken("1234 an-id", "body");
+    assert_eq!(taken.ticket(), (1234, "an-id"));
     let request = taken.as_request();
-    assert_eq!((request.id, &request.headers[..], request.body), ("an-id", &[("X", "y")][..], &b"body"[..]));
-}
-
-#[test]
-fn what_is_not_from_the_gate_has_nobodys_ticket() {
-    assert_eq!(taken("nonsens").ticket, 0);
+    assert_eq!((request.id, request.body), ("an-id", &b"body"[..]));
+    assert_eq!(request.header_values("Ticket").collect::<Vec<_>>(), ["1234 an-id"]);
 }
 
 #[test]
@@ -313,9 +325,9 @@ fn batch_has_its_most_requests() {
 
 #[test]
 fn what_has_no_response_yet_stays() {
-    let mut batch: VecDeque<_> = (0..3).map(|ticket| Taken { ticket, ..taken("") }).collect();
+    let mut batch: VecDeque<_> = (1..4).map(|ticket| taken(&format!("{ticket} -"), "")).collect();
     let mut out = Vec::new();
     send(&mut batch, [b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
     assert_eq!((batch.len(), out), (1, Vec::new()));
-    assert_eq!(batch.front().map(|taken| taken.ticket), Some(2));
+    assert_eq!(batch.front().map(|taken| taken.ticket().0), Some(3));
 }

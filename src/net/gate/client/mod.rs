@@ -22,9 +22,9 @@ use crate::base::metrics::Metrics;
 use crate::net::gate::peer::Peer;
 use crate::net::gate::wire::cors::Allowed;
 use crate::net::gate::wire::head::{Head, Intake};
-use crate::net::gate::wire::reader::{Reader, Step};
+use crate::net::gate::wire::request_reader::{RequestReader, Step};
 use crate::net::gate::wire::response_head::GeneralFields;
-use crate::net::lane::{Answer, LaneKind, LaneRequest};
+use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 
 /// How long an idle client may send one more request when the service is ending, so that a request already on
 /// its way is answered.
@@ -94,7 +94,7 @@ pub struct Client {
     pub deadline: Option<Instant>,
     /// Whether more than one piece of the body has arrived.
     pub has_sent_on: bool,
-    reader: Reader,
+    reader: RequestReader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
     /// The current request, in the form for a lane.
@@ -125,7 +125,7 @@ impl Client {
             since: shared.now,
             deadline: None,
             has_sent_on: false,
-            reader: Reader::default(),
+            reader: RequestReader::default(),
             stash: Vec::new(),
             request: LaneRequest::default(),
             begun: shared.now,
@@ -180,7 +180,7 @@ impl Client {
     }
 
     /// Frees what is held, or its place, because room is short. If a response is still possible, it is a 503.
-    pub fn give_way(&mut self, shared: &mut Shared) {
+    pub fn evict(&mut self, shared: &mut Shared) {
         match self.state {
             State::Head | State::Body | State::Ready(_) | State::Waiting => {
                 self.refuse(ApiError::new(Code::Overloaded), shared);
@@ -259,7 +259,7 @@ impl Client {
                 Step::More => break,
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
                 Step::Head(checked) => {
-                    self.take_note();
+                    self.apply_head();
                     if let Err(error) = checked {
                         self.refuse(error, shared);
                         return input.len();
@@ -290,7 +290,7 @@ impl Client {
     }
 
     /// Takes from a complete head what it says of the connection.
-    fn take_note(&mut self) {
+    fn apply_head(&mut self) {
         let Some(head) = &self.reader.head else { return };
         self.persists = head.keep_alive;
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
@@ -319,7 +319,7 @@ impl Client {
     }
 
     /// Responds; the connection persists if the client wants it to.
-    pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
+    pub fn answer(&mut self, answer: &LaneResponse, shared: &mut Shared) {
         let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
         let mut preflight = Vec::new();
         // What is malformed is no preflight.
@@ -327,7 +327,14 @@ impl Client {
             Allowed::write_preflight(answer, self.request.fields(), &mut preflight);
         }
         let fields = preflight.as_slice();
-        let granted = Answer { status: 204, fields, body: b"", has_cache_control: false, key_name: b"-" };
+        let granted = LaneResponse {
+            status: 204,
+            fields,
+            body: b"",
+            has_cache_control: false,
+            key_name: b"-",
+            ..*answer
+        };
         let answer = if preflight.is_empty() { answer } else { &granted };
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
@@ -341,7 +348,7 @@ impl Client {
     /// Responds with a failure; the connection persists if the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         shared.metrics.refused(error.code.as_str(), 1);
-        self.answer(&Answer::of(&error.into_response(), &mut Vec::new()), shared);
+        self.answer(&LaneResponse::of(&error.into_response(), &mut Vec::new()), shared);
     }
 
     /// Responds with a failure, and closes the connection afterwards.
@@ -353,7 +360,7 @@ impl Client {
     }
 
     /// Notes that this many bytes of [`Client::output`] were sent.
-    pub fn take_output(&mut self, count: usize, shared: &mut Shared) {
+    pub fn consume_output(&mut self, count: usize, shared: &mut Shared) {
         self.sent += count;
         if self.sent < self.out.len() {
             return;

@@ -34,15 +34,17 @@ impl Bench {
 
     fn answer(&mut self, body: &'static str) -> State {
         self.go_inside(LaneKind::Read);
-        self.client
-            .answer(&Answer::of(&Response::new(200, body.as_bytes()), &mut Vec::new()), &mut self.shared);
+        self.client.answer(
+            &LaneResponse::of(&Response::new(200, body.as_bytes()), &mut Vec::new()),
+            &mut self.shared,
+        );
         self.client.state()
     }
 
     /// Takes all the output: the status line of the last response and the state after it.
     fn take(&mut self) -> (String, State) {
         let out = String::from_utf8(self.client.output().to_vec()).unwrap();
-        self.client.take_output(out.len(), &mut self.shared);
+        self.client.consume_output(out.len(), &mut self.shared);
         let line = out.split("\r\n").find(|line| line.starts_with("HTTP/1.1 ")).unwrap_or("");
         (line.to_owned(), self.client.state())
     }
@@ -93,10 +95,10 @@ fn response_is_taken_in_pieces() {
     bench.receive(GET);
     bench.answer("x");
     let length = bench.client.output().len();
-    bench.client.take_output(length - 1, &mut bench.shared);
+    bench.client.consume_output(length - 1, &mut bench.shared);
     assert_eq!(bench.client.state(), State::Responding);
     assert_eq!(bench.client.output(), b"x");
-    bench.client.take_output(1, &mut bench.shared);
+    bench.client.consume_output(1, &mut bench.shared);
     assert_eq!(bench.client.state(), State::Idle);
 }
 
@@ -252,7 +254,7 @@ fn who_gives_way_is_told_where_it_can_be_and_holds_nothing_more() {
     for begun in ["GET / HT".to_owned(), format!("{POST}a"), GET.to_owned()] {
         let mut bench = bench();
         bench.receive(&begun);
-        bench.client.give_way(&mut bench.shared);
+        bench.client.evict(&mut bench.shared);
         assert!(bench.client.held() < 1024, "{}", bench.client.held());
         assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
         assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
@@ -260,7 +262,7 @@ fn who_gives_way_is_told_where_it_can_be_and_holds_nothing_more() {
     let mut bench = bench();
     bench.receive(GET);
     bench.answer("x");
-    bench.client.give_way(&mut bench.shared);
+    bench.client.evict(&mut bench.shared);
     assert_eq!((bench.client.state(), bench.client.held()), (State::Closed, 0));
 }
 
@@ -270,9 +272,9 @@ fn who_gives_way_in_a_lane_still_gets_the_response_and_nothing_sent_ahead() {
     bench.receive(&format!("{GET}{GET}"));
     bench.go_inside(LaneKind::Read);
     assert!(bench.client.held() > 0);
-    bench.client.give_way(&mut bench.shared);
+    bench.client.evict(&mut bench.shared);
     assert_eq!((bench.client.state(), bench.client.held()), (State::Inside(LaneKind::Read), 0));
-    bench.client.answer(&Answer::of(&Response::new(200, b"x"), &mut Vec::new()), &mut bench.shared);
+    bench.client.answer(&LaneResponse::of(&Response::new(200, b"x"), &mut Vec::new()), &mut bench.shared);
     assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Lingering));
 }
 
@@ -386,9 +388,9 @@ fn who_waits_and_makes_room_is_told() {
     let mut waiting = bench();
     waiting.receive(GET);
     waiting.client.enter(State::Waiting, &waiting.shared);
-    waiting.client.give_way(&mut waiting.shared);
+    waiting.client.evict(&mut waiting.shared);
     assert_eq!(waiting.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
     let mut idle = bench();
-    idle.client.give_way(&mut idle.shared);
+    idle.client.evict(&mut idle.shared);
     assert_eq!(idle.client.state(), State::Closed);
 }

@@ -9,7 +9,7 @@ use std::os::unix::net;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
-use crate::net::lane::{LaneKind, LaneRequest, LaneResponse, TICKET_LENGTH, Ticket};
+use crate::net::lane::{LaneKind, LaneRequest, LaneResponse, NO_TICKET, Ticket};
 
 /// The most bytes of requests in a lane at once, so that its memory stays bounded and later requests do not wait for
 /// long. A single request may exceed it.
@@ -75,8 +75,7 @@ impl Lane {
             stream,
             inside: VecDeque::new(),
             bytes: 0,
-            // No request has the ticket 0.
-            next: 1,
+            next: NO_TICKET + 1,
             out: Vec::new(),
             sent: 0,
             is_full: false,
@@ -91,7 +90,7 @@ impl Lane {
     }
 
     /// Whether there is room for a request with this many bytes.
-    pub fn has_room(&self, bytes: usize) -> bool {
+    pub fn has_capacity(&self, bytes: usize) -> bool {
         let has_turn = self.inside.len() < self.window;
         has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= WINDOW_BYTES)
     }
@@ -183,10 +182,10 @@ impl Lane {
     /// If the bytes are not a response, or not the one to the next request.
     fn next_response<'a>(&mut self, input: &'a [u8]) -> io::Result<Option<(ClientId, LaneResponse<'a>)>> {
         let expected = self.next - self.inside.len() as Ticket;
-        if !expected.to_be_bytes().starts_with(&input[..input.len().min(TICKET_LENGTH)]) {
+        let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
+        if response.ticket != expected {
             return Err(ErrorKind::InvalidData.into());
         }
-        let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
         let (client, bytes) = self.inside.pop_front().ok_or(ErrorKind::InvalidData)?;
         self.bytes -= bytes;
         Ok(Some((client, response)))

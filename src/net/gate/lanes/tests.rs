@@ -10,7 +10,7 @@ use mio::{Events, Poll};
 use super::*;
 use crate::base::config::Deadlines;
 use crate::base::error::Error;
-use crate::base::http::response::Course;
+use crate::base::http::response::Disposition;
 use crate::base::http::{Response, Size};
 use crate::net::gate::{Gate, GateConfig, HealthCheck, Intake, Listening, Stopper};
 use crate::net::lane::write_response;
@@ -147,7 +147,7 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
     let [mut read, mut write] = far_ends.map(|far_end| far_end.accept());
     let client = bench.ask("/both");
     let ticket = expect(&mut read, "/both");
-    respond_with(&mut read, ticket, &Response::only(Course::PassOn));
+    respond_with(&mut read, ticket, &Response::only(Disposition::RetryOnWriter));
     let ticket = expect(&mut write, "/both");
     answer(&mut write, ticket, "from the writer");
     let response = all(client);
@@ -161,7 +161,7 @@ fn response_that_breaks_off_ends_the_connection_of_its_client_alone() {
     let mut lane = far_end.accept();
     let (one, other) = (bench.ask("/one"), bench.ask("/other"));
     let ticket = expect(&mut lane, "/one");
-    respond_with(&mut lane, ticket, &Response::only(Course::BreakOff));
+    respond_with(&mut lane, ticket, &Response::only(Disposition::Abort));
     assert_eq!(all(one), "");
     let ticket = expect(&mut lane, "/other");
     answer(&mut lane, ticket, "answered");
@@ -275,13 +275,13 @@ fn request_of(bytes: usize) -> LaneRequest {
 fn lane_has_room_for_so_many_requests_and_bytes() {
     let (mut lane, mut far_end, poll) = open_lane(3);
     for _ in 0..2 {
-        assert!(lane.has_room(2 * WINDOW_BYTES), "a single one may have more");
+        assert!(lane.has_capacity(2 * WINDOW_BYTES), "a single one may have more");
         let first = request_of(60);
         lane.push(CLIENT, b"-", &first);
         let left = WINDOW_BYTES - first.len();
-        assert!(lane.has_room(left) && !lane.has_room(left + 1));
+        assert!(lane.has_capacity(left) && !lane.has_capacity(left + 1));
         (0..2).for_each(|_| lane.push(CLIENT, b"-", &request_of(0)));
-        assert!(!lane.has_room(0), "three requests");
+        assert!(!lane.has_capacity(0), "three requests");
         lane.flush(poll.registry()).unwrap();
         (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
     }
@@ -295,7 +295,7 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
     // Not too large for its window.
     lane.bytes = 0;
     lane.flush(poll.registry()).unwrap();
-    assert!(!lane.has_room(0));
+    assert!(!lane.has_capacity(0));
     let reader = std::thread::spawn(move || {
         let mut taken = 0;
         while taken < 8 * 1024 * 1024 {
@@ -303,7 +303,7 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
         }
         far_end
     });
-    while !lane.has_room(0) {
+    while !lane.has_capacity(0) {
         poll.poll(&mut events, Some(PATIENCE)).unwrap();
         assert!(events.iter().any(|event| event.token() == Token(7) && event.is_writable()));
         lane.flush(poll.registry()).unwrap();

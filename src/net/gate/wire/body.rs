@@ -6,15 +6,18 @@ use crate::net::gate::wire::request_line::{bad_request, is_token_byte};
 
 /// What is left of a body.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum BodyDecoder {
     /// This many bytes; 0 if the body is complete or absent.
     Length(usize),
     Chunked(Chunked),
 }
 
-impl Body {
+impl BodyDecoder {
     pub fn is_whole(&self) -> bool {
-        matches!(self, Body::Length(0) | Body::Chunked(Chunked { state: State::Whole, .. }))
+        matches!(
+            self,
+            BodyDecoder::Length(0) | BodyDecoder::Chunked(Chunked { state: ChunkState::Whole, .. })
+        )
     }
 
     /// Moves body bytes from the start of `input` to `out`, and returns how many bytes of the input were
@@ -23,15 +26,15 @@ impl Body {
     /// # Errors
     /// 400 for malformed chunks, 413 for a body that is too large, and 431 for too many extensions or trailer
     /// fields.
-    pub fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
         match self {
-            Body::Length(left) => {
+            BodyDecoder::Length(left) => {
                 let taken = input.len().min(*left);
                 out.extend_from_slice(&input[..taken]);
                 *left -= taken;
                 Ok(taken)
             }
-            Body::Chunked(chunked) => chunked.take(input, out),
+            BodyDecoder::Chunked(chunked) => chunked.decode(input, out),
         }
     }
 }
@@ -39,7 +42,7 @@ impl Body {
 /// The decoder of a chunked body. Nothing but CR LF ends a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chunked {
-    state: State,
+    state: ChunkState,
     /// The digits of the current chunk's size so far.
     digits: usize,
     /// The bytes of the current chunk that are still to come.
@@ -52,7 +55,7 @@ pub struct Chunked {
 
 /// The state of the decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum State {
+enum ChunkState {
     /// Within a chunk's size.
     #[default]
     Size,
@@ -83,16 +86,16 @@ enum State {
 }
 
 impl Chunked {
-    fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+    fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
         let mut at = 0;
-        while at < input.len() && self.state != State::Whole {
-            if self.state == State::Data {
+        while at < input.len() && self.state != ChunkState::Whole {
+            if self.state == ChunkState::Data {
                 let taken = (input.len() - at).min(self.left);
                 out.extend_from_slice(&input[at..at + taken]);
                 at += taken;
                 self.left -= taken;
                 if self.left == 0 {
-                    self.state = State::DataEnd;
+                    self.state = ChunkState::DataEnd;
                 }
             } else {
                 self.state = self.next(input[at])?;
@@ -103,54 +106,56 @@ impl Chunked {
     }
 
     /// The state after a byte that is not a chunk's data.
-    fn next(&mut self, byte: u8) -> Result<State, ApiError> {
-        let has_size = self.state != State::Size || self.digits > 0;
+    fn next(&mut self, byte: u8) -> Result<ChunkState, ApiError> {
+        let has_size = self.state != ChunkState::Size || self.digits > 0;
         Ok(match (self.state, byte) {
-            (State::Size, _) if byte.is_ascii_hexdigit() => self.add_digit(byte)?,
-            (State::Size | State::SizeSpace | State::Extension, b'\r') if has_size => State::SizeEnd,
-            (State::Size | State::SizeSpace, b';') if has_size => State::Extension,
-            (State::Size, b' ' | b'\t') if has_size => State::SizeSpace,
-            (State::SizeSpace, b' ' | b'\t') => self.drop_byte(State::SizeSpace)?,
-            (State::Extension, _) if is_text(byte) => self.drop_byte(State::Extension)?,
-            (State::SizeEnd, b'\n') if self.left == 0 => State::TrailerStart,
-            (State::SizeEnd, b'\n') => self.begin_data()?,
-            (State::DataEnd, b'\r') => State::DataEndLf,
-            (State::DataEndLf, b'\n') => {
+            (ChunkState::Size, _) if byte.is_ascii_hexdigit() => self.add_digit(byte)?,
+            (ChunkState::Size | ChunkState::SizeSpace | ChunkState::Extension, b'\r') if has_size => {
+                ChunkState::SizeEnd
+            }
+            (ChunkState::Size | ChunkState::SizeSpace, b';') if has_size => ChunkState::Extension,
+            (ChunkState::Size, b' ' | b'\t') if has_size => ChunkState::SizeSpace,
+            (ChunkState::SizeSpace, b' ' | b'\t') => self.drop_byte(ChunkState::SizeSpace)?,
+            (ChunkState::Extension, _) if is_text(byte) => self.drop_byte(ChunkState::Extension)?,
+            (ChunkState::SizeEnd, b'\n') if self.left == 0 => ChunkState::TrailerStart,
+            (ChunkState::SizeEnd, b'\n') => self.begin_data()?,
+            (ChunkState::DataEnd, b'\r') => ChunkState::DataEndLf,
+            (ChunkState::DataEndLf, b'\n') => {
                 self.digits = 0;
-                State::Size
+                ChunkState::Size
             }
-            (State::TrailerStart, b'\r') => State::LastLf,
-            (State::TrailerStart | State::TrailerName, _) if is_token_byte(byte) => {
-                self.drop_byte(State::TrailerName)?
+            (ChunkState::TrailerStart, b'\r') => ChunkState::LastLf,
+            (ChunkState::TrailerStart | ChunkState::TrailerName, _) if is_token_byte(byte) => {
+                self.drop_byte(ChunkState::TrailerName)?
             }
-            (State::TrailerName, b':') => self.drop_byte(State::TrailerValue)?,
-            (State::TrailerValue, b'\r') => State::TrailerLf,
-            (State::TrailerValue, _) if is_text(byte) => self.drop_byte(State::TrailerValue)?,
-            (State::TrailerLf, b'\n') => State::TrailerStart,
-            (State::LastLf, b'\n') => State::Whole,
+            (ChunkState::TrailerName, b':') => self.drop_byte(ChunkState::TrailerValue)?,
+            (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerLf,
+            (ChunkState::TrailerValue, _) if is_text(byte) => self.drop_byte(ChunkState::TrailerValue)?,
+            (ChunkState::TrailerLf, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::LastLf, b'\n') => ChunkState::Whole,
             _ => return Err(bad_request("The chunked body is not well-formed.")),
         })
     }
 
-    fn add_digit(&mut self, byte: u8) -> Result<State, ApiError> {
+    fn add_digit(&mut self, byte: u8) -> Result<ChunkState, ApiError> {
         self.digits += 1;
         self.left = self.left * 16 + char::from(byte).to_digit(16).unwrap_or(0) as usize;
         // Sixteen digits: leading zeros are allowed, and nothing overflows.
         if self.digits > 16 || self.left > MAX_BODY_BYTES {
             return Err(ApiError::new(Code::ContentTooLarge));
         }
-        Ok(State::Size)
+        Ok(ChunkState::Size)
     }
 
-    fn begin_data(&mut self) -> Result<State, ApiError> {
+    fn begin_data(&mut self) -> Result<ChunkState, ApiError> {
         self.length += self.left;
         if self.length > MAX_BODY_BYTES {
             return Err(ApiError::new(Code::ContentTooLarge));
         }
-        Ok(State::Data)
+        Ok(ChunkState::Data)
     }
 
-    fn drop_byte(&mut self, next: State) -> Result<State, ApiError> {
+    fn drop_byte(&mut self, next: ChunkState) -> Result<ChunkState, ApiError> {
         self.dropped += 1;
         if self.dropped > MAX_DROPPED_BYTES {
             let message =
@@ -180,10 +185,10 @@ mod tests {
     }
 
     fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Code> {
-        let mut body = Body::Chunked(Chunked::default());
+        let mut body = BodyDecoder::Chunked(Chunked::default());
         let (mut out, mut rest) = (Vec::new(), Vec::new());
         for piece in input.chunks(size) {
-            let taken = body.take(piece, &mut out).map_err(|error| error.code)?;
+            let taken = body.decode(piece, &mut out).map_err(|error| error.code)?;
             rest.extend_from_slice(&piece[taken..]);
         }
         assert!(body.is_whole(), "unfinished");

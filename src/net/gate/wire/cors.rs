@@ -4,7 +4,7 @@ use crate::base::http::find_fields;
 use crate::base::http::response::write_field;
 use crate::net::gate::wire::head::elements;
 use crate::net::gate::wire::request_line::is_token_byte;
-use crate::net::lane::Answer;
+use crate::net::lane::LaneResponse;
 
 /// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
 const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
@@ -54,7 +54,7 @@ impl Allowed {
     /// If a request with these header fields is a preflight (Fetch standard, section 3.2.2), writes the fields of the 204
     /// that takes the place of any answer: a script must be able to read a failure itself. It allows what the path does,
     /// and what is asked for, because nothing depends on refusing it.
-    pub fn write_preflight(answer: &Answer, request: &[u8], out: &mut Vec<u8>) {
+    pub fn write_preflight(answer: &LaneResponse, request: &[u8], out: &mut Vec<u8>) {
         let is_token = |word: &&[u8]| word.iter().all(|b| is_token_byte(*b));
         let asked = |name| find_fields(request, name).flat_map(elements).filter(is_token);
         let Some(method) = asked(ASKED[0]).next() else { return };

@@ -1,6 +1,6 @@
 //! Every case of RFC 9112's framing: whole, byte by byte, and behind another request.
 
-use super::reader::tests::steps;
+use super::request_reader::tests::steps;
 
 const OK: u16 = 200;
 

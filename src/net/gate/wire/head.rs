@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
 use crate::base::http::{ACCESS_LOG, ApiError, Code};
 use crate::net::gate::trusted_proxies::TrustedProxies;
-use crate::net::gate::wire::body::{Body, Chunked};
+use crate::net::gate::wire::body::{BodyDecoder, Chunked};
 use crate::net::gate::wire::cors::{Allowed, Origins};
 use crate::net::gate::wire::request_id::{RequestId, RequestIds, trace_parent};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_authority};
@@ -21,7 +21,7 @@ pub struct Intake {
     /// Identifiers for the requests that bring none.
     pub ids: RequestIds,
     /// The header fields that the service behind the lanes reads; no others are passed on.
-    pub passed_on: Vec<&'static str>,
+    pub forwarded: Vec<&'static str>,
     /// Whose word on a client's address counts.
     pub trusted: TrustedProxies,
     /// Whose scripts may read responses in a browser.
@@ -48,7 +48,7 @@ pub struct Head {
     pub forwarded_for: Option<IpAddr>,
     /// The place of the request in a distributed trace, for the access log.
     pub trace_parent: Option<Box<str>>,
-    pub body: Body,
+    pub body: BodyDecoder,
     /// Method and path, without the query, if there is an access log.
     pub summary: Cow<'static, str>,
 }
@@ -66,7 +66,7 @@ impl Head {
             allowed: None,
             forwarded_for: None,
             trace_parent: None,
-            body: Body::Length(0),
+            body: BodyDecoder::Length(0),
             summary: "-".into(),
         }
     }
@@ -84,10 +84,10 @@ impl Head {
         let lines = arrived.split(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
         let headers: Vec<_> = lines.filter_map(header_in).collect();
         // What is wrong has been found already.
-        let _ = head.obey(&headers, intake);
+        let _ = head.apply(&headers, intake);
         head.allowed = head.allowed.or_else(|| intake.origins.only());
         out.begin(method, [b"", b""], 0);
-        pass_on(&headers, None, false, intake, out);
+        forward(&headers, None, false, intake, out);
         head
     }
 
@@ -112,7 +112,7 @@ impl Head {
             keep_alive: line.minor_version > 0,
             ..Self::unknown(intake.ids.next())
         };
-        pass_on_line(&head[line.target.clone()], method, head.len(), out);
+        begin_request(&head[line.target.clone()], method, head.len(), out);
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let path = out.line().split(|b| *b == b'?').next().unwrap_or_default();
             let kept = &path[..path.len().min(MAX_SUMMARY)];
@@ -125,7 +125,7 @@ impl Head {
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
                 let authority = line.authority.clone().map(|at| &head[at]);
-                parsed.obey(headers, intake).map(|()| pass_on(headers, authority, is_trusted, intake, out))
+                parsed.apply(headers, intake).map(|()| forward(headers, authority, is_trusted, intake, out))
             }
             _ => Err(bad_request(
                 "A header line must be a name, a colon and a value, with no space before the colon, and not folded.",
@@ -135,7 +135,7 @@ impl Head {
     }
 
     /// Reads the header fields that the gate itself acts on.
-    fn obey(&mut self, headers: &[httparse::Header], intake: &Intake) -> Result<(), ApiError> {
+    fn apply(&mut self, headers: &[httparse::Header], intake: &Intake) -> Result<(), ApiError> {
         let (mut hosts, mut close, mut traces) = (0, false, 0);
         let (mut length, mut coding) = (None, None);
         let mut failure = None;
@@ -213,7 +213,7 @@ impl Head {
             }
             // Nothing else, not even an empty element: what a proxy in front reads differently could hide a request.
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
-                self.body = Body::Chunked(Chunked::default());
+                self.body = BodyDecoder::Chunked(Chunked::default());
             }
             (None, Some(_)) => return Err(ApiError::new(Code::TransferCoding)),
             (Some(digits), None) => {
@@ -226,7 +226,7 @@ impl Head {
                 if length > MAX_BODY_BYTES {
                     return Err(ApiError::new(Code::ContentTooLarge));
                 }
-                self.body = Body::Length(length);
+                self.body = BodyDecoder::Length(length);
             }
         }
         Ok(())
@@ -245,7 +245,7 @@ pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Writes the request line for the lane, with its target in origin form.
-fn pass_on_line(target: &[u8], method: &[u8], room: usize, out: &mut LaneRequest) {
+fn begin_request(target: &[u8], method: &[u8], capacity: usize, out: &mut LaneRequest) {
     let start: &[u8] = if target.is_empty() && method == b"OPTIONS" {
         // RFC 9112, section 3.2.4: for OPTIONS, an absolute form without a path means the server as a whole.
         b"*"
@@ -254,11 +254,11 @@ fn pass_on_line(target: &[u8], method: &[u8], room: usize, out: &mut LaneRequest
     } else {
         b""
     };
-    out.begin(method, [start, target], room);
+    out.begin(method, [start, target], capacity);
 }
 
 /// Writes the header fields that the service reads. An authority in the request line replaces the Host.
-fn pass_on(
+fn forward(
     headers: &[httparse::Header],
     authority: Option<&[u8]>,
     is_trusted: bool,
@@ -266,7 +266,7 @@ fn pass_on(
     out: &mut LaneRequest,
 ) {
     for header in headers {
-        if let Some(name) = intake.passed_on.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
+        if let Some(name) = intake.forwarded.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
             let is_replaced = *name == HOST && authority.is_some();
             let is_doubted = *name == FORWARDED_PROTO && !is_trusted;
             if !is_replaced && !is_doubted {
@@ -274,7 +274,7 @@ fn pass_on(
             }
         }
     }
-    if let Some(authority) = authority.filter(|_| intake.passed_on.contains(&HOST)) {
+    if let Some(authority) = authority.filter(|_| intake.forwarded.contains(&HOST)) {
         out.field(HOST, authority);
     }
     out.end_head();
@@ -288,7 +288,7 @@ const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 mod tests {
     use super::*;
 
-    const PASSED_ON: [&str; 2] = ["Authorization", "Content-Type"];
+    const FORWARDED: [&str; 2] = ["Authorization", "Content-Type"];
 
     fn text(mut out: LaneRequest) -> String {
         String::from_utf8(std::mem::take(out.body())).unwrap()
@@ -298,45 +298,45 @@ mod tests {
         let end = head.find("\r\n").unwrap();
         let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
         let mut out = LaneRequest::default();
-        let mut intake = Intake { passed_on: PASSED_ON.to_vec(), ..Intake::default() };
+        let mut intake = Intake { forwarded: FORWARDED.to_vec(), ..Intake::default() };
         let (parsed, checked) = Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out);
         (parsed, checked.map(|()| text(out)).map_err(|error| error.code))
     }
 
-    fn passed_on(head: &str) -> String {
+    fn forwarded(head: &str) -> String {
         parse(head).1.unwrap()
     }
 
     #[test]
-    fn only_what_the_service_reads_is_passed_on() {
+    fn only_what_the_service_reads_is_forwarded() {
         assert_eq!(
-            passed_on(
+            forwarded(
                 "POST http://h/v1/pets HTTP/1.0\r\nhost: h\r\nCookie: x\r\nAUTHORIZATION: Bearer \u{e9}\r\n\
-                 te: gzip\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
+                 te: gzip\r\nTicket: 9 forged\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
             ),
             "POST /v1/pets HTTP/1.1\r\nAuthorization: Bearer \u{7f}\u{7f}\r\nContent-Type: text/x\r\n\
              Content-Type: a\r\n\r\n"
         );
-        assert_eq!(passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
+        assert_eq!(forwarded("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
     }
 
     #[test]
     fn host_of_the_request_line_counts_and_the_scheme_only_from_a_trusted_peer() {
-        let passed_on = |target: &str, is_trusted| {
+        let forwarded = |target: &str, is_trusted| {
             let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\nx-forwarded-proto: https\r\n\r\n");
             let line = RequestLine::parse(head.as_bytes(), 0..head.find('\r').unwrap()).unwrap();
             let mut out = LaneRequest::default();
-            let mut intake = Intake { passed_on: vec![HOST, FORWARDED_PROTO], ..Intake::default() };
+            let mut intake = Intake { forwarded: vec![HOST, FORWARDED_PROTO], ..Intake::default() };
             Head::parse(&line, head.as_bytes(), is_trusted, &mut intake, &mut out).1.unwrap();
             text(out)
         };
-        assert_eq!(passed_on("/x", true), "GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n\r\n");
-        assert_eq!(passed_on("/x", false), "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_eq!(passed_on("http://b:80/x", false), "GET /x HTTP/1.1\r\nHost: b:80\r\n\r\n");
+        assert_eq!(forwarded("/x", true), "GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n\r\n");
+        assert_eq!(forwarded("/x", false), "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(forwarded("http://b:80/x", false), "GET /x HTTP/1.1\r\nHost: b:80\r\n\r\n");
     }
 
     #[test]
-    fn target_is_passed_on_in_origin_form() {
+    fn target_is_forwarded_in_origin_form() {
         for (target, passed) in [
             ("GET http://h", "GET /"),
             ("GET http://h/x", "GET /x"),
@@ -347,7 +347,7 @@ mod tests {
             ("OPTIONS *", "OPTIONS *"),
         ] {
             let head = format!("{target} HTTP/1.1\r\nHost: h\r\n\r\n");
-            assert_eq!(passed_on(&head), format!("{passed} HTTP/1.1\r\n\r\n"), "{target}");
+            assert_eq!(forwarded(&head), format!("{passed} HTTP/1.1\r\n\r\n"), "{target}");
         }
     }
 
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_of_the_same_lengths_are_not_obeyed() {
+    fn other_fields_of_the_same_lengths_are_ignored() {
         let (head, checked) = parse(
             "POST / HTTP/1.1\r\nHost: h\r\nFrom: a b\r\nCookie: 100-continue\r\nUser-Agent: close\r\n\
              Content-Type: other\r\nAccept-Charset: 5\r\nIf-Modified-Since: chunked\r\n\
@@ -414,14 +414,14 @@ mod tests {
         );
         assert!(checked.is_ok());
         assert!(head.keep_alive && !head.expects_continue);
-        assert_eq!(head.body, Body::Length(0));
+        assert_eq!(head.body, BodyDecoder::Length(0));
         assert_eq!(head.id.as_str().len(), 16, "made here");
         assert_eq!((head.allowed, head.forwarded_for), (None, None));
         assert_eq!(head.trace_parent, None);
     }
 
     #[test]
-    fn trace_is_passed_on_if_it_is_given_once() {
+    fn trace_is_forwarded_if_it_is_given_once() {
         let trace = "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
         let has_trace = |fields: &str| {
             parse(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).0.trace_parent.is_some()

@@ -15,17 +15,17 @@ use socket2::{Domain, SockAddr, Socket, Type};
 const O_PATH: i32 = 0o10_000_000;
 
 /// The worker's end of a lane: a listener, to which the gate has connected.
-pub struct Door {
+pub struct LaneListener {
     pub listener: UnixListener,
-    pub bell: Bell,
+    pub unblocker: Unblocker,
 }
 
-impl Door {
+impl LaneListener {
     /// Makes a socket in a folder. Returns the gate's end too.
     ///
     /// # Errors
     /// If the folder cannot be written, or the process can open no more files.
-    pub fn make(folder: &Path) -> io::Result<(Self, UnixStream)> {
+    pub fn bind(folder: &Path) -> io::Result<(Self, UnixStream)> {
         let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
         let path = folder.join(format!("petstore-lane-{random:016x}"));
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -34,21 +34,31 @@ impl Door {
         let _ = fchmod(&socket, Mode::RWXU);
         socket.bind(&SockAddr::unix(&path)?)?;
         let connected = socket.listen(1).and_then(|()| UnixStream::connect(&path));
-        let bell = Bell(File::options().read(true).custom_flags(O_PATH).open(&path).ok());
+        let unblocker = Unblocker(File::options().read(true).custom_flags(O_PATH).open(&path).ok());
         remove_file(&path)?;
-        Ok((Self { listener: socket.into(), bell }, connected?))
+        Ok((Self { listener: socket.into(), unblocker }, connected?))
     }
 }
 
 /// Connects to the listener when it is dropped. `tiny_http` waits for clients until one comes after its server was
 /// dropped, and looks for the file of the socket, which is gone. Other systems than Linux cannot open a socket as a file;
 /// there, a thread stays until the process ends.
-pub struct Bell(Option<File>);
+pub struct Unblocker(Option<File>);
 
-impl Drop for Bell {
-    fn drop(&mut self) {
+impl Unblocker {
+    /// Connects to the listener.
+    ///
+    /// # Errors
+    /// If it is gone, or on other systems than Linux.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        let socket = self.0.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         // A short path of what is open (proc(5)).
-        let path = |socket: &File| format!("/proc/self/fd/{}", socket.as_raw_fd());
-        let _ = self.0.as_ref().map(|socket| UnixStream::connect(path(socket)));
+        UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
+    }
+}
+
+impl Drop for Unblocker {
+    fn drop(&mut self) {
+        let _ = self.connect();
     }
 }

@@ -10,12 +10,10 @@ use crate::net::lane::{LaneKind, LaneRequest};
 
 /// Reads the head, and then the body.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct RequestReader {
     scan: HeadScan,
     /// What the current request's head says, once that is complete. Who responds takes it, and the next request begins.
     pub head: Option<Head>,
-    /// The length of the head for the lane, which the body follows.
-    head_length: usize,
 }
 
 /// What is known of an incomplete head.
@@ -49,7 +47,7 @@ pub enum Step {
     Refuse(ApiError),
 }
 
-impl Reader {
+impl RequestReader {
     /// Whether more than an empty line has arrived.
     pub fn has_begun(&self) -> bool {
         self.scan.begun || self.is_in_body()
@@ -76,10 +74,10 @@ impl Reader {
                 Err(error) => return (0, Step::Refuse(error)),
             };
             let (head, checked) = Head::parse(&line, &input[..length], is_trusted, intake, out);
-            *self = Self { scan: HeadScan::default(), head: Some(head), head_length: out.len() };
+            *self = Self { scan: HeadScan::default(), head: Some(head) };
             return (length, Step::Head(checked));
         };
-        let consumed = match head.body.take(input, out.body()) {
+        let consumed = match head.body.decode(input, out.body()) {
             Ok(consumed) => consumed,
             Err(error) => return (0, Step::Refuse(error)),
         };
@@ -87,7 +85,7 @@ impl Reader {
             return (consumed, Step::Request(head.kind));
         }
         // A client that sends the body already does not wait (RFC 9110, section 10.1.1).
-        if std::mem::take(&mut head.expects_continue) && out.len() == self.head_length {
+        if std::mem::take(&mut head.expects_continue) && out.body_length() == 0 {
             return (consumed, Step::Continue);
         }
         (consumed, Step::More)
@@ -182,7 +180,7 @@ pub mod tests {
 
     /// The steps that `input` causes if it comes in pieces of a size, one word each.
     fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
-        let mut reader = Reader::default();
+        let mut reader = RequestReader::default();
         let mut intake = Intake::default();
         let (mut stash, mut out, mut steps) = (Vec::new(), LaneRequest::default(), Vec::new());
         for piece in input.chunks(size) {
@@ -256,7 +254,7 @@ pub mod tests {
         for (input, begun) in
             [(&b""[..], false), (b"\r", false), (b"\r\n", false), (b"\r\n\r", true), (b"G", true)]
         {
-            let mut reader = Reader::default();
+            let mut reader = RequestReader::default();
             for end in 0..=input.len() {
                 reader.advance(&input[..end], false, &mut Intake::default(), &mut LaneRequest::default());
             }
@@ -269,7 +267,7 @@ pub mod tests {
     fn request_has_begun_with_more_than_an_empty_line() {
         let reader_of = |input: &[u8]| {
             let mut intake = Intake::default();
-            let (mut reader, mut out, mut done) = (Reader::default(), LaneRequest::default(), 0);
+            let (mut reader, mut out, mut done) = (RequestReader::default(), LaneRequest::default(), 0);
             loop {
                 let (consumed, step) = reader.advance(&input[done..], false, &mut intake, &mut out);
                 done += consumed;

@@ -1,0 +1,100 @@
+//! The line of a request in the access log.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::base::http::ACCESS_LOG;
+use crate::net::gate::peer::Peer;
+use crate::net::gate::wire::head::Head;
+use crate::net::lane::LaneResponse;
+
+impl Head {
+    /// Writes the line of the access log, and its parts as key-value pairs.
+    ///
+    /// It names the peer, or the client that a trusted proxy names.
+    pub fn log(&self, peer: Peer, client: IpAddr, answer: &LaneResponse, duration: Duration) {
+        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
+            let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
+            let (method, path) = self.summary.split_once(' ').unwrap_or_default();
+            let details = self.details(answer);
+            let [key, code, created, traceparent] = details.map(Option::unwrap_or_default);
+            log::info!(
+                target: ACCESS_LOG,
+                client = client.as_str(),
+                request = self.id.as_str(),
+                method,
+                path,
+                status = answer.status,
+                bytes = answer.body.len(),
+                milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
+                key, code, created, traceparent;
+                "{}", self.line(&client, answer, details, duration)
+            );
+        }
+    }
+
+    /// What only some requests have: the name of their key, the code of their failure, the id of what they created, and
+    /// the place in a trace.
+    fn details<'a>(&'a self, answer: &LaneResponse<'a>) -> [Option<&'a str>; 4] {
+        let text = |bytes: &'a [u8]| str::from_utf8(bytes).ok();
+        let code = answer.body.strip_prefix(b"{\"code\":\"").filter(|_| answer.status >= 400);
+        let code = code.and_then(|rest| text(rest.split(|b| *b == b'"').next()?));
+        let location = if answer.status == 201 { answer.field("Location") } else { None };
+        let created = location.and_then(|path| text(path.rsplit(|b| *b == b'/').next()?));
+        [text(answer.key_name).filter(|name| *name != "-"), code, created, self.trace_parent.as_deref()]
+    }
+
+    fn line(
+        &self,
+        client: &str,
+        answer: &LaneResponse,
+        details: [Option<&str>; 4],
+        duration: Duration,
+    ) -> String {
+        let milliseconds = duration.as_secs_f64() * 1e3;
+        let (id, summary) = (self.id.as_str(), &self.summary);
+        let (status, length) = (answer.status, answer.body.len());
+        let mut line = format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
+        for (name, value) in [" key=", " code=", " created=", " traceparent="].into_iter().zip(details) {
+            line.extend(value.into_iter().flat_map(|value| [name, value]));
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::http::{ApiError, Code, Response};
+    use crate::net::gate::wire::request_id::RequestId;
+
+    fn head() -> Head {
+        Head::unknown(RequestId::from_client(b"id").unwrap())
+    }
+
+    #[test]
+    fn log_line_has_the_duration_in_milliseconds() {
+        let response = Response::new(200, b"abc");
+        let duration = Duration::from_micros(2500);
+        let line = |details| {
+            head().line("1.2.3.4:5", &LaneResponse::of(&response, &mut Vec::new()), details, duration)
+        };
+        assert_eq!(line([Some("ci"), None, None, None]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
+        assert_eq!(line([None; 4]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
+    }
+
+    #[test]
+    fn log_tells_failures_by_their_codes_and_what_was_created_by_its_id() {
+        let details = |response: &Response| {
+            let (head, mut buffer) = (head(), Vec::new());
+            head.details(&LaneResponse::of(response, &mut buffer)).map(|detail| detail.map(str::to_owned))
+        };
+        let owned = |text: &str| Some(text.to_owned());
+        let created = Response::json_bytes(201, b"{\"code\":\"x\"}").header("Location", "/v1/pets/7");
+        assert_eq!(details(&created), [None, None, owned("7"), None]);
+        let failed = ApiError::new(Code::NotFound).into_response();
+        assert_eq!(details(&failed), [None, owned("not_found"), None, None]);
+        let elsewhere = Response::new(308, b"").header("Location", "/7");
+        assert_eq!(details(&elsewhere), [None, None, None, None]);
+    }
+}
