@@ -38,7 +38,7 @@ impl endpoint::HandlerKind for AdminHandler {
 /// The context of the handlers on the admin address.
 pub struct AdminContext {
     pub metrics: Metrics,
-    pub store: Box<Reader>,
+    pub store: Reader,
     /// The damage to the database that the service has found.
     pub damage: Damage,
     /// The path of the database.

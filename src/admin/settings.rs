@@ -115,7 +115,7 @@ pub fn guard(
     let AdminContext { settings: ProjectSettings { authenticator, .. }, store, .. } = context;
     // A new snapshot, so that a revoked key is no longer found.
     let begun = store.begin().map_err(Failure::from);
-    let known = begun.and_then(|()| authenticator.authenticate(request, &**store, unix_time()));
+    let known = begun.and_then(|()| authenticator.authenticate(request, store, unix_time()));
     let known = known.map(|known| (known.key.name.clone(), known.key.scope));
     // Also if `begin` or the check failed, so that the next request can begin one.
     store.end()?;
@@ -157,7 +157,7 @@ fn check_certificate(context: &mut AdminContext, call: &AdminCall) -> Result<Res
 /// Returns the overview. It does not read on the project's own connection, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
-    answer(upkeep.overview(&*context.store).map(|overview| {
+    answer(upkeep.overview(&context.store).map(|overview| {
         let mut shown = json!(overview);
         for domain in shown["domains"].as_array_mut().into_iter().flatten() {
             let is_checking = domain["name"].as_str().is_some_and(|name| upkeep.is_checking(name));

@@ -19,7 +19,7 @@ use crate::net::gate::{Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopp
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
-use crate::store::{self, Damage, OpenStore, WriteAccess};
+use crate::store::{self, Claim, Damage, OpenStore, WriteAccess};
 
 /// The most requests in the write lane at once, which share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
@@ -31,7 +31,7 @@ pub struct Running {
     _workers: Vec<Worker>,
     _admin: Option<Admin>,
     _folder: Option<PrivateFolder>,
-    _claim: Option<Box<dyn Send>>,
+    _claim: Option<Claim>,
 }
 
 impl Running {

@@ -20,22 +20,20 @@ pub enum Cause {
     Damaged,
     /// The path no longer leads to the file that was opened.
     Moved,
-    /// A flush of the file failed, and may have lost what was moved into it from the log. The next start moves it again.
+    /// A flush of the file failed, and may have lost a part of a checkpoint. The next start repeats it.
     Unflushed,
     /// A table or a column is missing.
     SchemaChanged,
-    /// The operating system refuses for another reason.
+    /// The operating system fails for another reason.
     Failing,
     /// No node of a cluster answers, or it has no leader.
     Unreachable,
-    /// A cluster refuses the user or the password.
+    /// A cluster rejects the user or the password.
     Denied,
     /// Another instance of a cluster changed what this one had read and was about to change, or it is being restored.
     Conflict,
     /// A cluster did not answer, and may have carried out what it was sent.
     Unknown,
-    /// The read is put off, and asking again succeeds. No client gets this.
-    PutOff,
 }
 
 impl Cause {
@@ -56,11 +54,10 @@ impl Cause {
             Cause::Denied => "refuses the user or the password",
             Cause::Conflict => "is being restored, or another instance changed it at the same time",
             Cause::Unknown => "did not answer, and may or may not have carried out the request",
-            Cause::PutOff => "is read later",
         }
     }
 
-    /// Whether it passes by itself, so that a client may try again soon.
+    /// True if it passes, so that a client may try again soon.
     pub const fn passes(self) -> bool {
         matches!(self, Cause::Locked | Cause::Unreachable | Cause::Conflict | Cause::Unknown)
     }
@@ -76,22 +73,22 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether it passes by itself.
+    /// True if it passes without an operator.
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unavailable(cause, _) if cause.passes())
     }
 
-    /// Whether the caller should read and try again.
+    /// True if the caller should read and try again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Unavailable(Cause::Conflict, _))
     }
 
-    /// Whether what failed may have been carried out all the same.
+    /// True if the failed write may have been carried out.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unavailable(Cause::Unknown, _))
     }
 
-    /// Whether the file was moved or changed as a whole, or is not flushed, so that the service must end.
+    /// True if the file was moved or changed as a whole, or is not flushed, so that the service must end.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Unavailable(Cause::Moved | Cause::Unflushed, _))
     }
@@ -112,7 +109,7 @@ impl Damage {
         is_damage
     }
 
-    /// Looks whether there is any.
+    /// Checks that there is none.
     ///
     /// # Errors
     /// The first damage.
@@ -130,8 +127,8 @@ impl std::fmt::Display for StoreError {
     }
 }
 
-/// Whether this is what SQLite says of a statement that needs a table or a column that is missing. For some, rusqlite
-/// does not tell that they cannot be prepared, and a cluster tells the message alone.
+/// Recognizes SQLite's message about a missing table or column. For some statements, rusqlite does not report that they
+/// cannot be prepared, and a cluster reports the message alone.
 pub fn names_what_is_missing(message: &str) -> bool {
     message.starts_with("no such ")
         || message.starts_with("table ") && message.contains(" has no column named ")
@@ -184,7 +181,7 @@ impl From<StoreError> for Error {
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
                 Cause::Unreachable | Cause::Unknown => ErrorKind::DatabaseUnreachable,
                 Cause::Denied => ErrorKind::PasswordRefused,
-                Cause::Conflict | Cause::PutOff => ErrorKind::Conflict,
+                Cause::Conflict => ErrorKind::Conflict,
             },
             StoreError::Internal(_) => ErrorKind::Internal,
         };

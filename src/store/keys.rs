@@ -1,9 +1,10 @@
 //! The statements on API keys.
 
-use rusqlite::params;
 use rusqlite::types::ValueRef;
+use rusqlite::{Row, params};
 
-use super::{Database, Row, StoreError, Writer};
+use super::rows::{integer, text};
+use super::{Reader, StoreError, Writer};
 use crate::model::{ApiKey, Digest, KeyScope};
 
 const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at, last_used_at";
@@ -13,22 +14,22 @@ fn api_key(row: &Row<'_>) -> rusqlite::Result<Option<ApiKey>> {
     let Ok(digest) = row.get(0) else { return Ok(None) };
     Ok(Some(ApiKey {
         digest,
-        name: row.text(1)?.into_owned(),
-        scope: match (row.integer(2)?, row.integer(3)?) {
+        name: text(row, 1)?.into_owned(),
+        scope: match (integer(row, 2)?, integer(row, 3)?) {
             (Some(0), Some(1)) => KeyScope::Admin,
             (Some(0), _) => KeyScope::Full,
             _ => KeyScope::ReadOnly,
         },
-        created_at: row.integer(4)?.unwrap_or_default(),
-        expires_at: match row.value(5)? {
+        created_at: integer(row, 4)?.unwrap_or_default(),
+        expires_at: match row.get_ref(5)? {
             ValueRef::Null => None,
-            _ => Some(row.integer(5)?.unwrap_or_default()),
+            _ => Some(integer(row, 5)?.unwrap_or_default()),
         },
-        last_used_at: row.integer(6)?,
+        last_used_at: integer(row, 6)?,
     }))
 }
 
-impl Database {
+impl Reader {
     /// The key with this digest, expired or not.
     ///
     /// # Errors
@@ -47,7 +48,7 @@ impl Database {
         Ok(keys.into_iter().flatten().collect())
     }
 
-    /// Whether there has ever been a key, even if it was revoked since.
+    /// Returns `true` if there has ever been a key, even if it was revoked since.
     ///
     /// # Errors
     /// If the database cannot be read.

@@ -1,41 +1,50 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
-//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. With
-//! both, one reads a [`Database`].
+//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`], which
+//! can also read.
 //!
-//! - The statements: `pets.rs`, `retries.rs`, `keys.rs`, `project/` and `transfer.rs`.
-//! - `traits.rs` says what an engine does, and what an open database is. `sqlite/` is the engine in one file, and `rqlite/` the one of several
-//!   machines, with the feature `cluster`.
-//! - `location.rs` says whether a database is a file or a cluster, and `open.rs` opens it with its engine. `error.rs` says why the store failed.
+//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two, and `statements.rs` and
+//!   `retries.rs` are for both engines. `rows.rs` reads columns.
+//! - `reader.rs` and `writer.rs` list what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of
+//!   several machines, with the feature `cluster`.
+//! - `location.rs` distinguishes a file from a cluster, and `open.rs` opens a database with its engine. `outcome.rs` has
+//!   the outcome of a batch, `whole.rs` a whole database, and `error.rs` why the store failed.
 
 mod error;
 mod keys;
 mod location;
 mod open;
+mod outcome;
 mod pets;
 mod project;
+mod reader;
 mod retries;
+mod rows;
 #[cfg_attr(not(feature = "cluster"), path = "no_rqlite.rs")]
 mod rqlite;
 mod sqlite;
-#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a cluster has other rows and outcomes"))]
-mod traits;
+mod statements;
 mod transfer;
+mod whole;
+mod writer;
 
 pub use error::{Cause, Damage, StoreError};
 pub use location::{absolute, check_supported, is_cluster};
-pub use open::{compare_nodes, exists, meters, open_for_service, open_only_to_read};
+pub use open::{
+    OpenStore, WriteAccess, compare_nodes, exists, meters, open_ephemeral, open_for_service,
+    open_only_to_read,
+};
+pub use outcome::{Committed, Inserted, Outcome};
 pub use project::FileInfo;
-pub use rqlite::{IS_SHARED, close};
+pub use reader::Reader;
+pub use rqlite::close;
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry_over, kind_of, lacks_log, lock_old, log_of,
-    open_ephemeral, reset_ephemeral,
-};
-use traits::Row;
-pub use traits::{
-    Committed, Database, Inserted, MOST_PUT_OFF, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer,
+    reset_ephemeral,
 };
 pub use transfer::{BatchIds, Progress};
+pub use whole::Whole;
+pub use writer::Writer;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -50,11 +59,11 @@ pub(crate) mod tests {
         run(writer, &format!("PRAGMA query_only = {refuse}"));
     }
 
-    /// A writer whose log cannot be moved into the file, as on a disk that fails.
-    pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Box<Writer> {
-        let mut writer = sqlite::FileWriter::open(path).unwrap();
-        sqlite::tests::refuse_checkpoints(&mut writer);
-        Box::new(writer)
+    /// A writer that cannot checkpoint its log, as on a disk that fails.
+    pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Writer {
+        let mut connection = sqlite::FileConnection::open(path).unwrap();
+        sqlite::tests::refuse_checkpoints(&mut connection);
+        Writer::new(connection)
     }
 
     /// Takes the pets away, so that nobody can read them.
@@ -68,7 +77,7 @@ pub(crate) mod tests {
     }
 
     /// The writer of a new database, and a reader.
-    pub fn pair() -> (Folder, Box<Writer>, Box<Reader>) {
+    pub fn pair() -> (Folder, Writer, Reader) {
         let folder = Folder::new();
         let writer = Writer::open(&folder.database()).unwrap();
         let reader = Reader::open(&folder.database()).unwrap();

@@ -1,34 +1,35 @@
-//! The store without the feature `cluster`: the address of a cluster is refused.
+//! The store without the feature `cluster`: the address of a cluster is rejected.
 
 use std::path::Path;
 
 use super::location::unsupported;
-use super::traits::{HostMeter, OpenStore};
+use super::sqlite::FileConnection;
+use super::whole::HostMeter;
 use crate::base::error::Error;
 
-/// Whether several services can share a database.
-pub const IS_SHARED: bool = false;
+pub const READS_AT_ONCE: usize = 0;
 
-pub fn refuse<T>(_: &Path) -> Result<T, Error> {
+/// There is no connection but that of a file.
+pub fn open_reader(path: &Path) -> Result<FileConnection, Error> {
+    reject(path)
+}
+
+pub fn reject<T>(_: &Path) -> Result<T, Error> {
     Err(unsupported())
 }
 
-pub use self::{refuse as open_reader, refuse as open_writer, refuse as fetch, refuse as compare};
+pub use self::{open_reader as open_writer, reject as compare, reject as describe, reject as fetch};
 
-pub fn open_for_service(_: &Path, _: usize) -> Result<OpenStore, Error> {
-    Err(unsupported())
-}
+pub struct NoCluster;
 
-pub struct Closed;
-
-impl Closed {
-    pub fn load(self, _: &Path) -> Result<(), Error> {
-        Err(unsupported())
+impl NoCluster {
+    pub fn load(self, path: &Path) -> Result<(), Error> {
+        reject(path)
     }
 }
 
-pub fn close(_: &Path) -> Result<Closed, Error> {
-    Err(unsupported())
+pub fn close(path: &Path) -> Result<NoCluster, Error> {
+    reject(path)
 }
 
 pub fn meters(_: &Path) -> Vec<HostMeter> {

@@ -3,10 +3,34 @@
 use std::path::Path;
 
 use super::location::is_cluster;
-use super::sqlite::{FileReader, FileWriter};
-use super::traits::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
-use super::{rqlite, sqlite};
+use super::reader::Reader;
+use super::rqlite;
+use super::sqlite::{self, Claim, FileConnection, FileReader};
+use super::whole::{HostMeter, Whole};
+use super::writer::Writer;
 use crate::base::error::{Error, ErrorKind, fail};
+
+/// A database that a service has open. The fields drop in their order: connections before the claim.
+pub struct OpenStore {
+    /// The connection for requests that write.
+    pub writer: WriteAccess,
+    /// The connections that read.
+    pub readers: Vec<Reader>,
+    /// The most requests that a reader is worth being sent at once, because they share what a batch costs.
+    pub reads_at_once: usize,
+    /// Keeps other services that write away, as long as it is not dropped.
+    pub claim: Option<Claim>,
+    /// Its description in the log, such as `existing database /var/lib/petstore/petstore.db`.
+    pub about: String,
+}
+
+/// The access of a service to its database.
+pub enum WriteAccess {
+    /// It does, with this connection.
+    Writes(Writer),
+    /// It only reads. This connection finds the keys of requests that want to write.
+    Refused(Reader),
+}
 
 impl Reader {
     /// Opens a connection that cannot write.
@@ -14,36 +38,48 @@ impl Reader {
     /// # Errors
     /// If the database does not exist, is not a petstore database of this version, has the log of another one, or this
     /// user may not read it.
-    pub fn open(path: &Path) -> Result<Box<Self>, Error> {
-        if is_cluster(path) { rqlite::open_reader(path) } else { Ok(Box::new(FileReader::open(path)?)) }
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if is_cluster(path) {
+            rqlite::open_reader(path).map(Self::new)
+        } else {
+            FileReader::open(path).map(Self::of_file)
+        }
     }
 
     /// Opens an existing database without changing it.
     ///
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
-    pub fn open_existing(path: &Path) -> Result<Box<Self>, Error> {
+    pub fn open_existing(path: &Path) -> Result<Self, Error> {
         if is_cluster(path) {
-            rqlite::open_reader(path)
+            rqlite::open_reader(path).map(Self::new)
         } else {
-            Ok(Box::new(FileReader::open_existing(path)?))
+            FileReader::open_existing(path).map(Self::of_file)
         }
+    }
+
+    fn of_file(reader: FileReader) -> Self {
+        Self::new(FileConnection::from(reader))
     }
 }
 
 impl Writer {
-    /// Opens the database for writing: makes it if there is none, and refuses one that is not ours, or older: on a
+    /// Opens the database for writing: makes it if there is none, and rejects one that is not ours, or older: on a
     /// cluster, it is brought up to date.
     ///
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
-    pub fn open(path: &Path) -> Result<Box<Self>, Error> {
-        if is_cluster(path) { rqlite::open_writer(path) } else { Ok(Box::new(FileWriter::open(path)?)) }
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if is_cluster(path) {
+            rqlite::open_writer(path).map(Self::new)
+        } else {
+            FileConnection::open(path).map(Self::new)
+        }
     }
 }
 
-/// Whether there is a database at a path. For the address of a cluster this is true: what the cluster has is known
-/// once it is asked.
+/// Returns `true` if there is a database at a path, or if the path is the address of a cluster: what the cluster has is
+/// known once it is asked.
 pub fn exists(path: &Path) -> bool {
     is_cluster(path) || path.exists()
 }
@@ -58,12 +94,12 @@ impl Whole {
     }
 }
 
-/// What this process has asked of each host of a cluster; nothing if the database is a file.
+/// The requests of this process to each host of a cluster; empty if the database is a file.
 pub fn meters(path: &Path) -> Vec<HostMeter> {
     if is_cluster(path) { rqlite::meters(path) } else { Vec::new() }
 }
 
-/// What is wrong with single nodes of a cluster, one line each; nothing if the database is a file.
+/// The faults of single nodes of a cluster, one line each; empty if the database is a file.
 ///
 /// # Errors
 /// If the cluster does not answer, or is changed all the time.
@@ -75,28 +111,65 @@ pub fn compare_nodes(path: &Path) -> Result<Vec<String>, Error> {
 ///
 /// # Errors
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system
-/// refuses.
+/// fails.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    if is_cluster(path) {
-        rqlite::open_for_service(path, readers)
-    } else {
-        sqlite::open_for_service(path, readers)
+    if !is_cluster(path) {
+        return open_file(path, readers, sqlite::open_for_service);
     }
+    Ok(OpenStore {
+        writer: WriteAccess::Writes(Writer::open(path)?),
+        readers: open_readers(path, readers)?,
+        reads_at_once: rqlite::READS_AT_ONCE,
+        claim: None,
+        about: rqlite::describe(path)?,
+    })
+}
+
+/// Opens a new database for a service with this many readers, and adds this many sample pets. It is never flushed to the
+/// disk, and ends with the service.
+///
+/// # Errors
+/// Fails for the reasons of [`open_for_service`].
+pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
+    let store = open_file(path, readers, sqlite::open_ephemeral)?;
+    sqlite::reset_ephemeral(path, sample)?;
+    Ok(store)
+}
+
+fn open_file(
+    path: &Path,
+    readers: usize,
+    open_writer: impl FnOnce(&Path) -> Result<FileConnection, Error>,
+) -> Result<OpenStore, Error> {
+    // The claim first: from here on, no other service opens the database or removes its log.
+    let claim = Claim::take(path)?;
+    let about = format!("{} database {}", if claim.is_new { "new" } else { "existing" }, path.display());
+    // The writer before the readers: it makes the schema that they expect, and checkpoints the log, which they would keep.
+    let writer = WriteAccess::Writes(Writer::new(open_writer(path)?));
+    let readers = open_readers(path, readers)?;
+    Ok(OpenStore { writer, readers, reads_at_once: sqlite::READS_AT_ONCE, claim: Some(claim), about })
+}
+
+fn open_readers(path: &Path, count: usize) -> Result<Vec<Reader>, Error> {
+    (0..count).map(|_| Reader::open(path)).collect()
 }
 
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
 /// # Errors
-/// As `Reader::open`, or if the database is a cluster.
+/// Those of `Reader::open`, or if the database is a cluster.
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     if is_cluster(path) {
         let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";
         return fail(ErrorKind::Config("read_only"), message);
     }
-    let writer = WriteAccess::Refused(Reader::open(path)?);
-    let readers = (0..readers).map(|_| Reader::open(path)).collect::<Result<_, _>>()?;
-    let about = format!("read-only database {}", path.display());
-    Ok(OpenStore { writer, readers, reads_at_once: sqlite::READS_AT_ONCE, claim: None, about })
+    Ok(OpenStore {
+        writer: WriteAccess::Refused(Reader::open(path)?),
+        readers: open_readers(path, readers)?,
+        reads_at_once: sqlite::READS_AT_ONCE,
+        claim: None,
+        about: format!("read-only database {}", path.display()),
+    })
 }
 
 #[cfg(test)]

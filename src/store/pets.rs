@@ -1,81 +1,26 @@
 //! The statements on pets.
 
 use std::ops::ControlFlow;
-use std::sync::LazyLock;
 
-use rusqlite::params;
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Row, params};
 
-use super::{Database, Row, StoreError, Writer};
-use crate::model::{MEMBERS, MemberValue, Pet, PetQuery, PetStatus};
-
-/// The columns of [`MEMBERS`].
-pub(super) const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
-
-/// The statements that name every column of a pet.
-pub(super) struct Statements {
-    pub by_id: String,
-    /// The cost does not depend on how many pets come before the page.
-    pub page: String,
-    page_of_status: String,
-    pub every: String,
-    /// Its values are those of the pet.
-    pub insert: String,
-    /// After the values of the pet comes its id.
-    pub insert_as: String,
-    /// Writes so many of the newest pets as they are, and so every index.
-    pub rewrite: String,
-}
-
-pub(super) static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
-    let columns = COLUMNS.join(", ");
-    let (values, values_and_id) = (places(COLUMNS.len()), places(COLUMNS.len() + 1));
-    let same = COLUMNS.map(|column| format!("{column} = {column}")).join(", ");
-    Statements {
-        by_id: format!("SELECT id, {columns} FROM pets WHERE id = ?1"),
-        page: format!("SELECT id, {columns} FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2"),
-        page_of_status: format!(
-            "SELECT id, {columns} FROM pets WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3"
-        ),
-        every: format!("SELECT id, {columns} FROM pets ORDER BY id"),
-        insert: format!("INSERT INTO pets ({columns}) VALUES ({values})"),
-        insert_as: format!("INSERT INTO pets ({columns}, id) VALUES ({values_and_id})"),
-        rewrite: format!("UPDATE pets SET {same} WHERE id > (SELECT max(id) - ?1 FROM pets)"),
-    }
-});
+use super::rows::{integer, text};
+use super::statements::STATEMENTS;
+use super::{Reader, StoreError, Writer};
+use crate::model::{Pet, PetQuery, PetStatus};
 
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
 
-/// The places of so many values.
-pub(super) fn places(count: usize) -> String {
-    (1..=count).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ")
-}
-
-impl ToSql for MemberValue<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::None => ValueRef::Null,
-        }))
-    }
-}
-
-impl ToSql for PetStatus {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.as_str().into())
-    }
-}
-
-/// Passes a row of the id and [`COLUMNS`] to `read`; the name stays in the engine's memory. What no pet can have is
+/// Passes a row of the id and the columns of a pet to `read`; the name stays in the engine's memory. What no pet can have is
 /// read as nothing, so that it harms no other pet.
 pub(super) fn pet<T>(row: &Row, read: impl FnOnce(Pet) -> T) -> rusqlite::Result<T> {
-    let (name, status) = (row.text(1)?, row.value(3)?);
+    let name = text(row, 1)?;
+    let status = row.get_ref(3)?;
     Ok(read(Pet {
         id: row.get(0)?,
         name: &name,
-        category_id: row.integer(2)?.unwrap_or_default(),
+        category_id: integer(row, 2)?.unwrap_or_default(),
         status: status.as_str().ok().and_then(|status| status.parse().ok()),
     }))
 }
@@ -112,7 +57,7 @@ impl Writer {
     }
 }
 
-impl Database {
+impl Reader {
     /// Passes the pet with this id to `read`; `None` if there is none.
     ///
     /// # Errors
@@ -143,10 +88,12 @@ impl Database {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::outcome::Inserted;
     use super::super::tests::{pair, run};
-    use super::super::traits::Inserted;
     use super::super::{Cause, Writer};
     use super::*;
+    use rusqlite::ToSql;
+
     use crate::model::{NewPet, Page};
 
     const ALL: PetQuery = PetQuery::all(Page { limit: 100, after: None });
@@ -156,7 +103,7 @@ pub(super) mod tests {
     }
 
     /// The ids and names that a query returns, including the one more if more follow.
-    fn shown(database: &Database, query: &PetQuery) -> Vec<(i64, String)> {
+    fn shown(database: &Reader, query: &PetQuery) -> Vec<(i64, String)> {
         let mut pets = Vec::new();
         let visit = |pet: Pet| {
             pets.push((pet.id, pet.name.to_owned()));
@@ -164,14 +111,6 @@ pub(super) mod tests {
         };
         database.visit_pets(query, visit).unwrap();
         pets
-    }
-
-    pub fn count(database: &Database) -> usize {
-        shown(database, &ALL).len()
-    }
-
-    pub fn all_names(database: &Database) -> Vec<String> {
-        shown(database, &ALL).into_iter().map(|(_, name)| name).collect()
     }
 
     fn insert_with_id(writer: &Writer, id: i64) {
@@ -185,7 +124,7 @@ pub(super) mod tests {
         let second = writer.insert_pet(&new_pet("b"), None).unwrap();
         let committed = writer.commit().unwrap();
         assert!(second.id(&committed) > first.id(&committed));
-        run(&*writer, "DELETE FROM pets");
+        run(&writer, "DELETE FROM pets");
         let third = writer.insert_pet(&new_pet("c"), None).unwrap();
         let committed = writer.commit().unwrap();
         assert!(third.id(&committed) > second.id(&committed));
@@ -198,11 +137,11 @@ pub(super) mod tests {
             Err(StoreError::Unavailable(cause, _)) => cause,
             other => panic!("{other:?}"),
         };
-        run(&*writer, "PRAGMA max_page_count = 1");
+        run(&writer, "PRAGMA max_page_count = 1");
         assert_eq!(cause(writer.insert_pet(&new_pet(&"x".repeat(100_000)), None)), Cause::Full);
         assert!(writer.commit().is_err());
-        run(&*writer, "PRAGMA max_page_count = 1000000");
-        insert_with_id(&*writer, i64::MAX - 1);
+        run(&writer, "PRAGMA max_page_count = 1000000");
+        insert_with_id(&writer, i64::MAX - 1);
         let last = writer.insert_pet(&new_pet("last"), None).unwrap();
         assert_eq!(last.id(&writer.commit().unwrap()), i64::MAX);
         assert_eq!(cause(writer.insert_pet(&new_pet("more"), None)), Cause::Full);
@@ -212,10 +151,10 @@ pub(super) mod tests {
     fn create_writes_its_row_and_no_mark() {
         let (_folder, mut writer, _reader) = pair();
         let changes = |writer: &Writer| writer.one::<i64>("SELECT total_changes()").unwrap();
-        let before = changes(&*writer);
+        let before = changes(&writer);
         writer.insert_pet(&new_pet("a"), None).unwrap();
         writer.commit().unwrap();
-        assert_eq!(changes(&*writer) - before, 1);
+        assert_eq!(changes(&writer) - before, 1);
     }
 
     #[test]
@@ -232,13 +171,10 @@ pub(super) mod tests {
     fn every_id_has_its_place_in_the_order() {
         let (_folder, writer, _reader) = pair();
         for id in [i64::MIN, -1, 5, i64::MAX] {
-            insert_with_id(&*writer, id);
+            insert_with_id(&writer, id);
         }
         let ids = |after| -> Vec<i64> {
-            shown(&*writer, &PetQuery::all(Page { after, ..ALL.page }))
-                .into_iter()
-                .map(|(id, _)| id)
-                .collect()
+            shown(&writer, &PetQuery::all(Page { after, ..ALL.page })).into_iter().map(|(id, _)| id).collect()
         };
         assert_eq!(ids(None), [i64::MIN, -1, 5, i64::MAX]);
         assert_eq!(ids(Some(i64::MIN)), [-1, 5, i64::MAX]);
@@ -256,11 +192,11 @@ pub(super) mod tests {
         writer.commit().unwrap();
         for (limit, expected) in [(1, 2), (2, 3), (3, 3)] {
             let page = Page { limit, ..ALL.page };
-            assert_eq!(shown(&*writer, &PetQuery::all(page)).len(), expected);
+            assert_eq!(shown(&writer, &PetQuery::all(page)).len(), expected);
             let filtered = PetQuery { status: Some(PetStatus::Available), ..PetQuery::all(page) };
-            assert_eq!(shown(&*writer, &filtered).len(), expected);
+            assert_eq!(shown(&writer, &filtered).len(), expected);
         }
-        assert_eq!(shown(&*writer, &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);
+        assert_eq!(shown(&writer, &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub const CORRECT: &str = "UPDATE retries SET at = ?1 WHERE at > ?1 \
     AND pet >= (SELECT pet FROM retries WHERE at > ?1 AND pet = (SELECT min(pet) FROM retries))";
 
 /// The time at which a service begins to record, from the oldest and the newest record and the clock. From then on, time
-/// is what the service measures, whatever happens to the clock. A clock that is ahead cannot be told from a long pause,
+/// is what the service measures, whatever happens to the clock. A clock that is ahead cannot be distinguished from a long pause,
 /// so a pause counts as an hour at most, and after a real one records stay longer. If all records are of later than now,
 /// the clock is behind, and time goes on from the newest. If only some are, it was ahead, and they do not count.
 pub fn begin(ends: Option<(i64, i64)>, clock: i64) -> i64 {
@@ -39,7 +39,7 @@ pub fn begin(ends: Option<(i64, i64)>, clock: i64) -> i64 {
     }
 }
 
-/// How many of the oldest records to look at in a batch that adds so many: more than it adds, so that the table shrinks
+/// The number of the oldest records to look at in a batch that adds this many: more than it adds, so that the table shrinks
 /// under any load.
 pub fn share(added: usize) -> i64 {
     i64::try_from(added).unwrap_or(i64::MAX).saturating_mul(2)

@@ -2,16 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::{ToSql, params};
+use rusqlite::{Row, ToSql, params};
 
-use super::pets::{STATEMENTS, pet};
-use super::{Database, Row, StoreError, Writer};
+use super::pets::pet;
+use super::statements::{LAST_ID, STATEMENTS};
+use super::{Reader, StoreError, Writer};
 use crate::base::clock::unix_time;
 use crate::model::{NewPet, Pet};
 
-/// The greatest id ever assigned, including deleted pets.
-pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'pets'), \
-    (SELECT ifnull(max(id), 0) FROM pets))";
 /// `sqlite_sequence` has a row for a table only after its first insert (`sqlite.org/autoinc.html`).
 const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
@@ -34,7 +32,7 @@ pub struct Progress {
     pub finished_at: Option<i64>,
     /// The least and the greatest id that its pets got.
     pub ids: (i64, i64),
-    /// Whether the pets keep the ids of the input.
+    /// True if the pets keep the ids of the input.
     pub keeps_ids: bool,
 }
 
@@ -47,7 +45,7 @@ pub enum BatchIds {
     New(usize),
 }
 
-impl Database {
+impl Reader {
     /// Passes every pet to `visit`, in ascending order of the ids, until `visit` stops. The memory it takes
     /// does not depend on their number.
     ///
@@ -72,8 +70,12 @@ impl Database {
     /// If the database cannot be read.
     pub fn progress(&self, input: &[u8]) -> Result<Option<Progress>, StoreError> {
         let read = |row: &Row| {
-            let (line, finished_at) = (row.get::<i64>(0)?.cast_unsigned(), row.get(1)?);
-            Ok(Progress { line, finished_at, ids: (row.get(2)?, row.get(3)?), keeps_ids: row.get(4)? })
+            Ok(Progress {
+                line: row.get::<_, i64>(0)?.cast_unsigned(),
+                finished_at: row.get(1)?,
+                ids: (row.get(2)?, row.get(3)?),
+                keeps_ids: row.get(4)?,
+            })
         };
         self.first(PROGRESS, params![input], read)
     }

@@ -62,10 +62,10 @@ mod tests {
     fn request_that_reads_is_under_the_lock() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        let mut batch = BatchWriter::new(&mut *writer, false);
+        let mut batch = BatchWriter::new(&mut writer, false);
         batch.transaction().unwrap();
         let mut other = Writer::open(&folder.database()).unwrap();
-        other.be_patient(std::time::Duration::ZERO);
+        other.set_busy_timeout(std::time::Duration::ZERO);
         assert!(other.open_transaction().is_err());
     }
 
@@ -74,9 +74,9 @@ mod tests {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         for (is_deferred, must_undo) in [(false, false), (true, true)] {
-            assert!(BatchWriter::new(&mut *writer, is_deferred).transaction().is_ok(), "it is the first");
-            BatchWriter::new(&mut *writer, is_deferred).insert_pet(&NewPet::new("a", 1), None).unwrap();
-            let mut second = BatchWriter::new(&mut *writer, is_deferred);
+            assert!(BatchWriter::new(&mut writer, is_deferred).transaction().is_ok(), "it is the first");
+            BatchWriter::new(&mut writer, is_deferred).insert_pet(&NewPet::new("a", 1), None).unwrap();
+            let mut second = BatchWriter::new(&mut writer, is_deferred);
             assert_eq!(second.transaction().is_err(), must_undo);
             assert_eq!(second.must_undo(), must_undo);
             writer.undo();

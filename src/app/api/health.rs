@@ -56,7 +56,7 @@ mod tests {
             Arc::new(Config::default()),
         );
         assert_eq!(can_read(&mut context), Ok(()));
-        lose_pets(&*writer);
+        lose_pets(&writer);
         assert!(can_read(&mut context).is_err());
     }
 }

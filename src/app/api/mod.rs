@@ -28,6 +28,7 @@ use list_cache::ListCache;
 pub use batch_writer::BatchWriter;
 pub use entity_tag::ETAG;
 pub use paging::{MAX_PAGE_ROWS, is_long_page};
+pub use pets::announced_pet;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 
 /// The rows of every resource.
@@ -98,7 +99,7 @@ pub fn is_built_in(path: &str) -> bool {
 
 /// The context of a handler that reads.
 pub struct ReadContext {
-    pub store: Box<Reader>,
+    pub store: Reader,
     /// The damage to the database that the service has found.
     pub damage: Damage,
     /// Finished lists, for repeated requests.
@@ -110,7 +111,7 @@ pub struct ReadContext {
 
 impl ReadContext {
     /// Creates the context of a reading worker.
-    pub fn new(store: Box<Reader>, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
+    pub fn new(store: Reader, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
         Self { store, damage, lists: ListCache::default(), assets, config }
     }
 
@@ -122,7 +123,7 @@ impl ReadContext {
 
 /// The context of the writing worker.
 pub struct WriteContext {
-    pub store: Box<Writer>,
+    pub store: Writer,
     /// The time and the result of the last write or probe.
     last_write: Option<(Instant, Result<(), StoreError>)>,
 }
@@ -132,7 +133,7 @@ const LAST_WRITE_COUNTS: Duration = Duration::from_millis(100);
 
 impl WriteContext {
     /// Creates the context of the writing worker.
-    pub fn new(store: Box<Writer>) -> Self {
+    pub fn new(store: Writer) -> Self {
         Self { store, last_write: None }
     }
 
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(writing.takes_writes(), no());
         writing.last_write = Instant::now().checked_sub(LAST_WRITE_COUNTS).map(|at| (at, no()));
         assert_eq!(writing.takes_writes(), Ok(()), "asked again");
-        refuse_writes(&*writing.store, true);
+        refuse_writes(&writing.store, true);
         writing.hold(Ok(()));
         assert_eq!(writing.takes_writes(), Ok(()));
         writing.written(no());

@@ -6,7 +6,7 @@ use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
 use super::{BatchWriter, Call, Handler, Operation, ReadContext, Staged};
 use crate::app::endpoint::parameter::{IF_NONE_MATCH, PathParameter, QueryParameter};
 use crate::app::endpoint::{Deprecation, Failure, HeaderField, Stability, Success, Tag};
-use crate::base::http::{ApiError, Code, Response};
+use crate::base::http::{ApiError, Code, Request, Response};
 use crate::base::json::{Enumeration, Integer};
 use crate::model::{NewPet, PetQuery, PetStatus, pet_schemas};
 use crate::store::Outcome;
@@ -136,6 +136,12 @@ fn create<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Fa
         let response = Response::json(201, &new.with_id(id)).header("Location", format!("{PETS}/{id}"));
         Ok(if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response })
     }))
+}
+
+/// The id of the pet that a request will read if nothing rejects it before: what a reader announces to the store.
+pub fn announced_pet(request: &Request) -> Option<i64> {
+    let path = request.target.split('?').next()?;
+    path.strip_prefix(PETS)?.strip_prefix('/')?.parse().ok()
 }
 
 /// `GET /v1/pets/{petId}`: one pet. An id that is not an int64 is 404, because no pet has it.

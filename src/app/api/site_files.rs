@@ -5,7 +5,7 @@ use crate::app::endpoint::Failure;
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
 use crate::base::http::response::Body;
 use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
-use crate::store::{Database, FileInfo, StoreError};
+use crate::store::{FileInfo, Reader, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
 
@@ -83,7 +83,7 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
 pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Response>, Failure> {
     let encoded = &*call.target.path;
     let Some(path) = decoded(encoded) else { return Ok(None) };
-    let Some(file) = find(&*context.store, &path)? else { return Ok(None) };
+    let Some(file) = find(&context.store, &path)? else { return Ok(None) };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that no name can point to another host.
         let name = encoded.rsplit('/').next().unwrap_or_default();
@@ -110,7 +110,7 @@ fn content(context: &ReadContext, call: &Call, file: &FileInfo, gzip: bool) -> R
 ///
 /// # Errors
 /// If the database cannot be read.
-pub fn is_deployed(database: &Database, path: &str) -> Result<bool, StoreError> {
+pub fn is_deployed(database: &Reader, path: &str) -> Result<bool, StoreError> {
     let Some(path) = decoded(path) else { return Ok(false) };
     Ok(find(database, &path)?.is_some())
 }
@@ -122,7 +122,7 @@ fn decoded(encoded: &str) -> Option<String> {
     (path.matches('/').count() == encoded.matches('/').count()).then_some(path)
 }
 
-fn find(database: &Database, path: &str) -> Result<Option<FileInfo>, StoreError> {
+fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
     let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
     database.file(path, &index)
 }

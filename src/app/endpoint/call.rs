@@ -1,14 +1,13 @@
 //! A request on its way to a handler, together with its operation.
 
 use super::operation::Endpoint;
-use super::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, PathParameter, QueryParameter};
+use super::parameter::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderParameter, IF_NONE_MATCH, PathParameter,
+    QueryParameter,
+};
 use crate::base::http::{ApiError, AssetFields, Code, Request, Target, percent};
 use crate::base::json::Schema;
 use crate::model::Caller;
-
-/// The request header fields that describe a body.
-pub const CONTENT_TYPE: &str = "Content-Type";
-pub const CONTENT_ENCODING: &str = "Content-Encoding";
 
 /// A request, as its handler reads it.
 pub struct Routed<'r, H: 'static> {

@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::call::{CONTENT_ENCODING, CONTENT_TYPE};
-use super::parameter::Parameter;
+use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, Parameter};
 use crate::base::clock::http_date;
 use crate::base::http::{Code, Fields, find_field};
 

@@ -7,6 +7,10 @@ use crate::base::http::query;
 use crate::base::http::{ApiError, Code};
 use crate::base::json::Schema;
 
+/// The request header fields that describe a body.
+pub const CONTENT_TYPE: &str = "Content-Type";
+pub const CONTENT_ENCODING: &str = "Content-Encoding";
+
 /// A parameter that a handler reads.
 pub trait Parameter: Sync {
     /// Returns the Parameter Object of the interface description (OpenAPI 3.1, section 4.8.12).

@@ -5,7 +5,7 @@ use crate::base::http::{ApiError, Code, Request};
 use crate::model::{ApiKey, Caller, Digest, KeyScope};
 use crate::ops::keys::secret::{digest, is_like_a_key};
 use crate::ops::keys::{LastUses, fingerprint};
-use crate::store::Database;
+use crate::store::Reader;
 
 /// The header field with the key.
 pub const AUTHORIZATION: &str = "Authorization";
@@ -51,7 +51,7 @@ impl Authenticator {
     pub fn authenticate(
         &mut self,
         request: &Request,
-        database: &Database,
+        database: &Reader,
         now: i64,
     ) -> Result<&KnownKey, Failure> {
         let mut credentials = request.header_values(AUTHORIZATION);
@@ -91,7 +91,7 @@ impl Authenticator {
 
     /// Looks up a key, and returns its index in the cache. Only existing keys enter the cache, so guesses cannot evict
     /// them.
-    fn find(&mut self, token: &str, database: &Database) -> Result<Option<usize>, Failure> {
+    fn find(&mut self, token: &str, database: &Reader) -> Result<Option<usize>, Failure> {
         let known = self.known.iter().position(|known| is_same(&known.token, token));
         if known.is_some() {
             return Ok(known);
@@ -157,7 +157,7 @@ mod tests {
 
     fn ask(
         authenticator: &mut Authenticator,
-        database: &Database,
+        database: &Reader,
         credentials: &[&str],
     ) -> Result<KeyScope, Failure> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
@@ -178,7 +178,7 @@ mod tests {
         writer.insert_key(&key("reader", KeyScope::ReadOnly, Some(1001))).unwrap();
         writer.insert_key(&key("old", KeyScope::Full, Some(1000))).unwrap();
         let mut authenticator = Authenticator::new(Some("extra"));
-        let mut ask = |credentials: &[&str]| ask(&mut authenticator, &*writer, credentials);
+        let mut ask = |credentials: &[&str]| ask(&mut authenticator, &writer, credentials);
         assert_eq!(ask(&["Bearer full"]), Ok(KeyScope::Full));
         assert_eq!(ask(&["bEARER  full "]), Ok(KeyScope::Full));
         assert_eq!(ask(&["Bearer reader"]), Ok(KeyScope::ReadOnly));
@@ -203,10 +203,10 @@ mod tests {
         let mut authenticator = Authenticator::new(Some("extra"));
         let uses = authenticator.clone().uses;
         for credential in ["Bearer mine", "Bearer old", "Bearer extra", "Bearer none", "Bearer mine"] {
-            let _ = ask(&mut authenticator, &*writer, &[credential]);
+            let _ = ask(&mut authenticator, &writer, &[credential]);
         }
         assert_eq!(uses.take(), [(digest("mine"), 1000)]);
-        let _ = ask(&mut authenticator, &*writer, &["Bearer mine"]);
+        let _ = ask(&mut authenticator, &writer, &["Bearer mine"]);
         assert_eq!(uses.take(), [], "once a second is enough");
     }
 
@@ -218,8 +218,8 @@ mod tests {
         writer.insert_key(&key("b", KeyScope::Full, None)).unwrap();
         writer.insert_key(&key("c", KeyScope::Full, None)).unwrap();
         let mut authenticator = Authenticator::default();
-        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer a"]), Ok(KeyScope::Full));
-        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer b"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer a"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 2);
         for i in 2..MAX_KNOWN {
             let text = i.to_string();
@@ -227,9 +227,9 @@ mod tests {
             let caller = Caller::stored(&key.name);
             authenticator.known.push(KnownKey { token: text.into(), key, caller, noted_at: 0 });
         }
-        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer b"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), MAX_KNOWN);
-        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer c"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer c"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 1, "all others are forgotten");
     }
 

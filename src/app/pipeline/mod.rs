@@ -19,7 +19,7 @@ use crate::base::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request,
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::model::KeyScope;
-use crate::store::{Damage, Database, StoreError};
+use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
@@ -154,7 +154,7 @@ impl Pipeline {
     fn enter<'r>(
         &mut self,
         request: &'r Request<'r>,
-        database: &Database,
+        database: &Reader,
         now: i64,
         entry: &mut RequestInfo,
     ) -> Result<Entered<'r>, Failure> {
@@ -203,7 +203,7 @@ impl Pipeline {
     /// Routes a path that matches no row, which may be a file of the deploy.
     fn route_to_file(
         request: &Request,
-        database: &Database,
+        database: &Reader,
         target: &Target,
     ) -> Result<&'static Operation, Failure> {
         if ["GET", "HEAD"].contains(&request.method) {

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::api::{Handler, ReadContext};
-use crate::app::endpoint::Failure;
+use crate::app::api::{Handler, ReadContext, announced_pet};
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::net::worker::Service;
-use crate::store::{Cause, IS_SHARED, MOST_PUT_OFF, Reader, StoreError};
+use crate::store::Reader;
 
 /// A batch ends when its responses have this size in bytes, so that large pages do not pile up in memory.
 const ENOUGH_BYTES: usize = 1024 * 1024;
@@ -25,10 +24,10 @@ pub struct ReadService {
 }
 
 /// The interval at which a read-only service checks that its database is still there.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
-    pub fn new(store: Box<Reader>, shared: SharedState) -> Self {
+    pub fn new(store: Reader, shared: SharedState) -> Self {
         let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
         let context = ReadContext::new(store, shared.damage.clone(), assets, config);
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
@@ -36,7 +35,7 @@ impl ReadService {
 
     /// Creates the service of the write lane of a read-only service. It rejects writes, and its message names the
     /// public URL, if there is one, as the place for them.
-    pub fn refusing(store: Box<Reader>, shared: SharedState) -> Self {
+    pub fn refusing(store: Reader, shared: SharedState) -> Self {
         let refusal = shared.config.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
             |url| {
@@ -50,7 +49,7 @@ impl ReadService {
     fn handle(&mut self, request: &Request, now: i64) -> (RequestInfo, Handled) {
         let Self { context, pipeline, refusal } = self;
         let mut entry = RequestInfo::default();
-        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
+        let call = match pipeline.enter(request, &context.store, now, &mut entry) {
             Ok(Entered::Call(call)) => call,
             Ok(Entered::Answered(response)) => return (entry, Ok(response)),
             Err(failure) => return (entry, Err(failure)),
@@ -75,30 +74,16 @@ impl Service for ReadService {
             // The following queries fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
-        if IS_SHARED && requests.len() > 1 {
-            self.context.store.put_off();
-        }
+        self.context.store.announce_pets(requests.iter().filter_map(announced_pet));
         let now = unix_time();
-        let (mut bytes, mut put_off) = (0, Vec::new());
-        for (place, request) in requests.iter().enumerate() {
+        let mut bytes = 0;
+        for request in requests {
             let (entry, done) = self.handle(request, now);
-            if matches!(done, Err(Failure::Store(StoreError::Unavailable(Cause::PutOff, _)))) {
-                put_off.push(place);
-            } else {
-                let response = self.pipeline.finish(request, entry, done);
-                bytes += response.body().len();
-                responses.push(response);
-            }
-            if bytes >= ENOUGH_BYTES || put_off.len() == MOST_PUT_OFF {
+            let response = self.pipeline.finish(request, entry, done);
+            bytes += response.body().len();
+            responses.push(response);
+            if bytes >= ENOUGH_BYTES {
                 break;
-            }
-        }
-        if IS_SHARED && !put_off.is_empty() {
-            self.context.store.read_put_off();
-            // In ascending order, so that each response is inserted at the index of its request.
-            for place in put_off {
-                let (entry, done) = self.handle(&requests[place], now);
-                responses.insert(place, self.pipeline.finish(&requests[place], entry, done));
             }
         }
         if let Err(error) = self.context.store.end() {
@@ -110,10 +95,10 @@ impl Service for ReadService {
     fn rest(&mut self) -> Option<Duration> {
         self.refusal.as_ref()?;
         // Without requests too, so that a replaced file is noticed soon.
-        if let Err(error) = self.context.store.look() {
+        if let Err(error) = self.context.store.check_path() {
             self.pipeline.trouble("", "cannot look at the database", &error);
         }
-        Some(LOOK_EVERY)
+        Some(CHECK_EVERY)
     }
 }
 

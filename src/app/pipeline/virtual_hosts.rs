@@ -10,7 +10,7 @@ use crate::base::config::Config;
 use crate::base::http::host::{is_address, without_port};
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
-use crate::store::Database;
+use crate::store::Reader;
 
 /// The header field with the host of the request.
 pub const HOST: &str = "Host";
@@ -67,7 +67,7 @@ impl Hosts {
     ///
     /// # Errors
     /// 421, if it is not the project's; the store's failure, if it cannot be read.
-    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Admitted, Failure> {
+    pub fn admit(&mut self, request: &Request, database: &Reader) -> Result<Admitted, Failure> {
         let Self { platform_names, known, primary, version, served } = self;
         if platform_names.is_empty() {
             return Ok(Admitted::Served { canonical: None });
@@ -125,7 +125,7 @@ fn find<'k>(
     known: &'k mut HashMap<Box<str>, KnownDomain>,
     platform_names: &[String],
     host: &str,
-    database: &Database,
+    database: &Reader,
 ) -> Result<Option<&'k KnownDomain>, Failure> {
     if !known.contains_key(host) {
         let Some(domain) = database.domain(host)? else { return Ok(None) };
@@ -161,7 +161,7 @@ mod tests {
         let headers = vec![("Host", host)];
         let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
         reader.begin().unwrap();
-        let admitted = hosts.admit(&request, &*reader);
+        let admitted = hosts.admit(&request, reader);
         reader.end().unwrap();
         let response = match admitted {
             Ok(Admitted::Served { .. }) => Response::new(200, b""),
@@ -190,7 +190,7 @@ mod tests {
             })
             .unwrap();
         let mut hosts = hosts();
-        let mut ask = |host: &str| ask(&mut hosts, &mut *reader, host);
+        let mut ask = |host: &str| ask(&mut hosts, &mut reader, host);
         for host in [
             "",
             "127.0.0.1",
@@ -243,7 +243,7 @@ mod tests {
                 body: b"",
             };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, &*reader).unwrap();
+            let admitted = hosts.admit(&request, &reader).unwrap();
             reader.end().unwrap();
             let response = Response::new(status, b"").header("Content-Type", kind);
             let Admitted::Served { canonical: Some(canonical) } = admitted else { return None };
@@ -281,7 +281,7 @@ mod tests {
             let headers = vec![("Host", host), (FORWARDED_PROTO, proto)];
             let request = Request { id: "-", method: "OPTIONS", target, headers, body: b"" };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, &*reader);
+            let admitted = hosts.admit(&request, &reader);
             reader.end().unwrap();
             matches!(admitted, Ok(Admitted::Redirected(_)))
         };

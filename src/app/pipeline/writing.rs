@@ -10,7 +10,7 @@ use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
 use crate::ops::keys::KeyTasks;
-use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Writer};
+use crate::store::{BUSY_TIMEOUT, Committed, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
@@ -51,7 +51,7 @@ impl Unanswered<'_> {
 }
 
 /// A batch after its commit, and the duration of the commit.
-struct Batch<'r> {
+struct FlushedBatch<'r> {
     unanswered: Vec<Unanswered<'r>>,
     committed: Result<Committed, StoreError>,
     flush: Duration,
@@ -62,7 +62,7 @@ struct MustUndo;
 
 impl WriteService {
     /// The service of the only writer.
-    pub fn new(store: Box<Writer>, shared: SharedState) -> Self {
+    pub fn new(store: Writer, shared: SharedState) -> Self {
         let key_tasks =
             KeyTasks::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
@@ -78,14 +78,15 @@ impl WriteService {
     ) -> Result<Unanswered<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
         let mut entry = RequestInfo::default();
-        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
+        let call = match pipeline.enter(request, &context.store, now, &mut entry) {
             Ok(Entered::Call(call)) => call,
             Ok(Entered::Answered(response)) => {
                 return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Ok(response)) });
             }
             Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
         };
-        let mut batch = BatchWriter::new(&mut *context.store, IS_SHARED);
+        let is_deferred = context.store.is_deferred();
+        let mut batch = BatchWriter::new(&mut context.store, is_deferred);
         let handled = run(|| match call.operation.handler {
             Handler::Write(_, handler) => {
                 pipeline.shared.damage.found()?;
@@ -106,7 +107,7 @@ impl WriteService {
     }
 
     /// Handles and commits a batch.
-    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Batch<'r>, MustUndo> {
+    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<FlushedBatch<'r>, MustUndo> {
         if let Err(error) = self.context.store.begin() {
             // The following statements fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
@@ -116,7 +117,7 @@ impl WriteService {
         let unanswered = handled.collect::<Result<_, _>>()?;
         let began = Instant::now();
         let committed = self.context.store.commit();
-        Ok(Batch { unanswered, committed, flush: began.elapsed() })
+        Ok(FlushedBatch { unanswered, committed, flush: began.elapsed() })
     }
 
     /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written.
@@ -128,10 +129,10 @@ impl WriteService {
         let mut batch = self.write(requests)?;
         // Another instance of the cluster has changed data that the batch relied on, such as the keys. The second try
         // reads the data again first, so only a restore or one more change can make it fail.
-        if IS_SHARED && batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
+        if batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
             batch = self.write(requests)?;
         }
-        let Batch { unanswered, committed, flush } = batch;
+        let FlushedBatch { unanswered, committed, flush } = batch;
         let writes = unanswered.iter().filter(|one| one.is_write()).count();
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
@@ -179,7 +180,7 @@ impl WriteService {
     /// and does the work on keys. Returns the time until more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
         // No busy timeout: requests would wait meanwhile.
-        self.context.store.be_patient(Duration::ZERO);
+        self.context.store.set_busy_timeout(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
             && let Err(error) = self.context.store.checkpoint()
             && !self.pipeline.shared.damage.note(&error)
@@ -193,10 +194,10 @@ impl WriteService {
             }
         }
         // Without requests too, so that a moved file is noticed soon.
-        if let Err(error) = self.context.store.look() {
+        if let Err(error) = self.context.store.check_path() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
-        let care = self.key_tasks.do_due(&mut *self.context.store, now, unix_time());
+        let care = self.key_tasks.do_due(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
         [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
     }
@@ -214,7 +215,7 @@ fn fate(writes: usize, error: &StoreError) -> String {
 
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
-        self.context.store.be_patient(BUSY_TIMEOUT);
+        self.context.store.set_busy_timeout(BUSY_TIMEOUT);
         self.answer_together(requests, responses).unwrap_or_else(|MustUndo| {
             requests.chunks(1).flat_map(|request| self.answer_together(request, responses)).sum()
         })
@@ -225,8 +226,8 @@ impl Service for WriteService {
     }
 
     fn stop(&mut self) {
-        let store = &mut *self.context.store;
-        store.be_patient(LAST_PATIENCE);
+        let store = &mut self.context.store;
+        store.set_busy_timeout(LAST_PATIENCE);
         for (what, done) in [
             ("cannot store when API keys were last used", self.key_tasks.write(store, unix_time())),
             ("the write-ahead log stays next to the database", store.checkpoint()),

@@ -333,7 +333,7 @@ impl Gate {
                     Disposition::RetryOnWriter => client.enter(State::Ready(LaneKind::Write), shared),
                     Disposition::Abort => client.close(shared),
                     Disposition::Send => {
-                        client.answer(&response, shared);
+                        client.answer(response, shared);
                         if !client.delay.is_zero() {
                             client.enter(State::HeldBack, shared);
                             *next_tick = (*next_tick).min(shared.now + client.delay);

@@ -136,15 +136,15 @@ mod tests {
         let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
         tasks.uses.note([1; 32], NOW);
         let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
-        assert_eq!(tasks.do_due(&mut *store, began, NOW), WRITE_EVERY);
-        assert_eq!(used(&*store), None);
-        refuse_writes(&*store, true);
-        tasks.do_due(&mut *store, began + WRITE_EVERY, NOW);
-        refuse_writes(&*store, false);
-        tasks.do_due(&mut *store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
-        assert_eq!(used(&*store), None, "not due again");
-        tasks.do_due(&mut *store, began + 2 * WRITE_EVERY, NOW);
-        assert_eq!(used(&*store), Some(NOW));
+        assert_eq!(tasks.do_due(&mut store, began, NOW), WRITE_EVERY);
+        assert_eq!(used(&store), None);
+        refuse_writes(&store, true);
+        tasks.do_due(&mut store, began + WRITE_EVERY, NOW);
+        refuse_writes(&store, false);
+        tasks.do_due(&mut store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
+        assert_eq!(used(&store), None, "not due again");
+        tasks.do_due(&mut store, began + 2 * WRITE_EVERY, NOW);
+        assert_eq!(used(&store), Some(NOW));
     }
 
     #[test]

@@ -27,7 +27,7 @@ const MAX_NAME: usize = 64;
 /// # Ok::<(), petstore::Error>(())
 /// ```
 pub struct KeyRing {
-    store: Box<Writer>,
+    store: Writer,
 }
 
 impl fmt::Debug for KeyRing {
@@ -113,16 +113,19 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         check_name(name)?;
-        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
+        let now = unix_time();
         check_expiry(expires_at, now)?;
-        let added = self.store.transact(|store| {
+        let key = secret::new_key()?;
+        let mut is_handed_over = false;
+        let added = self.store.transact_once(|store| {
             if named(store, name)?.pop().is_some_and(|key| !key.is_expired(now)) {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
-            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
+            is_handed_over = true;
+            hand_over(&key)?;
             Ok(store.insert_key(&api_key(&key, name, scope, now, expires_at))?)
         });
-        added.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
+        added.map_err(|error| if is_handed_over { not_kept(error) } else { error })
     }
 
     /// Adds an existing key, which [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has created. It
@@ -158,8 +161,10 @@ impl KeyRing {
         expiry: Expiry,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<Option<i64>, Error> {
-        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
-        let rotated = self.store.transact(|store| {
+        let now = unix_time();
+        let key = secret::new_key()?;
+        let mut is_handed_over = false;
+        let rotated = self.store.transact_once(|store| {
             let olds = named(store, name)?;
             let old = olds.last().ok_or_else(|| no_key_named(name))?;
             let expires_at = match expiry {
@@ -173,12 +178,13 @@ impl KeyRing {
             };
             check_expiry(expires_at, now)?;
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
-            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
+            is_handed_over = true;
+            hand_over(&key)?;
             olds.iter().try_for_each(|old| store.expire_key(&old.digest, until))?;
             store.insert_key(&api_key(&key, name, old.scope, now, expires_at))?;
             Ok(expires_at)
         });
-        rotated.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
+        rotated.map_err(|error| if is_handed_over { not_kept(error) } else { error })
     }
 
     /// Deletes every key with this name, or only the one whose SHA-256 digest begins with the hexadecimal digits of
@@ -189,7 +195,7 @@ impl KeyRing {
     /// [`ErrorKind::KeyUnknown`] if there is no such key, [`ErrorKind::KeyAmbiguous`] if more than one key with this
     /// name matches the fingerprint, or the kinds of a database that cannot be written.
     pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
-        let mut keys = named(&*self.store, name)?;
+        let mut keys = named(&self.store, name)?;
         if keys.is_empty() {
             keys = self.store.keys()?;
             keys.retain(|key| secret::fingerprint(&key.digest) == name);

@@ -60,7 +60,7 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
 }
 
 /// Opens an existing database.
-fn open(database: &Path) -> Result<Box<Writer>, Error> {
+fn open(database: &Path) -> Result<Writer, Error> {
     if !store::exists(database) {
         return Err(Error::no_database(database));
     }

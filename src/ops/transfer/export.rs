@@ -76,7 +76,7 @@ pub(super) fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {
         piece.push(b',');
         match value {
             MemberValue::Integer(number) => {
-                piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+                piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
             }
             MemberValue::Text(text) => csv::push_field(piece, text),
             MemberValue::None => {}

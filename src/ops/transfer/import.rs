@@ -13,7 +13,7 @@ use super::rows::{InputRow, InputRows};
 use super::start;
 use crate::base::clock::past;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::{self, BatchIds, Database, Progress, Reader, Writer};
+use crate::store::{self, BatchIds, Progress, Reader, Writer};
 
 /// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
 /// a running service never wait long.
@@ -117,18 +117,18 @@ impl Import {
         refuse: impl FnMut(u64, &str),
     ) -> Result<Self, Error> {
         // An unusable database is reported before the input is read.
-        let store: Option<Box<Database>> = match options.dry_run {
-            _ if !store::exists(database) => None,
-            true => Some(Reader::open_existing(database)?),
-            false => Some(Writer::open(database)?),
-        };
+        let exists = store::exists(database);
+        if exists && !options.dry_run {
+            drop(Writer::open(database)?);
+        }
+        let store = if exists { Some(Reader::open_existing(database)?) } else { None };
         let input = Input::open(source)?;
         start::check(&input, options.format)?;
         let digest = input.digest()?;
-        let begun = store.as_deref().map_or(Ok(None), |store| store.progress(&digest))?;
+        let begun = store.as_ref().map_or(Ok(None), |store| store.progress(&digest))?;
         let from_line = first_line(&options, database, begun)?;
         if options.keep_ids && from_line == 1 {
-            check_new(database, store.as_deref())?;
+            check_new(database, store.as_ref())?;
         }
         let database = database.to_owned();
         let rows = CheckedRows::default();
@@ -215,7 +215,7 @@ impl Import {
             return Ok(None);
         }
         let mut store = Writer::open(&self.database)?;
-        store.be_patient(PATIENCE);
+        store.set_busy_timeout(PATIENCE);
         let mut rows = self.read_rows()?;
         let mut batch = Vec::new();
         let mut released: Option<Instant> = None;
@@ -338,7 +338,7 @@ fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>)
 }
 
 /// Rejects a database that has ever had a pet, since an id could be reused.
-fn check_new(database: &Path, store: Option<&Database>) -> Result<(), Error> {
+fn check_new(database: &Path, store: Option<&Reader>) -> Result<(), Error> {
     if store.map_or(Ok(0), |store| store.last_id())? > 0 {
         let line = format!("ids cannot be kept: {} already has or had pets", database.display());
         return fail(ErrorKind::DatabaseNotNew, line);

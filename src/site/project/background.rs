@@ -18,7 +18,7 @@ use crate::base::config::Hosting;
 use crate::base::error::Error;
 use crate::base::threads::start_thread;
 use crate::model::{Domain, DomainState};
-use crate::store::Database;
+use crate::store::Reader;
 
 /// The pause of the thread after a failed write, since each HTTPS request can cause another write.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl Upkeep {
     /// # Errors
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if the thread cannot be started.
     pub fn start(mut project: Project) -> Result<Self, Error> {
-        project.store.be_patient(PATIENCE);
+        project.store.set_busy_timeout(PATIENCE);
         let hosting = project.hosting.clone();
         let (project, pending) = (Arc::new(Mutex::new(project)), Arc::default());
         let mut upkeep = Self { hosting, project, pending, tasks: None };
@@ -99,7 +99,7 @@ impl Upkeep {
     ///
     /// # Errors
     /// `STORAGE_UNAVAILABLE` if the database cannot be read.
-    pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
+    pub fn overview(&self, database: &Reader) -> Result<Overview, Refusal> {
         Ok(Overview::of(database, &self.hosting, unix_time())?)
     }
 

@@ -10,7 +10,7 @@ use super::{Project, name};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
 use crate::model::{CHECK_EVERY, Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::store::{Database, Writer};
+use crate::store::{Reader, Writer};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
@@ -164,12 +164,12 @@ impl Project {
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // The rules for new names are not applied: they may have been different when the domain was added.
-        Ok(known(&*self.store, &name::normal(text))?.name)
+        Ok(known(&self.store, &name::normal(text))?.name)
     }
 }
 
 /// Fails if the project may have no domains. Returns the host of the platform.
-fn may_add<'h>(project: &Database, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
+fn may_add<'h>(project: &Reader, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
     if project.plan()? == Plan::Free {
         let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
                        'petstore site plan pro' changes it.";
@@ -201,7 +201,7 @@ fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, R
 }
 
 /// The domain of this name.
-pub(super) fn known(project: &Database, name: &str) -> Result<Domain, Refusal> {
+pub(super) fn known(project: &Reader, name: &str) -> Result<Domain, Refusal> {
     project.domain(name)?.ok_or_else(|| {
         let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
         let message =

@@ -53,7 +53,7 @@ pub use record::DnsRecord;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Project {
-    store: Box<Writer>,
+    store: Writer,
     hosting: Hosting,
 }
 
@@ -82,7 +82,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub fn overview(&self) -> Result<Overview, Refusal> {
-        Ok(Overview::of(&*self.store, &self.hosting, unix_time())?)
+        Ok(Overview::of(&self.store, &self.hosting, unix_time())?)
     }
 
     /// Sets the plan of the project. Existing domains stay, even with the plan `free`.

@@ -8,7 +8,7 @@ use super::record::DnsRecord;
 use super::verify::{CONFLICTING_RECORD, WRONG_TARGET};
 use crate::base::config::Hosting;
 use crate::model::{CHECK_EVERY, Deploy, Domain, DomainState, Plan, Redirect};
-use crate::store::{Database, StoreError};
+use crate::store::{Reader, StoreError};
 
 /// The state of the project at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -51,7 +51,7 @@ pub struct DomainView {
 
 impl Overview {
     /// The state at this Unix time, in seconds.
-    pub(super) fn of(project: &Database, hosting: &Hosting, now: i64) -> Result<Self, StoreError> {
+    pub(super) fn of(project: &Reader, hosting: &Hosting, now: i64) -> Result<Self, StoreError> {
         let platform = hosting.platform_host.as_deref().unwrap_or_default();
         let view = |domain: Domain| DomainView::of(domain.at(now), platform);
         Ok(Self {

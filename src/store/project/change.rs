@@ -15,14 +15,14 @@ impl Writer {
         &mut self,
         work: impl FnMut(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.look()?;
+        self.check_path()?;
         // Work that panicked has left its transaction open.
         self.undo();
         self.transact(work)
     }
 }
 
-/// What changes the project within the transaction of `Writer::change_project`. Each method fails if the database
+/// Changes of the project within the transaction of `Writer::change_project`. Each method fails if the database
 /// cannot be written.
 impl Writer {
     /// Sets the plan.
@@ -82,7 +82,7 @@ impl Writer {
         self.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
     }
 
-    /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will tell. A cluster does not
+    /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will report. A cluster does not
     /// enforce references.
     pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<(), StoreError> {
         self.change(
@@ -129,11 +129,11 @@ mod tests {
         let (_folder, mut writer, reader) = pair();
         let reason = Reason { code: "wrong_target".to_owned(), message: "Not ours.".to_owned() };
         let domain = Domain::new("a.test".to_owned(), 5);
-        change(&mut *writer, |project| project.put_domain(&domain));
+        change(&mut writer, |project| project.put_domain(&domain));
         assert_eq!(reader.domains().unwrap(), std::slice::from_ref(&domain));
         let mut changed =
             domain.after(DomainEvent::Right, None, 7).after(DomainEvent::Wrong, Some(reason), 9);
-        change(&mut *writer, |project| {
+        change(&mut writer, |project| {
             project.put_domain(&changed)?;
             project.put_domain(&Domain::new("b.test".to_owned(), 6))?;
             project.set_primary("b.test")?;
@@ -150,7 +150,7 @@ mod tests {
     fn removed_domain_takes_its_redirects_with_it() {
         let (_folder, mut writer, reader) = pair();
         let redirect = |from: &str, to: &str| Redirect { from: from.into(), to: to.into(), status: 301 };
-        change(&mut *writer, |project| {
+        change(&mut writer, |project| {
             for name in ["a.test", "b.test", "c.test"] {
                 project.put_domain(&Domain::new(name.to_owned(), 0))?;
             }
@@ -158,8 +158,8 @@ mod tests {
             project.put_redirect(&redirect("b.test", "c.test"))?;
             project.put_redirect(&redirect("c.test", "x.test"))
         });
-        change(&mut *writer, |project| project.remove_domain("b.test").map(|was| assert!(was)));
-        change(&mut *writer, |project| project.remove_domain("b.test").map(|was| assert!(!was)));
+        change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(was)));
+        change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(!was)));
         assert_eq!(reader.redirects().unwrap(), [redirect("c.test", "x.test")]);
     }
 
@@ -186,14 +186,14 @@ mod tests {
         };
         assert!(!reader.is_deployed().unwrap());
         for text in ["one", "two", "three", "four"] {
-            change(&mut *writer, |project| {
+            change(&mut writer, |project| {
                 let deploy = project.add_deploy()?;
                 project.add_file(deploy, &file(text))?;
                 project.go_live(deploy, 9).map(|was_there| assert!(was_there))
             });
         }
-        change(&mut *writer, |project| project.go_live(1, 10).map(drop));
-        change(&mut *writer, |project| project.keep_deploys(2));
+        change(&mut writer, |project| project.go_live(1, 10).map(drop));
+        change(&mut writer, |project| project.keep_deploys(2));
         let project = reader;
         let deploys = project.deploys().unwrap();
         assert!(deploys.iter().all(|deploy| deploy.deployed_at == 9));
@@ -217,7 +217,7 @@ mod tests {
             gzip: None,
             tag: String::new(),
         };
-        change(&mut *writer, |project| {
+        change(&mut writer, |project| {
             let left = project.add_deploy()?;
             project.add_file(left, &file)?;
             assert_eq!(project.deploys()?, [], "nobody sees it");

@@ -3,9 +3,10 @@
 
 mod change;
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 
-use super::{Database, Row, StoreError};
+use super::rows::{integer, text, text_or_null};
+use super::{Reader, StoreError};
 use crate::model::{Deploy, Domain, DomainState, Plan, REDIRECT_STATUSES, Redirect};
 
 const DOMAIN: &str =
@@ -18,35 +19,35 @@ fn domain(row: &Row<'_>) -> rusqlite::Result<Option<Domain>> {
     Ok(Some(Domain {
         name,
         // Served, and DNS is asked again.
-        state: row.text(1)?.parse().unwrap_or(DomainState::DnsChanged),
-        since: row.integer(2)?.unwrap_or_default(),
-        reason: row.text_or_null(3)?,
-        message: row.text_or_null(4)?,
-        added_at: row.integer(5)?.unwrap_or_default(),
-        checked_at: row.integer(6)?,
-        is_primary: row.integer(7)? == Some(1),
+        state: text(row, 1)?.parse().unwrap_or(DomainState::DnsChanged),
+        since: integer(row, 2)?.unwrap_or_default(),
+        reason: text_or_null(row, 3)?,
+        message: text_or_null(row, 4)?,
+        added_at: integer(row, 5)?.unwrap_or_default(),
+        checked_at: integer(row, 6)?,
+        is_primary: integer(row, 7)? == Some(1),
     }))
 }
 
 /// A name of a host, which goes into header fields; `None` if it cannot be one.
 fn host(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let name = row.text(column)?;
+    let name = text(row, column)?;
     Ok(name.bytes().all(is_host).then(|| name.into_owned()))
 }
 
 fn redirect(row: &Row<'_>) -> rusqlite::Result<Option<Redirect>> {
     let (Some(from), Some(to)) = (host(row, 0)?, host(row, 1)?) else { return Ok(None) };
-    let status = row.integer(2)?.and_then(|status| u16::try_from(status).ok());
+    let status = integer(row, 2)?.and_then(|status| u16::try_from(status).ok());
     let status = status.filter(|status| REDIRECT_STATUSES.contains(status)).unwrap_or(307);
     Ok(Some(Redirect { from, to, status }))
 }
 
-/// What reads the project. Each method fails if the database cannot be read.
-impl Database {
+/// Reads of the project. Each method fails if the database cannot be read.
+impl Reader {
     /// The plan that is paid for.
     pub fn plan(&self) -> Result<Plan, StoreError> {
-        let plan = self.first("SELECT plan FROM project", &[], |row| Ok(row.text(0)?.parse().ok()))?;
+        let plan = self.first("SELECT plan FROM project", &[], |row| Ok(text(row, 0)?.parse().ok()))?;
         Ok(plan.flatten().unwrap_or(Plan::Free))
     }
 
@@ -87,7 +88,7 @@ impl Database {
             |row| {
                 Ok(Deploy {
                     id: row.get(0)?,
-                    deployed_at: row.integer(1)?.unwrap_or_default(),
+                    deployed_at: integer(row, 1)?.unwrap_or_default(),
                     files: row.get(2)?,
                     bytes: row.get(3)?,
                     is_live: row.get(4)?,
@@ -96,12 +97,12 @@ impl Database {
         )
     }
 
-    /// Whether the site was ever deployed.
+    /// Returns `true` if the site was ever deployed.
     pub fn is_deployed(&self) -> Result<bool, StoreError> {
         self.one("SELECT deploy IS NOT NULL FROM project")
     }
 
-    /// Whether the live deploy has any static file.
+    /// Returns `true` if the live deploy has any static file.
     pub fn has_files(&self) -> Result<bool, StoreError> {
         self.one("SELECT EXISTS (SELECT 1 FROM deploy_files WHERE deploy = (SELECT deploy FROM project))")
     }
@@ -115,9 +116,9 @@ impl Database {
             |row| {
                 Ok(FileInfo {
                     row: row.get(0)?,
-                    path: row.text(1)?.into_owned(),
-                    content_type: row.text(2)?.into_owned(),
-                    tag: row.text(3)?.into_owned(),
+                    path: text(row, 1)?.into_owned(),
+                    content_type: text(row, 2)?.into_owned(),
+                    tag: text(row, 3)?.into_owned(),
                     length: row.get(4).unwrap_or_default(),
                     gzip_length: row.get(5)?,
                 })

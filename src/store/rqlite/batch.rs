@@ -2,24 +2,24 @@
 //!
 //! A writer counts its batches, and the first statement of each records its number. So the request can be sent again,
 //! also to another node, until one answers: a batch that was already carried out is found by its number, and its pets
-//! by their ids. A request that a node kept and forwards later is refused, however late. The outcome of a create with a
+//! by their ids. A request that a node kept and forwards later is rejected, however late. The outcome of a create with a
 //! key is decided within the transaction, whichever instance of the service sends it.
 //!
 //! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed anything
 //! since the mirror was read, which the first statement checks too. So a batch of creates does not check API keys
-//! first. If keys may have changed, the cluster refuses it, and the service handles its requests again.
+//! first. If keys may have changed, the cluster rejects it, and the service handles its requests again.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
 
-use super::client::{Failure, Statement, Trouble};
-use super::request::{Create, Done, LEFT_OUT, REFUSED, Request};
+use super::client::{ClusterFailure, Statement, Trouble};
+use super::request::{BatchRequest, Create, CreateResult, LEFT_OUT, REFUSED};
 use super::revision::Revision;
 use super::session::{Phase, Session, is_large};
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::traits::{Committed, Inserted, Reads, Visit, Writes};
+use crate::store::outcome::{Committed, Inserted};
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
 
 /// How long a batch is sent again until a node answers. After that, its outcome is unknown.
@@ -28,32 +28,32 @@ const SEND_FOR: Duration = Duration::from_secs(8);
 const PROBE_FOR: Duration = Duration::from_secs(1);
 /// How long the result of a probe is used again.
 const PROBE_HOLDS: Duration = Duration::from_secs(1);
-/// The connection that writes, and the batch under way on it.
-pub struct ClusterWriter {
-    pub(super) session: Session,
+/// A connection, and the batch under way on it. One that was opened to read writes nothing.
+pub struct ClusterConnection {
+    pub reader: Session,
     /// Its random name.
     name: String,
     /// The number of its last batch.
     batch: Cell<i64>,
-    /// Whether a batch may begin without asking: an earlier one has asked, and no commit has failed since.
+    /// True if a batch may begin without asking: an earlier one has asked, and no commit has failed since.
     is_sure: bool,
     creates: Vec<Create>,
     /// The changes other than creates.
     changes: Vec<Statement>,
-    /// Whether the changes are tried out on the mirror.
+    /// True if the changes are tried out on the mirror.
     is_open: bool,
     patience: Duration,
     probed: Option<(Instant, Result<(), StoreError>)>,
 }
 
-impl ClusterWriter {
+impl ClusterConnection {
     /// Writes with this connection.
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn new(session: Session) -> Result<Self, Failure> {
+    pub fn new(reader: Session) -> Result<Self, ClusterFailure> {
         Ok(Self {
-            session,
+            reader,
             name: random_name()?,
             batch: Cell::new(0),
             is_sure: false,
@@ -70,8 +70,8 @@ impl ClusterWriter {
         self.creates.clear();
         self.changes.clear();
         self.is_open = false;
-        self.session.mirror.roll_back();
-        self.session.end();
+        self.reader.mirror.roll_back();
+        self.reader.leave_batch();
     }
 
     /// Carries out creates and changes, if the small tables are those of the guard: all of them or none.
@@ -84,7 +84,7 @@ impl ClusterWriter {
         creates: &[&Create],
         changes: &[Statement],
         patience: Duration,
-    ) -> Result<Vec<Done>, Failure> {
+    ) -> Result<Vec<CreateResult>, ClusterFailure> {
         let request = self.request(guard, creates, changes)?;
         self.deliver(&request, patience)
     }
@@ -95,27 +95,31 @@ impl ClusterWriter {
         guard: Option<Revision>,
         creates: &'c [&'c Create],
         changes: &[Statement],
-    ) -> Result<Request<'c>, Failure> {
+    ) -> Result<BatchRequest<'c>, ClusterFailure> {
         self.batch.set(self.batch.get() + 1);
-        let request = Request::new((&self.name, self.batch.get()), guard, creates, changes);
-        request.map_err(|error| Failure::Statement(0, error.to_string()))
+        let request = BatchRequest::new((&self.name, self.batch.get()), guard, creates, changes);
+        request.map_err(|error| ClusterFailure::Statement(0, error.to_string()))
     }
 
     /// Sends a request until its outcome is known.
-    fn deliver(&self, request: &Request, patience: Duration) -> Result<Vec<Done>, Failure> {
-        let written = self.session.client.write(&request.writes, patience);
+    fn deliver(
+        &self,
+        request: &BatchRequest,
+        patience: Duration,
+    ) -> Result<Vec<CreateResult>, ClusterFailure> {
+        let written = self.reader.client.write(&request.writes, patience);
         match &written {
             Ok(answers) => {
                 if let Some(done) = request.made(answers) {
                     return Ok(done);
                 }
             }
-            // An earlier try was carried out, or the guard has refused the batch.
-            Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
+            // An earlier try was carried out, or the guard has rejected the batch.
+            Err(ClusterFailure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
-        let unknown = |why| Failure::Node(Trouble::new(why, true));
-        let found = self.session.client.read(&request.finds, self.session.client.fresh, patience);
+        let unknown = |why| ClusterFailure::Node(Trouble::new(why, true));
+        let found = self.reader.client.read(&request.finds, self.reader.client.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
         match (request.found(&found), written) {
             (Some(done), _) => Ok(done),
@@ -124,16 +128,16 @@ impl ClusterWriter {
         }
     }
 
-    /// Carries out the batch. If a statement of a create is refused, each create is carried out by itself, so that
+    /// Carries out the batch. If a statement of a create is rejected, each create is carried out alone, so that
     /// one does not fail the others.
-    fn carry_out(&self) -> Result<Vec<Done>, StoreError> {
+    fn carry_out(&self) -> Result<Vec<CreateResult>, StoreError> {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let changes = &self.changes;
-        let is_guarded = self.session.phase() == Phase::Trusting || self.is_open && !changes.is_empty();
-        let guard = self.session.seen().filter(|_| is_guarded);
+        let is_guarded = self.reader.phase() == Phase::Trusting || self.is_open && !changes.is_empty();
+        let guard = self.reader.seen().filter(|_| is_guarded);
         match self.send(guard, &creates, changes, self.patience) {
-            Err(Failure::Statement(1.., _)) if changes.is_empty() => {
-                // What the batch relies on has held: its first statement was not refused.
+            Err(ClusterFailure::Statement(1.., _)) if changes.is_empty() => {
+                // The guard has held: the first statement was not rejected.
                 let alone = |create| match self.send(None, &[create], &[], self.patience) {
                     Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
                     Err(failure) => Err(explained(failure)),
@@ -146,18 +150,20 @@ impl ClusterWriter {
 }
 
 /// Why a batch was not carried out.
-fn explained(failure: Failure) -> StoreError {
+fn explained(failure: ClusterFailure) -> StoreError {
     match failure {
-        Failure::Statement(0, why) if why.contains(REFUSED) => {
+        ClusterFailure::Statement(0, why) if why.contains(REFUSED) => {
             StoreError::Unavailable(Cause::Conflict, "the cluster refused the batch".to_owned())
         }
-        Failure::Statement(_, why) if why.contains(REFUSED) => StoreError::Internal(LEFT_OUT.to_owned()),
+        ClusterFailure::Statement(_, why) if why.contains(REFUSED) => {
+            StoreError::Internal(LEFT_OUT.to_owned())
+        }
         failure => failure.into(),
     }
 }
 
 #[cfg(test)]
-impl ClusterWriter {
+impl ClusterConnection {
     /// The statements of the batch, which is over then.
     pub fn request_only(&mut self) -> Vec<Statement> {
         let creates: Vec<&Create> = self.creates.iter().collect();
@@ -167,7 +173,7 @@ impl ClusterWriter {
     }
 
     /// Delivers the creates of the batch twice, as if the first answer was lost.
-    pub fn deliver_twice(&mut self) -> [Vec<Done>; 2] {
+    pub fn deliver_twice(&mut self) -> [Vec<CreateResult>; 2] {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let request = self.request(None, &creates, &[]).unwrap();
         let done = [(); 2].map(|()| self.deliver(&request, SEND_FOR).unwrap());
@@ -177,74 +183,66 @@ impl ClusterWriter {
 }
 
 /// A name that no other writer has.
-pub fn random_name() -> Result<String, Failure> {
+pub fn random_name() -> Result<String, ClusterFailure> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::Node(Trouble::new(error.to_string(), false)))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| ClusterFailure::Node(Trouble::new(error.to_string(), false)))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-impl Reads for ClusterWriter {
-    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        self.session.rows(sql, values, visit)
-    }
-
-    fn data_version(&self) -> i64 {
-        self.session.data_version()
-    }
-}
-
-impl Writes for ClusterWriter {
-    fn begin(&mut self) -> Result<(), StoreError> {
+/// The methods of [`Writer`](crate::store::Writer), which describes them.
+impl ClusterConnection {
+    pub fn begin(&mut self) -> Result<(), StoreError> {
         self.end();
         if self.is_sure {
-            self.session.begin_trusting();
+            self.reader.begin_trusting();
             return Ok(());
         }
-        let begun = self.session.begin();
+        let begun = self.reader.begin();
         self.is_sure = begun.is_ok();
         begun
     }
 
-    fn written(&self) -> usize {
+    pub fn written(&self) -> usize {
         self.creates.len() + self.changes.len()
     }
 
     /// Changes are checked against what is read from here on.
-    fn open_transaction(&mut self) -> Result<(), StoreError> {
+    pub fn open_transaction(&mut self) -> Result<(), StoreError> {
         if self.is_open {
             return Ok(());
         }
-        match self.session.phase() {
-            Phase::Trusting | Phase::Stale(_) => self.session.settle()?,
-            Phase::None | Phase::Asked(_) => self.session.begin()?,
+        match self.reader.phase() {
+            Phase::Trusting | Phase::Stale(_) => self.reader.settle()?,
+            Phase::None | Phase::Asked(_) => self.reader.begin()?,
         }
-        self.session.mirror.begin()?;
+        self.reader.mirror.begin()?;
         self.is_open = true;
         Ok(())
     }
 
     /// If the cluster was away when the batch began, nothing of it is sent.
-    fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
-        self.session.begun()?;
+    pub fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+        self.reader.begun()?;
         self.creates.push(Create { new: new.to_static(), key: key.copied() });
         Ok(Inserted::Later(self.creates.len() - 1))
     }
 
-    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+    pub fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         self.open_transaction()?;
-        let count = if is_large(sql) { 1 } else { self.session.mirror.execute(sql, values)? };
+        let count = if is_large(sql) { 1 } else { self.reader.mirror.execute(sql, values)? };
         self.changes.push(Statement::new(sql, values)?);
         Ok(count)
     }
 
-    fn commit(&mut self) -> Result<Committed, StoreError> {
+    pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let has_work = !self.creates.is_empty() || !self.changes.is_empty();
         if !has_work {
-            // Nothing is sent that could be refused, so check here. If this fails, the batch is stale, and the next
+            // Nothing is sent that could be rejected, so check here. If this fails, the batch is stale, and the next
             // `begin` returns the cause.
-            let _ = self.session.settle();
+            let _ = self.reader.settle();
         }
-        let done = match self.session.phase() {
+        let done = match self.reader.phase() {
             Phase::Stale(_) => {
                 let why = "the batch relied on something that has changed".to_owned();
                 Err(StoreError::Unavailable(Cause::Conflict, why))
@@ -259,15 +257,15 @@ impl Writes for ClusterWriter {
                 self.probed = None;
             }
         }
-        done.map(|done| Committed { done })
+        done.map(|outcomes| Committed { outcomes })
     }
 
-    fn undo(&mut self) {
+    pub fn undo(&mut self) {
         self.end();
     }
 
     /// Sends an empty batch through the quorum, at most once a second.
-    fn probe(&mut self) -> Result<(), StoreError> {
+    pub fn probe(&mut self) -> Result<(), StoreError> {
         if let Some((at, probed)) = &self.probed
             && at.elapsed() < PROBE_HOLDS
         {
@@ -279,7 +277,15 @@ impl Writes for ClusterWriter {
     }
 
     /// There are no locks to wait for. A shorter patience means that the service is idle or ending.
-    fn be_patient(&mut self, patience: Duration) {
-        self.patience = if patience < BUSY_TIMEOUT { patience } else { SEND_FOR };
+    pub fn set_busy_timeout(&mut self, timeout: Duration) {
+        self.patience = if timeout < BUSY_TIMEOUT { timeout } else { SEND_FOR };
     }
+
+    /// A cluster has its own log.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Nobody can delete a cluster.
+    pub fn rescue(&self) {}
 }

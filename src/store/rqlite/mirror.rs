@@ -2,16 +2,17 @@
 //! out here before they are sent.
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 
-use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use super::client::{Rows, Statement};
+use super::client::{ClusterRows, Statement};
 use super::revision::Revision;
 use crate::store::StoreError;
+use crate::store::rows::Visit;
 use crate::store::sqlite::engine::rows;
 use crate::store::sqlite::schema::STEPS;
-use crate::store::traits::Visit;
+use crate::store::statements::places;
 
 /// The small tables, all rows of which the mirror has. `sqlite_sequence` must be last: inserts into the others add rows
 /// to it.
@@ -45,7 +46,7 @@ impl Mirror {
         Ok(Self { connection, columns, revision: RefCell::default() })
     }
 
-    /// Whether it has what the small tables of this revision have.
+    /// Returns `true` if its rows are those of the small tables of this revision.
     pub fn is_of(&self, revision: &Revision) -> bool {
         self.revision.borrow().as_ref().is_some_and(|own| own.has_same_small_tables(revision))
     }
@@ -61,7 +62,7 @@ impl Mirror {
     ///
     /// # Errors
     /// If they do not fit the schema. It is empty then.
-    pub fn fill(&self, tables: &[Rows], revision: &Revision) -> Result<(), StoreError> {
+    pub fn fill(&self, tables: &[ClusterRows], revision: &Revision) -> Result<(), StoreError> {
         self.revision.take();
         // Ends a transaction that a panic left open.
         self.roll_back();
@@ -78,9 +79,7 @@ impl Mirror {
             let insert = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
             let mut insert = transaction.prepare(&insert)?;
             for row in rows {
-                insert.execute(params_from_iter(
-                    row.iter().map(|value| ToSqlOutput::Borrowed(value.borrowed())),
-                ))?;
+                insert.execute(params_from_iter(row))?;
             }
         }
         transaction.commit()?;
@@ -91,15 +90,34 @@ impl Mirror {
     /// Hands the rows of a statement to `visit`.
     ///
     /// # Errors
-    /// If `visit` refuses one.
+    /// If `visit` rejects one.
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
         rows(&self.connection, sql, values, visit)
+    }
+
+    /// Hands these rows, which were read elsewhere, to `visit`.
+    ///
+    /// # Errors
+    /// If `visit` rejects one.
+    pub fn visit(&self, rows: &ClusterRows, visit: &mut Visit) -> Result<(), StoreError> {
+        for row in rows {
+            let mut flow = ControlFlow::Continue(());
+            let values: Vec<&dyn ToSql> = row.iter().map(|value| value as &dyn ToSql).collect();
+            self.rows(&format!("VALUES ({})", places(row.len())), &values, &mut |row| {
+                flow = visit(row)?;
+                Ok(flow)
+            })?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Tries out a change, and returns how many rows it has changed.
     ///
     /// # Errors
-    /// If the schema refuses it.
+    /// If the schema rejects it.
     pub fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         Ok(self.connection.prepare_cached(sql)?.execute(values)?)
     }

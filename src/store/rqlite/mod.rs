@@ -2,7 +2,7 @@
 //!
 //! - `client/` asks one node after the other. It knows no table.
 //! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, by `revision.rs`.
-//!   `mirror.rs` has the small tables in memory. `prefetch.rs` makes one request of many reads.
+//!   `mirror.rs` has the small tables in memory.
 //! - `batch.rs` writes, and sends again what may have been lost on its way. `request.rs` is what it sends.
 //! - `whole.rs` copies the whole database, and replaces it.
 //!   `replicas.rs` compares the nodes.
@@ -27,7 +27,6 @@
 mod batch;
 mod client;
 mod mirror;
-mod prefetch;
 mod replicas;
 mod request;
 mod revision;
@@ -40,20 +39,17 @@ mod whole;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::traits::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
+use super::whole::HostMeter;
 use crate::base::error::Error;
-use batch::ClusterWriter;
 use client::Client;
 use session::Session;
 
+pub use batch::ClusterConnection;
 pub use replicas::compare;
 pub use whole::{close, fetch};
 
-/// Whether several services can share a database.
-pub const IS_SHARED: bool = true;
-
 /// A batch of reads asks the cluster once, which takes as long as answering sixty cached lists.
-const READS_AT_ONCE: usize = 256;
+pub const READS_AT_ONCE: usize = 256;
 
 /// The clients in use, by address: all connections of a process share one.
 static CLIENTS: Mutex<Vec<(String, Weak<Client>)>> = Mutex::new(Vec::new());
@@ -77,38 +73,35 @@ fn connect(path: &Path) -> Result<Arc<Client>, Error> {
 ///
 /// # Errors
 /// If the cluster does not answer, or has no database of this version.
-pub fn open_reader(path: &Path) -> Result<Box<Reader>, Error> {
+pub fn open_reader(path: &Path) -> Result<ClusterConnection, Error> {
     let client = connect(path)?;
     if !schema::is_current(&client, path)? {
         return Err(schema::unused(path));
     }
-    Ok(Box::new(Session::new(client)?))
+    Ok(ClusterConnection::new(Session::new(client)?)?)
 }
 
 /// Opens a connection that writes, and makes or updates the schema.
 ///
 /// # Errors
 /// If the cluster does not answer, or its database is not ours.
-pub fn open_writer(path: &Path) -> Result<Box<Writer>, Error> {
+pub fn open_writer(path: &Path) -> Result<ClusterConnection, Error> {
     let client = connect(path)?;
     schema::migrate(&client, path)?;
-    Ok(Box::new(ClusterWriter::new(Session::new(client)?)?))
+    Ok(ClusterConnection::new(Session::new(client)?)?)
 }
 
-/// Opens a database for a service with this many readers.
+/// Describes a cluster for the log.
 ///
 /// # Errors
-/// As [`open_writer`].
-pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    let writer = WriteAccess::Writes(open_writer(path)?);
+/// If the cluster does not answer.
+pub fn describe(path: &Path) -> Result<String, Error> {
     let client = connect(path)?;
     let version = client.rqlite_version(schema::PATIENCE)?;
-    let about = format!("cluster {} of rqlite {version}", client.address);
-    let readers = (0..readers).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
-    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, claim: None, about })
+    Ok(format!("cluster {} of rqlite {version}", client.address))
 }
 
-/// What this process has asked of each host.
+/// The requests of this process to each host.
 pub fn meters(path: &Path) -> Vec<HostMeter> {
     connect(path).map(|client| client.meters()).unwrap_or_default()
 }

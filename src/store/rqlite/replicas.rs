@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::client::{Rows, Statement};
+use super::client::{ClusterRows, Statement};
 use super::connect;
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use super::schema::PATIENCE;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
-use crate::store::pets::COLUMNS;
+use crate::store::statements::COLUMNS;
 
 /// How long a row may differ before its node counts as different.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The most pets of a slice, which a node answers well within `ANSWER`. Their values have a million bytes, and those of
 /// one pet more: far from `MOST_BYTES`, even if each takes six as JSON.
 const SLICE: i64 = 4000;
-/// A tag tells contents apart.
+/// A tag identifies a content.
 const FILES: &str = "SELECT deploy, path, content_type, tag FROM deploy_files ORDER BY deploy, path";
 
 const REPLACE: &str = "keep a copy of it (/db/backup?noleader&vacuum), and replace it before the leader restarts: stop it, \
@@ -32,22 +32,22 @@ const REPLACE: &str = "keep a copy of it (/db/backup?noleader&vacuum), and repla
 const UNCLEAR: &str = "restart no node, and keep a copy of each (/db/backup?noleader&vacuum): \
     too few agree with the leader to tell which is right";
 
-/// What a node has.
-struct State {
+/// The database of a node.
+struct NodeState {
     revision: Revision,
     /// The pets of a slice, or the values of all small tables as one row.
-    rows: Rows,
+    rows: ClusterRows,
 }
 
-impl State {
-    fn of(mut answers: Vec<Rows>) -> Result<Self, StoreError> {
+impl NodeState {
+    fn of(mut answers: Vec<ClusterRows>) -> Result<Self, StoreError> {
         let revision = Revision::of(&answers.remove(0))?;
         let rows = answers.concat();
         Ok(Self { revision, rows: if answers.len() > 1 { vec![rows.concat()] } else { rows } })
     }
 }
 
-/// The next pets after this id, up to the last one: at most so many.
+/// The next pets after this id, up to the last one, and at most `most` of them.
 fn slice(after: i64, last: i64, most: i64) -> Result<Statement, StoreError> {
     let columns = COLUMNS.join(", ");
     let size = COLUMNS.map(|column| format!("ifnull(octet_length({column}), 0)")).join(" + ");
@@ -64,15 +64,15 @@ fn slice(after: i64, last: i64, most: i64) -> Result<Statement, StoreError> {
 struct Host<'c> {
     name: &'c str,
     place: usize,
-    state: Result<State, String>,
-    /// What is wrong, once that is sure, and whether an operator can do something about the node.
+    state: Result<NodeState, String>,
+    /// The fault, once it is sure, and whether an operator can do something about the node.
     finding: Option<(String, bool)>,
 }
 
 impl Host<'_> {
     /// How many rows are those of the leader, and whether all are. None is until the node has all that the leader had at
     /// the beginning.
-    fn agreement(&self, leader: &State, begun: &Revision) -> (usize, bool) {
+    fn agreement(&self, leader: &NodeState, begun: &Revision) -> (usize, bool) {
         match &self.state {
             Ok(state) if state.revision.has_all_of(begun) => {
                 let pairs = leader.rows.iter().zip(&state.rows);
@@ -101,7 +101,7 @@ impl Host<'_> {
     }
 }
 
-/// What is wrong with the nodes of a cluster, one line each.
+/// Returns the faults of the nodes of a cluster, one line each.
 ///
 /// # Errors
 /// If the cluster does not answer, or is restored meanwhile.
@@ -126,7 +126,7 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
             Some(id) => vec![slice(id, begun.seq, most)?],
         };
         let wanted = [vec![revision.clone()], wanted].concat();
-        let leader = State::of(client.read(&wanted, client.fresh, PATIENCE)?)?;
+        let leader = NodeState::of(client.read(&wanted, client.fresh, PATIENCE)?)?;
         if leader.revision.mark != begun.mark {
             let message = format!("{} was restored while its nodes were compared", client.address);
             return fail(ErrorKind::Conflict, message);
@@ -134,7 +134,7 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
         let (mut agreed, mut are_same) = (leader.rows.len(), true);
         for host in hosts.iter_mut().filter(|host| host.finding.is_none()) {
             let answers = client.read_from(host.place, &wanted);
-            host.state = answers.and_then(|it| State::of(it).map_err(|error| error.to_string()));
+            host.state = answers.and_then(|it| NodeState::of(it).map_err(|error| error.to_string()));
             let (count, is_same) = host.agreement(&leader, &begun);
             (agreed, are_same) = (agreed.min(count), are_same && is_same);
         }

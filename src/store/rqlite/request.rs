@@ -1,22 +1,22 @@
-//! A batch as one request: its statements, and what their answers tell of its creates.
+//! A batch as one request: its statements, and the outcomes of its creates from their answers.
 
 use std::collections::HashSet;
 
 use rusqlite::{ToSql, params};
 
-use super::client::{self, Rows, Statement, Value};
+use super::client::{self, ClusterRows, ClusterValue, Statement};
 use super::revision::Revision;
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::StoreError;
-use crate::store::pets::{COLUMNS, places};
+use crate::store::outcome::Outcome;
 use crate::store::retries::{self, FIND, FORGET, RECORD};
-use crate::store::traits::Outcome;
+use crate::store::statements::{COLUMNS, places};
 
 /// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write, and its
 /// `first` is the number of the restore: see `whole.rs`. [`BATCH`] names it too.
 pub const CLOSER: &str = "restore";
-/// Records the batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not
+/// Records the batch, and the first id that its pets can have. `is_current` is NULL, and rejected, if the batch is not
 /// the next one of its writer, was made for another state of the database, or the database is closed.
 const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
     1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
@@ -34,7 +34,7 @@ const COUNTED: &str = "UPDATE cluster_writers \
 const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
 /// Why a create of a batch that was carried out has made no pet.
 pub const LEFT_OUT: &str = "a trigger of another program leaves out pets, or adds some";
-/// What SQLite's message contains if a statement has refused the batch.
+/// What SQLite's message contains if a statement has rejected the batch.
 pub const REFUSED: &str = "cluster_writers.is_current";
 
 /// A create that waits for the commit.
@@ -43,11 +43,11 @@ pub struct Create {
     pub key: Option<IdempotencyKey>,
 }
 
-/// What has become of a create.
-pub type Done = Result<Outcome, StoreError>;
+/// The outcome of a create, or its failure.
+pub type CreateResult = Result<Outcome, StoreError>;
 
-/// What the answer to a statement is about. Each statement is made together with this, so that one more cannot shift
-/// the answers of the others. The client refuses a response that has not one answer for each statement.
+/// The subject of the answer to a statement. Each statement is made together with this, so that one more cannot shift
+/// the answers of the others. The client rejects a response that has not one answer for each statement.
 enum About {
     /// The creates without keys.
     Plain,
@@ -57,7 +57,7 @@ enum About {
 }
 
 /// A batch as it is sent.
-pub struct Request<'c> {
+pub struct BatchRequest<'c> {
     creates: &'c [&'c Create],
     /// The places of the creates without keys, which get consecutive ids. They come before those with keys, so ids do
     /// not follow the order of requests.
@@ -65,12 +65,12 @@ pub struct Request<'c> {
     /// [`BATCH`] comes first, then the inserts of the pets, each with what checks or records it.
     pub writes: Vec<Statement>,
     write_abouts: Vec<About>,
-    /// [`FIRST`], and [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
+    /// [`FIRST`], and [`FIND`] for each create with a key: their rows have the outcomes of the creates.
     pub finds: Vec<Statement>,
     find_abouts: Vec<About>,
 }
 
-impl<'c> Request<'c> {
+impl<'c> BatchRequest<'c> {
     pub fn new(
         (name, batch): (&str, i64),
         guard: Option<Revision>,
@@ -124,12 +124,12 @@ impl<'c> Request<'c> {
     }
 
     /// Gives the creates without keys consecutive ids.
-    fn number_plain(&self, done: &mut [Option<Done>], first: i64) {
+    fn number_plain(&self, done: &mut [Option<CreateResult>], first: i64) {
         self.plain.iter().zip(first..).for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
     }
 
     /// The outcomes of the creates, from the answers to the writes; `None` unless each made a pet.
-    pub fn made(&self, answers: &[client::Answer]) -> Option<Vec<Done>> {
+    pub fn made(&self, answers: &[client::StatementAnswer]) -> Option<Vec<CreateResult>> {
         let mut done = vec![None; self.creates.len()];
         for (about, answer) in self.write_abouts.iter().zip(answers) {
             let id = answer.last_insert_id;
@@ -144,16 +144,16 @@ impl<'c> Request<'c> {
     }
 
     /// The outcomes of the creates, from the rows of the finds; `None` if the batch was not carried out.
-    pub fn found(&self, found: &[Rows]) -> Option<Vec<Done>> {
+    pub fn found(&self, found: &[ClusterRows]) -> Option<Vec<CreateResult>> {
         let answers = || self.find_abouts.iter().zip(found);
         let (_, rows) = answers().find(|(about, _)| matches!(about, About::Plain))?;
-        let &[Value::Integer(first)] = rows.first()?.as_slice() else { return None };
+        let &[ClusterValue::Integer(first)] = rows.first()?.as_slice() else { return None };
         let (mut done, mut made) = (vec![None; self.creates.len()], HashSet::new());
         self.number_plain(&mut done, first);
         for (about, rows) in answers() {
             let About::Once(place) = about else { continue };
             done[*place] = Some(match rows.first().map(Vec::as_slice) {
-                Some([Value::Integer(pet), Value::Blob(fingerprint)]) => {
+                Some([ClusterValue::Integer(pet), ClusterValue::Blob(fingerprint)]) => {
                     let is_same = self.creates[*place].new.fingerprint() == fingerprint.as_slice();
                     // The record is of this batch if its pet is, and then of the first create with the key.
                     let is_first = *pet >= first && made.insert(*pet);

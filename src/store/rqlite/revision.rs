@@ -1,6 +1,6 @@
 //! How far the database has got: which of two states has all that the other one has.
 
-use super::client::{Rows, Value};
+use super::client::{ClusterRows, ClusterValue};
 use crate::store::{Cause, StoreError};
 
 /// The state of what clients can see. A create raises `seq`, and triggers count other changes in `changes`.
@@ -23,9 +23,9 @@ impl Revision {
     ///
     /// # Errors
     /// If it is not one.
-    pub fn of(rows: &Rows) -> Result<Self, StoreError> {
+    pub fn of(rows: &ClusterRows) -> Result<Self, StoreError> {
         match rows.first().map(Vec::as_slice) {
-            Some([Value::Integer(changes), Value::Integer(seq), Value::Text(mark)]) => {
+            Some([ClusterValue::Integer(changes), ClusterValue::Integer(seq), ClusterValue::Text(mark)]) => {
                 Ok(Self { changes: *changes, seq: *seq, mark: mark.clone() })
             }
             _ => {
@@ -34,12 +34,12 @@ impl Revision {
         }
     }
 
-    /// Whether the small tables are the same in both.
+    /// Returns `true` if the small tables are the same in both.
     pub fn has_same_small_tables(&self, other: &Self) -> bool {
         (self.changes, &self.mark) == (other.changes, &other.mark)
     }
 
-    /// Whether a database of this revision has all that one of another revision has.
+    /// Returns `true` if a database of this revision has all that one of another revision has.
     pub fn has_all_of(&self, other: &Self) -> bool {
         self.mark == other.mark && self.seq >= other.seq && self.changes >= other.changes
     }

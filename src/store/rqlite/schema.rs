@@ -1,5 +1,5 @@
 //! Brings the database of a cluster up to date. If several instances start at once, one migrates: the first statement
-//! refuses a database whose version has changed.
+//! rejects a database whose version has changed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::params;
 
 use super::batch::random_name;
-use super::client::{Client, Failure, Statement, Value};
+use super::client::{Client, ClusterFailure, ClusterValue, Statement};
 use super::mirror::TABLES;
 use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
@@ -24,14 +24,14 @@ const STATE: &str = "SELECT user_version, application_id, (SELECT count(*) FROM 
     (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'cluster\\_%' ESCAPE '\\') \
     FROM pragma_user_version, pragma_application_id";
 const OWN: &str = include_str!("cluster.sql");
-/// A batch that is refused if the version has changed.
+/// A batch that is rejected if the version has changed.
 const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) \
     SELECT ?1, 1, 0, CASE WHEN user_version = ?2 THEN 1 END FROM pragma_user_version";
 /// A random number that stays the same until a restore, so that instances notice one.
 const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore log')";
 
-/// Whether the database has every step done.
+/// Returns `true` if the database has every step done.
 ///
 /// # Errors
 /// If the database is foreign or newer, or the cluster does not answer.
@@ -39,11 +39,11 @@ pub fn is_current(client: &Client, path: &Path) -> Result<bool, Error> {
     Ok(state(client, path)? == current())
 }
 
-/// Whether services can have written to the database since it was made or restored. If an earlier version has made it,
+/// Returns `true` if services can have written to the database since it was made or restored. If an earlier version has made it,
 /// its services may still run, and nobody can keep them from writing.
 ///
 /// # Errors
-/// As [`is_current`], or if it is of an earlier version.
+/// Those of [`is_current`], or if it is of an earlier version.
 pub fn is_in_use(client: &Client, path: &Path) -> Result<bool, Error> {
     match state(client, path)? {
         state if state == current() => Ok(true),
@@ -56,7 +56,7 @@ pub fn is_in_use(client: &Client, path: &Path) -> Result<bool, Error> {
 /// Makes the schema, or does the steps that it lacks.
 ///
 /// # Errors
-/// As [`is_current`], or if the cluster cannot be written.
+/// Those of [`is_current`], or if the cluster cannot be written.
 pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
     for _ in 0..MOST_TRIES {
         let state = state(client, path)?;
@@ -78,7 +78,7 @@ pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
         statements.push(plain(format!("PRAGMA user_version = {}", newest())));
         match client.write(&statements, PATIENCE) {
             // Migrated by this request or another instance; look again.
-            Ok(_) | Err(Failure::Statement(1, _)) => {}
+            Ok(_) | Err(ClusterFailure::Statement(1, _)) => {}
             Err(failure) => return Err(failure.into()),
         }
     }
@@ -101,7 +101,7 @@ fn current() -> (i64, usize) {
 /// The version of the schema, and how many triggers of a cluster there are.
 fn state(client: &Client, path: &Path) -> Result<(i64, usize), Error> {
     let rows = client.read(&[Statement::plain(STATE)], client.fresh, PATIENCE)?;
-    let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(Value::integer).collect();
+    let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(ClusterValue::integer).collect();
     let &[version, application, objects, triggers] = row.as_slice() else {
         return Err(
             StoreError::Internal("the cluster does not tell the version of its schema".to_owned()).into()

@@ -2,28 +2,25 @@
 //!
 //! A read batch first asks for the [`Revision`] at a level that sees every acknowledged write. Then the copy of any node
 //! will do: the session asks for its revision and the rows in one request, and takes the rows if that revision is no
-//! older. Otherwise it asks again at the first level. Gets of single pets go in one request: see `prefetch.rs`.
+//! older. Otherwise it asks again at the first level. Gets of single pets go in one request if they were announced.
 //!
 //! A write batch begins without asking: see `batch.rs`.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
-use std::ops::{ControlFlow, Deref};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::ToSql;
-use rusqlite::types::ValueRef;
+use rusqlite::{ToSql, params};
 
-use super::client::{Client, Failure, Level, Rows, Statement, Value};
+use super::client::{Client, ClusterFailure, ClusterRows, Level, Statement};
 use super::mirror::Mirror;
-use super::prefetch::Ahead;
 use super::revision::{REVISION, Revision};
 use crate::base::error::ErrorKind;
 use crate::store::error::names_what_is_missing;
-use crate::store::pets::STATEMENTS;
-use crate::store::traits::{Reads, Row, Snapshots, Visit};
-use crate::store::{Cause, Database, StoreError};
+use crate::store::rows::Visit;
+use crate::store::statements::STATEMENTS;
+use crate::store::{Cause, StoreError};
 
 /// How long a read tries one node after the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,6 +29,9 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a cluster that did not answer in time counts as away: requests fail at once instead of waiting in turn.
 const AWAY: Duration = Duration::from_secs(1);
 
+/// The most pets in one request: few enough that a response takes little memory, even if each has a name of 64 KiB.
+const MOST_AT_ONCE: usize = 64;
+
 /// Words that only statements on large tables have. The mirror has these tables without rows.
 const LARGE: [&str; 3] = ["pets", "deploy_files", "retries"];
 
@@ -39,12 +39,21 @@ const LARGE: [&str; 3] = ["pets", "deploy_files", "retries"];
 pub struct Session {
     pub client: Arc<Client>,
     pub mirror: Mirror,
-    state: RefCell<State>,
-    ahead: RefCell<Ahead>,
+    state: RefCell<SessionState>,
+    prefetch: RefCell<Prefetch>,
+}
+
+/// The reads of single pets in a batch. Lists are not among them: those of a batch are mostly the same, and are cached.
+#[derive(Default)]
+struct Prefetch {
+    /// Those that were announced, and are not read yet.
+    announced: VecDeque<Statement>,
+    /// The rows of those that were read last.
+    found: HashMap<Statement, ClusterRows>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     /// The last revision seen.
     seen: Option<Revision>,
     phase: Phase,
@@ -64,7 +73,7 @@ pub enum Phase {
     Trusting,
     /// It has asked. If the cluster did not answer, its reads fail.
     Asked(Result<(), StoreError>),
-    /// What it relied on did not hold, or nobody could tell, so that it must be done again. It has asked then.
+    /// It relied on a revision that did not hold, or that nobody could confirm, so that it must be repeated. It has asked then.
     Stale(Result<(), StoreError>),
 }
 
@@ -74,7 +83,7 @@ impl Session {
     /// # Errors
     /// If SQLite cannot make a database in memory.
     pub fn new(client: Arc<Client>) -> Result<Self, StoreError> {
-        Ok(Self { client, mirror: Mirror::new()?, state: RefCell::default(), ahead: RefCell::default() })
+        Ok(Self { client, mirror: Mirror::new()?, state: RefCell::default(), prefetch: RefCell::default() })
     }
 
     /// Begins a batch: everything that was acknowledged before is seen from now on.
@@ -92,7 +101,7 @@ impl Session {
     }
 
     /// Begins a batch without asking. Until its first read it relies on the last revision seen: its commit must be
-    /// refused if that no longer holds. Call this only after a batch that could begin.
+    /// rejected if that no longer holds. Call this only after a batch that could begin.
     pub fn begin_trusting(&self) {
         self.state.borrow_mut().phase = Phase::Trusting;
     }
@@ -125,10 +134,16 @@ impl Session {
         begun
     }
 
-    /// Ends the batch.
-    pub fn end(&self) {
+    /// Ends a batch that reads.
+    pub fn end(&self) -> Result<(), StoreError> {
+        self.leave_batch();
+        Ok(())
+    }
+
+    /// Forgets the batch.
+    pub fn leave_batch(&self) {
         self.state.borrow_mut().phase = Phase::None;
-        self.ahead.take();
+        self.prefetch.take();
     }
 
     /// Refreshes, but waits only once for a cluster that is away: it is then tried once a second, and other batches
@@ -177,7 +192,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a database of this revision has all that this connection has seen.
+    /// Returns `true` if a database of this revision has all that this connection has seen.
     pub fn has_seen_no_more_than(&self, revision: &Revision) -> bool {
         self.seen().is_none_or(|seen| revision.has_all_of(&seen))
     }
@@ -201,9 +216,9 @@ impl Session {
     }
 
     /// Returns the rows of each statement, no older than the last revision seen.
-    fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
+    fn ask(&self, statements: &[Statement]) -> Result<Vec<ClusterRows>, StoreError> {
         let statements = [&[Statement::plain(REVISION)], statements].concat();
-        let ask = |level| -> Result<Option<Vec<Rows>>, StoreError> {
+        let ask = |level| -> Result<Option<Vec<ClusterRows>>, StoreError> {
             let mut rows = self.client.read(&statements, level, PATIENCE)?;
             let revision = Revision::of(&rows.remove(0))?;
             Ok(self.has_seen_no_more_than(&revision).then_some(rows))
@@ -221,81 +236,74 @@ impl Session {
     }
 }
 
-impl Reads for Session {
-    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+/// The methods of [`Reader`](crate::store::Reader), which describes them.
+impl Session {
+    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
         self.be_fresh()?;
         if !is_large(sql) {
             return self.mirror.rows(sql, values, visit);
         }
         let statement = Statement::new(sql, values)?;
-        // Nothing else is put off: lists are cached, and files of deploys may be large.
-        let found = if sql == STATEMENTS.by_id { self.ahead.borrow_mut().rows(&statement)? } else { None };
-        let rows = match found {
-            Some(rows) => rows,
-            None => self.ask(&[statement])?.pop().unwrap_or_default(),
+        let rows = if sql == STATEMENTS.by_id {
+            self.prefetch(statement)?
+        } else {
+            self.ask(&[statement])?.pop().unwrap_or_default()
         };
-        for row in rows {
-            let row: Vec<ValueRef> = row.iter().map(Value::borrowed).collect();
-            if let ControlFlow::Break(()) = visit(&Row::Values(&row))? {
-                break;
-            }
-        }
-        Ok(())
+        self.mirror.visit(&rows, visit)
     }
 
-    fn data_version(&self) -> i64 {
+    pub fn data_version(&self) -> i64 {
         self.state.borrow().data_version
     }
-}
 
-impl Deref for Session {
-    type Target = Database;
-
-    fn deref(&self) -> &Database {
-        self
-    }
-}
-
-impl Snapshots for Session {
-    fn begin(&mut self) -> Result<(), StoreError> {
-        Session::begin(self)
-    }
-
-    fn end(&mut self) -> Result<(), StoreError> {
-        Session::end(self);
+    pub fn check_path(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn put_off(&mut self) {
-        *self.ahead.get_mut() = Ahead::Noting(HashSet::new());
+    pub fn announce_pets(&mut self, ids: impl Iterator<Item = i64>) {
+        let statements = ids.filter_map(|id| Statement::new(&STATEMENTS.by_id, params![id]).ok());
+        self.prefetch.get_mut().announced = statements.collect();
     }
 
-    fn read_put_off(&mut self) {
-        let statements = self.ahead.get_mut().wanted();
-        match self.ask(&statements) {
-            Ok(rows) => *self.ahead.get_mut() = Ahead::Read(statements.into_iter().zip(rows).collect()),
-            // If the cluster is away, the reads that follow fail at once. Otherwise each asks again by itself.
-            Err(error) if error.passes() => self.state.get_mut().phase = Phase::Asked(Err(error)),
-            Err(_) => {}
+    /// Returns the rows of a read of one pet, which is asked for together with those that were announced after it.
+    fn prefetch(&self, statement: Statement) -> Result<ClusterRows, StoreError> {
+        let mut prefetch = self.prefetch.borrow_mut();
+        if let Some(rows) = prefetch.found.get(&statement) {
+            return Ok(rows.clone());
         }
+        let count = prefetch.announced.len().min(MOST_AT_ONCE);
+        let mut wanted: HashSet<Statement> = prefetch.announced.drain(..count).collect();
+        wanted.insert(statement.clone());
+        let wanted: Vec<Statement> = wanted.into_iter().collect();
+        let rows = self.ask(&wanted).inspect_err(|error| {
+            let mut state = self.state.borrow_mut();
+            // If the cluster is away, the reads that follow fail at once.
+            if error.passes() && state.phase != Phase::None {
+                state.phase = Phase::Asked(Err(error.clone()));
+            }
+        })?;
+        prefetch.found = wanted.into_iter().zip(rows).collect();
+        Ok(prefetch.found.get(&statement).cloned().unwrap_or_default())
     }
 }
 
-/// Whether a statement is on a large table, whose rows only the cluster has.
+/// Returns `true` if a statement is on a large table, whose rows only the cluster has.
 pub fn is_large(sql: &str) -> bool {
     LARGE.iter().any(|table| sql.contains(table))
 }
 
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
+impl From<ClusterFailure> for StoreError {
+    fn from(failure: ClusterFailure) -> Self {
         let unavailable = Self::Unavailable;
         match failure {
-            Failure::Statement(_, why) if names_what_is_missing(&why) => {
+            ClusterFailure::Statement(_, why) if names_what_is_missing(&why) => {
                 unavailable(Cause::SchemaChanged, why)
             }
-            Failure::Statement(_, why) if why.contains("disk is full") => unavailable(Cause::Full, why),
-            Failure::Statement(_, why) => Self::Internal(why),
-            Failure::Node(trouble) => {
+            ClusterFailure::Statement(_, why) if why.contains("disk is full") => {
+                unavailable(Cause::Full, why)
+            }
+            ClusterFailure::Statement(_, why) => Self::Internal(why),
+            ClusterFailure::Node(trouble) => {
                 let cause = match trouble.kind {
                     _ if trouble.may_be_done => Cause::Unknown,
                     ErrorKind::PasswordRefused => Cause::Denied,
@@ -323,7 +331,8 @@ mod tests {
             Some(format!(r#"{{"results":[{}]}}"#, results.join(",")))
         });
         let client =
-            Client::new(crate::store::rqlite::client::Address::parse(&address).unwrap(), None).unwrap();
+            Client::new(crate::store::rqlite::client::ClusterAddress::parse(&address).unwrap(), None)
+                .unwrap();
         let session = Session::new(Arc::new(client)).unwrap();
         let failed = session.refresh_within(Duration::ZERO);
         assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Conflict, _))), "{failed:?}");
@@ -331,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_sqlite_says_decides_what_clients_are_told() {
-        let of = |why: &str| StoreError::from(Failure::Statement(1, why.to_owned()));
+        let of = |why: &str| StoreError::from(ClusterFailure::Statement(1, why.to_owned()));
         let why = "database or disk is full";
         assert_eq!(of(why), StoreError::Unavailable(Cause::Full, why.to_owned()));
         let why = "no such table: pets";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::client::{self, Statement, Value};
+use super::client::{self, ClusterValue, Statement};
 use super::connect;
 use super::request::CLOSER;
 use super::revision::{REVISION, Revision};
@@ -16,7 +16,7 @@ use crate::base::clock::unix_time;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::sqlite::schema::{self, STEPS};
-use crate::store::traits::Whole;
+use crate::store::whole::Whole;
 
 /// The most seconds that a cluster stays closed.
 const CLOSED_FOR: i64 = 1800;
@@ -71,7 +71,7 @@ fn random() -> Result<u64, Error> {
 /// Opens a copy to change it.
 fn open(copy: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // What is interrupted is thrown away.
+    // An interrupted copy is thrown away.
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
     Ok(connection)
 }
@@ -95,9 +95,9 @@ fn strip(copy: &Path) -> Result<Revision, StoreError> {
 
 /// A cluster that accepts no writes, until this is dropped or [`CLOSED_FOR`] is over. So a restore loses nothing that
 /// was acknowledged.
-pub struct Closed {
+pub struct ClosedCluster {
     path: PathBuf,
-    /// A random number that tells this restore from others; `None` if there was nothing to close.
+    /// A random number that identifies this restore; `None` if there was nothing to close.
     number: Option<i64>,
     /// In Unix time.
     until: i64,
@@ -107,17 +107,17 @@ pub struct Closed {
 ///
 /// # Errors
 /// If the cluster does not answer, or is of an earlier version.
-pub fn close(path: &Path) -> Result<Closed, Error> {
+pub fn close(path: &Path) -> Result<ClosedCluster, Error> {
     let client = connect(path)?;
     let number = if is_in_use(&client, path)? { Some(random()?.cast_signed()) } else { None };
-    let closed = Closed { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
+    let closed = ClosedCluster { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
     if number.is_some() {
         client.write(&[Statement::new(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
     }
     Ok(closed)
 }
 
-impl Closed {
+impl ClosedCluster {
     /// Replaces the database by a copy of a file, which is a database of petstore. The copy gets the steps that it lacks
     /// first.
     ///
@@ -138,7 +138,7 @@ impl Closed {
         let client = connect(&self.path)?;
         if self.number.is_some() {
             let rows = client.read(&[Statement::new(CLOSED_BY, params![CLOSER])?], client.fresh, PATIENCE)?;
-            if rows.iter().flatten().flatten().find_map(Value::integer) != self.number {
+            if rows.iter().flatten().flatten().find_map(ClusterValue::integer) != self.number {
                 let message = "another restore has begun or ended meanwhile; nothing was changed";
                 return fail(ErrorKind::Conflict, message);
             }
@@ -147,7 +147,7 @@ impl Closed {
         }
         let bytes =
             fs::read(copy).map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
-        client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
+        client.load(&bytes, PATIENCE).map_err(|failure: client::ClusterFailure| {
             Error::from(failure).context("the cluster may have either database now; run the command again")
         })?;
         // Adds what only a cluster has.
@@ -156,15 +156,15 @@ impl Closed {
 }
 
 #[cfg(test)]
-impl Closed {
-    /// As if it was closed so many seconds earlier.
+impl ClosedCluster {
+    /// Dates the closing back by this many seconds.
     pub fn begun_earlier(mut self, seconds: i64) -> Self {
         self.until -= seconds;
         self
     }
 }
 
-impl Drop for Closed {
+impl Drop for ClosedCluster {
     fn drop(&mut self) {
         let open = self.number.map(|number| Statement::new(OPEN, params![CLOSER, number]));
         if let (Some(Ok(open)), Ok(client)) = (open, connect(&self.path)) {

@@ -92,7 +92,6 @@ pub(super) fn open_copy(path: &Path) -> rusqlite::Result<Connection> {
 mod tests {
     use super::super::tests::{new_pet, pair};
     use super::*;
-    use crate::store::traits::Writes;
 
     #[test]
     fn copy_asks_after_each_mib_whether_to_stop() {

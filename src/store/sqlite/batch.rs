@@ -5,16 +5,15 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::ValueRef;
-use rusqlite::{ErrorCode, ToSql, params};
+use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, params};
 
 use super::checkpoint::TRUNCATE;
 use super::schema::{self, schema_version};
-use super::{BatchState, Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError};
+use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::pets::STATEMENTS;
 use crate::store::retries;
-use crate::store::traits::{Reads, Row, Snapshots, Visit, Writes};
+use crate::store::statements::STATEMENTS;
 
 /// Writes the first page as it is.
 fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
@@ -30,52 +29,25 @@ const RETRY: Duration = Duration::from_millis(1);
 /// How long a lock that could not be had counts as still held, so that requests behind it do not wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
-impl Snapshots for FileReader {
-    fn begin(&mut self) -> Result<(), StoreError> {
-        self.forget_data_version();
-        self.watch.look()?;
-        self.run("BEGIN")?;
-        // This read takes the snapshot; BEGIN alone does not.
-        self.read_data_version()
-    }
-
-    fn end(&mut self) -> Result<(), StoreError> {
-        self.end_reading()
-    }
-}
-
-impl Reads for FileWriter {
-    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        self.reader.rows(sql, values, visit)
-    }
-
-    fn data_version(&self) -> i64 {
-        self.reader.data_version()
-    }
-
-    fn look(&mut self) -> Result<(), StoreError> {
-        self.reader.look()
-    }
-}
-
-impl Writes for FileWriter {
-    fn begin(&mut self) -> Result<(), StoreError> {
+/// The methods of [`Writer`](crate::store::Writer), which describes them.
+impl FileConnection {
+    pub fn begin(&mut self) -> Result<(), StoreError> {
         // A panic may have left the batch before without an end.
         self.undo();
         self.reader.forget_data_version();
         self.reader.watch.look()?;
-        // Why it cannot be written is told to the first who writes.
+        // The first write reports why it cannot be written.
         if !self.try_begin().unwrap_or(false) {
             self.run("BEGIN")?;
         }
         self.reader.read_data_version()
     }
 
-    fn written(&self) -> usize {
+    pub fn written(&self) -> usize {
         self.written
     }
 
-    fn open_transaction(&mut self) -> Result<(), StoreError> {
+    pub fn open_transaction(&mut self) -> Result<(), StoreError> {
         match &self.state {
             BatchState::Open => Ok(()),
             BatchState::Failed(error) => Err(error.clone()),
@@ -87,11 +59,12 @@ impl Writes for FileWriter {
         }
     }
 
-    fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+    pub fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
         let Some(key) = key else { return Ok(Inserted::Now(Outcome::Made(self.insert(new)?))) };
         self.open_transaction()?;
-        let find = |row: &Row| Ok((row.get(0)?, row.value(1)? == ValueRef::Blob(&new.fingerprint())));
-        if let Some((pet, is_same)) = self.first(retries::FIND, params![key.0], find)? {
+        let find = |row: &Row| Ok((row.get(0)?, row.get_ref(1)? == ValueRef::Blob(&new.fingerprint())));
+        let earlier = self.connection()?.prepare_cached(retries::FIND)?.query_row(params![key.0], find);
+        if let Some((pet, is_same)) = earlier.optional()? {
             return Ok(Inserted::Now(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
         let pet = self.insert(new)?;
@@ -101,14 +74,14 @@ impl Writes for FileWriter {
         Ok(Inserted::Now(Outcome::Made(pet)))
     }
 
-    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+    pub fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         self.write(|connection| connection.prepare_cached(sql)?.execute(values))
     }
 
-    fn commit(&mut self) -> Result<Committed, StoreError> {
+    pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let written = mem::take(&mut self.written);
         let ended = match mem::replace(&mut self.state, BatchState::Closed) {
-            BatchState::Closed => return self.end_reading().map(|()| Committed::default()),
+            BatchState::Closed => return self.end_reading().map(|()| Committed { outcomes: Vec::new() }),
             // Writes to a file that was moved away must not be acknowledged.
             BatchState::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
             BatchState::Failed(error) => Err(error),
@@ -123,16 +96,16 @@ impl Writes for FileWriter {
             self.has_written = true;
         }
         self.recorded = 0;
-        ended.map(|()| Committed::default())
+        ended.map(|()| Committed { outcomes: Vec::new() })
     }
 
-    fn undo(&mut self) {
+    pub fn undo(&mut self) {
         self.state = BatchState::Closed;
         (self.written, self.recorded) = (0, 0);
         self.roll_back();
     }
 
-    fn probe(&mut self) -> Result<(), StoreError> {
+    pub fn probe(&mut self) -> Result<(), StoreError> {
         let probed = match (self.last_failed, self.has_written) {
             // Without doubt, nothing is written.
             (false, true) => self.open_transaction(),
@@ -157,21 +130,22 @@ impl Writes for FileWriter {
         probed.and(ended.map(drop))
     }
 
-    fn be_patient(&mut self, patience: Duration) {
-        self.patience = patience;
+    pub fn set_busy_timeout(&mut self, timeout: Duration) {
+        self.busy_timeout = timeout;
     }
 
-    fn checkpoint(&mut self) -> Result<(), StoreError> {
+    pub fn checkpoint(&mut self) -> Result<(), StoreError> {
         // The log may be that of another database by now, and this file in nobody's sight.
         self.reader.watch.look_now()?;
-        match self.reader.run_checkpoint(TRUNCATE)? {
-            true => Ok(()),
-            false => Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned())),
+        if self.reader.run_checkpoint(TRUNCATE)? {
+            Ok(())
+        } else {
+            Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()))
         }
     }
 }
 
-impl FileWriter {
+impl FileConnection {
     /// Opens the transaction; `false` if another process has the lock.
     fn try_begin(&mut self) -> Result<bool, StoreError> {
         self.shorten_log();
@@ -219,7 +193,11 @@ impl FileWriter {
         let (began, time) = match self.retries_began {
             Some(began) => began,
             None => {
-                let ends = self.first(retries::ENDS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let ends = self
+                    .connection()?
+                    .prepare_cached(retries::ENDS)?
+                    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()?;
                 *self.retries_began.insert((Instant::now(), retries::begin(ends, unix_time())))
             }
         };
@@ -249,11 +227,11 @@ impl FileWriter {
     /// vain do not wait again.
     fn wait_for_lock(&mut self) -> Result<(), StoreError> {
         let is_known = self.gave_up.is_some_and(|at| at.elapsed() < LOCK_IS_KNOWN);
-        let patience = if is_known { Duration::ZERO } else { self.patience };
+        let timeout = if is_known { Duration::ZERO } else { self.busy_timeout };
         let began = Instant::now();
         while !self.try_begin()? {
-            if began.elapsed() >= patience {
-                if !patience.is_zero() {
+            if began.elapsed() >= timeout {
+                if !timeout.is_zero() {
                     self.gave_up = Some(Instant::now());
                 }
                 let detail = "another process did not release its lock on the database in time";
@@ -295,7 +273,7 @@ impl FileWriter {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Folder, pair, refuse_writes};
-    use super::super::tests::{names, new_pet};
+    use super::super::tests::{all, names, new_pet};
     use super::*;
 
     #[test]
@@ -309,7 +287,7 @@ mod tests {
         assert_eq!(names(&mut reader), ["Rex", "Tom"]);
     }
 
-    fn insert_once(writer: &mut FileWriter, name: &str, key: &str) -> Inserted {
+    fn insert_once(writer: &mut FileConnection, name: &str, key: &str) -> Inserted {
         let key = IdempotencyKey::new(crate::model::Caller::extra(), key.as_bytes());
         writer.insert_pet(&new_pet(name), Some(&key)).unwrap()
     }
@@ -345,8 +323,8 @@ mod tests {
             insert_once(&mut writer, "Rex", &key.to_string());
         }
         writer.commit().unwrap();
-        let records = |writer: &FileWriter| writer.one::<i64>("SELECT count(*) FROM retries").unwrap();
-        let pass = |writer: &mut FileWriter, seconds: i64| {
+        let records = |writer: &FileConnection| all::<i64>(writer, "SELECT count(*) FROM retries")[0];
+        let pass = |writer: &mut FileConnection, seconds: i64| {
             writer.change("UPDATE retries SET at = at - ?1", params![seconds]).unwrap();
             writer.commit().unwrap();
         };
@@ -369,11 +347,11 @@ mod tests {
     #[test]
     fn record_of_a_wrong_clock_keeps_no_others_and_a_start_under_one_removes_none() {
         let (folder, mut writer, _reader) = pair();
-        let set = |writer: &mut FileWriter, sql: &str| {
+        let set = |writer: &mut FileConnection, sql: &str| {
             writer.change(sql, &[]).unwrap();
             writer.commit().unwrap();
         };
-        let records = |writer: &FileWriter| writer.one::<i64>("SELECT count(*) FROM retries").unwrap();
+        let records = |writer: &FileConnection| all::<i64>(writer, "SELECT count(*) FROM retries")[0];
         for key in 0..10 {
             insert_once(&mut writer, "Rex", &key.to_string());
         }
@@ -381,7 +359,7 @@ mod tests {
         // To a start, a clock that is years ahead looks like records that are years old.
         set(&mut writer, "UPDATE retries SET at = at - 1000000000");
         drop(writer);
-        let mut writer = FileWriter::open(&folder.database()).unwrap();
+        let mut writer = FileConnection::open(&folder.database()).unwrap();
         insert_once(&mut writer, "Tom", "a");
         writer.commit().unwrap();
         assert_eq!(records(&writer), 11);
@@ -458,7 +436,7 @@ mod tests {
             // The snapshot and the version are of the same moment, whatever is committed in between.
             writer.insert_pet(&new_pet("Rex"), None).unwrap();
             writer.commit().unwrap();
-            let seen = super::super::tests::count(&reader);
+            let seen = all::<i64>(&reader, "SELECT id FROM pets").len();
             reader.end().unwrap();
             (version, seen)
         };
@@ -523,8 +501,8 @@ mod tests {
     #[test]
     fn batch_meets_the_lock_of_another_process_once() {
         let folder = Folder::new();
-        let mut writer = FileWriter::open(&folder.database()).unwrap();
-        writer.be_patient(Duration::ZERO);
+        let mut writer = FileConnection::open(&folder.database()).unwrap();
+        writer.set_busy_timeout(Duration::ZERO);
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert!(matches!(writer.probe(), Err(StoreError::Unavailable(..))));
@@ -540,10 +518,10 @@ mod tests {
         let (folder, mut writer, mut reader) = pair();
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        writer.be_patient(Duration::ZERO);
+        writer.set_busy_timeout(Duration::ZERO);
         assert!(writer.probe().is_err());
         assert_eq!(writer.gave_up, None, "who did not wait has not found out for others");
-        writer.be_patient(Duration::from_millis(10));
+        writer.set_busy_timeout(Duration::from_millis(10));
         assert!(writer.probe().is_err());
         let gave_up = Some(Instant::now() + LOCK_IS_KNOWN);
         writer.gave_up = gave_up;

@@ -12,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::ffi::SQLITE_IOERR_FSYNC;
 use rusqlite::hooks::Wal;
 
-use super::{Cause, FileReader, FileWriter, StoreError};
+use super::{Cause, FileConnection, FileReader, StoreError};
 
 /// The frames of a log that needs a checkpoint: the default of `sqlite.org/pragma.html#pragma_wal_autocheckpoint`. A
 /// frame holds a page of 4 KiB.
@@ -33,7 +33,7 @@ pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI
     Ok(counted)
 }
 
-impl FileWriter {
+impl FileConnection {
     /// Runs a checkpoint if the log is long. If it fails, the next batch tries again.
     pub(super) fn shorten_log(&mut self) {
         if self.frames.load(Relaxed) >= LONG {
@@ -71,9 +71,8 @@ impl FileReader {
 mod tests {
     use super::super::tests::{new_pet, pair};
     use super::*;
-    use crate::store::traits::{Snapshots, Writes};
 
-    fn add(writer: &mut FileWriter, bytes: usize) {
+    fn add(writer: &mut FileConnection, bytes: usize) {
         writer.insert_pet(&new_pet(&"x".repeat(bytes)), None).unwrap();
         writer.commit().unwrap();
     }

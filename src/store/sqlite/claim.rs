@@ -285,10 +285,9 @@ mod tests {
 
     use rusqlite::config::DbConfig;
 
-    use super::super::FileWriter;
+    use super::super::FileConnection;
     use super::super::tests::{Folder, new_pet, pair};
     use super::*;
-    use crate::store::traits::Writes;
 
     #[test]
     fn path_that_is_no_file_is_refused() {
@@ -360,7 +359,7 @@ mod tests {
         checked.is_err_and(|error| error.kind() == ErrorKind::LogForeign)
     }
 
-    fn create(writer: &mut FileWriter) {
+    fn create(writer: &mut FileConnection) {
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
     }
@@ -384,7 +383,7 @@ mod tests {
             let files =
                 || [killed.database(), log_of(&killed.database())].map(|path| fs::read(path).unwrap());
             let before = files();
-            let refused = FileWriter::open(&killed.database()).err().map(|error| error.kind());
+            let refused = FileConnection::open(&killed.database()).err().map(|error| error.kind());
             assert_eq!(refused, Some(ErrorKind::LogForeign));
             assert!(files() == before);
         }
@@ -412,7 +411,7 @@ mod tests {
                 .unwrap();
             fs::write(log_of(&killed.database()), &log).unwrap();
             assert!(!is_refused(&killed), "{pages}");
-            let writer = FileWriter::open(&killed.database()).unwrap();
+            let writer = FileConnection::open(&killed.database()).unwrap();
             let whole = "PRAGMA integrity_check";
             assert_eq!(writer.connection.query_row(whole, [], |row| row.get(0)), Ok("ok".to_owned()));
         }

@@ -9,7 +9,7 @@ use super::schema_diff::SchemaDiff;
 use super::values::odd;
 use crate::base::error::{Error, ErrorKind};
 use crate::model::MAX_BROUGHT_ID;
-use crate::store::transfer::LAST_ID;
+use crate::store::statements::LAST_ID;
 
 /// The result of a check.
 #[derive(Default)]
@@ -124,7 +124,6 @@ mod tests {
     use super::super::schema::{STEPS, migrate};
     use super::super::tests::{new_pet, pair};
     use super::*;
-    use crate::store::traits::Writes;
 
     #[test]
     fn new_database_is_sound() {

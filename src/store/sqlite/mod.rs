@@ -47,7 +47,7 @@ pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
 pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
 
-use super::traits::{Committed, Inserted, Outcome};
+use super::outcome::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
 use connection::Opened;
 use watch::Watch;
@@ -57,7 +57,7 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A batch shares a snapshot, which costs little: with more requests at once, none is answered sooner.
 pub const READS_AT_ONCE: usize = 64;
 
-/// A connection that can read.
+/// The reading part of a connection.
 pub struct FileReader {
     connection: Connection,
     /// Its handle of the file is closed after the connection.
@@ -68,16 +68,16 @@ pub struct FileReader {
     unread_data_versions: i64,
 }
 
-/// The connection that writes, and the batch under way on it.
-pub struct FileWriter {
-    reader: FileReader,
+/// A connection, and the batch under way on it. One that was opened to read writes nothing.
+pub struct FileConnection {
+    pub reader: FileReader,
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
     state: BatchState,
     /// Writes of the batch so far.
     written: usize,
     /// The busy timeout: the time that a batch waits for the lock of another process.
-    patience: Duration,
+    busy_timeout: Duration,
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
     /// Records of retries that the batch has added.
@@ -101,7 +101,7 @@ enum BatchState {
     Failed(StoreError),
 }
 
-impl Deref for FileWriter {
+impl Deref for FileConnection {
     type Target = FileReader;
 
     fn deref(&self) -> &FileReader {
@@ -150,29 +150,51 @@ impl FileReader {
     }
 }
 
+impl From<FileReader> for FileConnection {
+    fn from(reader: FileReader) -> Self {
+        Self {
+            reader,
+            frames: Arc::default(),
+            state: BatchState::Closed,
+            written: 0,
+            busy_timeout: BUSY_TIMEOUT,
+            gave_up: None,
+            recorded: 0,
+            retries_began: None,
+            last_failed: false,
+            has_written: false,
+        }
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::store::traits::Snapshots;
 
-    pub use crate::store::pets::tests::{count, new_pet};
+    pub use crate::store::pets::tests::new_pet;
     pub use crate::testing::Folder;
+
+    /// The first column of a statement.
+    pub fn all<T: rusqlite::types::FromSql>(reader: &FileReader, sql: &str) -> Vec<T> {
+        let mut rows = reader.connection.prepare(sql).unwrap();
+        rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
 
     /// The names of all pets, as a batch sees them.
     pub fn names(reader: &mut FileReader) -> Vec<String> {
         reader.begin().unwrap();
-        let names = crate::store::pets::tests::all_names(reader);
+        let names = all(reader, "SELECT name FROM pets ORDER BY id");
         reader.end().unwrap();
         names
     }
 
     /// Has SQLite refuse every write, as a file does that may only be read.
-    pub fn refuse_writes(writer: &FileWriter, refuse: bool) {
+    pub fn refuse_writes(writer: &FileConnection, refuse: bool) {
         writer.connection.pragma_update(None, "query_only", refuse).unwrap();
     }
 
     /// Has SQLite refuse checkpoints.
-    pub fn refuse_checkpoints(writer: &mut FileWriter) {
+    pub fn refuse_checkpoints(writer: &mut FileConnection) {
         use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
         let allow = |context: AuthContext| match context.action {
             AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,
@@ -182,9 +204,9 @@ pub(crate) mod tests {
     }
 
     /// The writer of a new database, and a reader.
-    pub fn pair() -> (Folder, FileWriter, FileReader) {
+    pub fn pair() -> (Folder, FileConnection, FileReader) {
         let folder = Folder::new();
-        let writer = FileWriter::open(&folder.database()).unwrap();
+        let writer = FileConnection::open(&folder.database()).unwrap();
         let reader = FileReader::open(&folder.database()).unwrap();
         (folder, writer, reader)
     }
@@ -203,7 +225,7 @@ pub(crate) mod tests {
     #[test]
     fn statements_are_prepared_once() {
         let (_folder, _writer, reader) = pair();
-        let mut page = reader.connection.prepare(&crate::store::pets::STATEMENTS.page).unwrap();
+        let mut page = reader.connection.prepare(&crate::store::statements::STATEMENTS.page).unwrap();
         for limit in 1..5 {
             assert!(page.query((limit, limit)).unwrap().next().unwrap().is_none());
         }

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::FileConnection;
 use super::schema::STEPS;
 use super::tests::pair;
 use crate::model::{Page, PetQuery, PetStatus};
-use crate::store::pets::{COLUMNS, places};
-use crate::store::{Database, StoreError};
+use crate::store::statements::{COLUMNS, places};
+use crate::store::{Reader, StoreError};
 
 /// Tables, and aliases of tables, of which whoever operates the service makes each row: a scan of them is short.
 const SMALL: &[&str] = &[
@@ -238,10 +239,10 @@ fn page_of_a_rare_value_reads_only_its_rows() {
     writer.connection.execute_batch(many).unwrap();
     // Stops each statement that takes a thousand steps of SQLite's virtual machine; a page of 20 takes a few hundred.
     reader.connection.progress_handler(1000, Some(|| true)).unwrap();
+    let reader = Reader::new(FileConnection::from(reader));
     let ids = |query: &PetQuery| -> Result<Vec<i64>, StoreError> {
         let mut ids = Vec::new();
-        let database: &Database = &reader;
-        database.visit_pets(query, |pet| {
+        reader.visit_pets(query, |pet| {
             ids.push(pet.id);
             ControlFlow::Continue(())
         })?;

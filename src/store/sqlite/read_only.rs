@@ -73,10 +73,9 @@ fn has_no_log(path: &Path) -> bool {
 mod tests {
     use super::super::tests::{Folder, pair};
     use super::super::tests::{names, new_pet};
-    use super::super::{FileWriter, log_of};
+    use super::super::{FileConnection, log_of};
     use super::*;
     use crate::base::error::ErrorKind;
-    use crate::store::traits::{Reads, Writes};
 
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
@@ -86,7 +85,7 @@ mod tests {
         writer.commit().unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
         assert_eq!(writer.checkpoint(), Ok(()));
-        assert_eq!((only.look(), names(&mut only)), (Ok(()), vec!["Rex".to_owned()]));
+        assert_eq!((only.check_path(), names(&mut only)), (Ok(()), vec!["Rex".to_owned()]));
         assert!(only.connection.execute("DELETE FROM pets", []).is_err());
     }
 
@@ -121,11 +120,11 @@ mod tests {
         let (folder, mut writer, _reader) = pair();
         let mut only = FileReader::open(&folder.database()).unwrap();
         only.watch.files[0].unlocked_since = modified(&folder.database());
-        assert_eq!(only.look(), Ok(()));
+        assert_eq!(only.check_path(), Ok(()));
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         writer.checkpoint().unwrap();
-        assert!(only.look().unwrap_err().is_lost());
+        assert!(only.check_path().unwrap_err().is_lost());
     }
 
     #[test]
@@ -147,7 +146,7 @@ mod tests {
         let folder = Folder::new();
         assert_eq!(FileReader::open(&folder.database()).err().unwrap().kind(), ErrorKind::DatabaseMissing);
         assert!(!folder.database().exists());
-        drop(FileWriter::open(&folder.database()).unwrap());
+        drop(FileConnection::open(&folder.database()).unwrap());
         FileReader::open(&folder.database()).unwrap();
     }
 

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use rusqlite::config::DbConfig;
 
-use super::{Cause, FileWriter, StoreError};
+use super::{Cause, FileConnection, StoreError};
 use crate::base::clock::{rfc3339, unix_time};
-use crate::store::traits::Writes;
 
-impl Drop for FileWriter {
-    fn drop(&mut self) {
+impl FileConnection {
+    /// Copies a database whose file was deleted to a new name. Call this as the writer closes.
+    pub fn rescue(&mut self) {
         let Err(StoreError::Unavailable(Cause::Moved, _)) = self.reader.watch.look_now() else { return };
         self.undo();
         // The log stays as it is, and may be needed.
@@ -28,9 +28,7 @@ impl Drop for FileWriter {
             }
         }
     }
-}
 
-impl FileWriter {
     fn save(&self, target: &Path) -> Result<(), Box<dyn std::error::Error>> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target)?;
         let saved = self.connection.execute("VACUUM INTO ?1", [target.to_str()]);

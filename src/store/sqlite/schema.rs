@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::connection::cannot_open;
 use crate::base::error::{Error, ErrorKind};
-use crate::store::traits::AnyText;
+use crate::store::rows::AnyText;
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
 pub const APPLICATION_ID: i64 = 0x7065_7473;
@@ -159,9 +159,8 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FileWriter, tests::Folder};
+    use super::super::{FileConnection, tests::Folder};
     use super::*;
-    use crate::store::traits::Writes;
 
     fn schema_version(connection: &Connection) -> i64 {
         super::schema_version(connection).unwrap()
@@ -171,7 +170,7 @@ mod tests {
     fn opening_twice_changes_nothing() {
         let folder = Folder::new();
         let files = [(); 2].map(|()| {
-            let writer = FileWriter::open(&folder.database()).unwrap();
+            let writer = FileConnection::open(&folder.database()).unwrap();
             assert_eq!(schema_version(&writer.reader.connection), newest_version(STEPS));
             drop(writer);
             std::fs::read(folder.database()).unwrap()
@@ -183,7 +182,7 @@ mod tests {
     fn later_step_is_done_once_and_keeps_what_is_there() {
         let folder = Folder::new();
         let path = folder.database();
-        let mut writer = FileWriter::open(&path).unwrap();
+        let mut writer = FileConnection::open(&path).unwrap();
         writer.insert_pet(&super::super::tests::new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         drop(writer);
@@ -205,7 +204,7 @@ mod tests {
     fn step_that_fails_leaves_the_version_before() {
         let folder = Folder::new();
         let path = folder.database();
-        drop(FileWriter::open(&path).unwrap());
+        drop(FileConnection::open(&path).unwrap());
         let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
         let mut connection = Connection::open(&path).unwrap();
         assert!(migrate(&mut connection, &path, &broken).is_err());
@@ -217,7 +216,7 @@ mod tests {
     fn foreign_files_are_refused_and_left_as_they_were() {
         let folder = Folder::new();
         let path = folder.database();
-        let refusal = || FileWriter::open(&path).err().unwrap();
+        let refusal = || FileConnection::open(&path).err().unwrap();
 
         std::fs::write(&path, "no database at all, just some text that goes on for a while").unwrap();
         let before = std::fs::read(&path).unwrap();
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
-        drop(FileWriter::open(&path).unwrap());
+        drop(FileConnection::open(&path).unwrap());
         let later = newest_version(STEPS) + 1;
         Connection::open(&path).unwrap().pragma_update(None, "user_version", later).unwrap();
         assert_eq!(refusal().kind(), ErrorKind::DatabaseNewer);

@@ -81,7 +81,6 @@ mod tests {
     use super::super::open_file::{journal_of, log_of};
     use super::super::tests::{Folder, new_pet, pair};
     use super::*;
-    use crate::store::traits::Writes;
 
     /// How many pets a snapshot of the file has.
     fn pets(snapshot: &Snapshot) -> i64 {

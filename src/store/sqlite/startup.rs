@@ -8,37 +8,30 @@ use rusqlite::config::DbConfig;
 use rusqlite::{MAIN_DB, OpenFlags};
 
 use super::checkpoint::count_frames;
-use super::claim::{Claim, open_with_own_log, prepare, refuse_log_of_another};
+use super::claim::{open_with_own_log, prepare, refuse_log_of_another};
 use super::connection::{Opened, cannot_open, cannot_write, connect};
 use super::open_file::log_of;
-use super::{
-    BUSY_TIMEOUT, BatchState, Cause, FileReader, FileWriter, READS_AT_ONCE, StoreError, schema, schema_diff,
-};
+use super::{Cause, FileConnection, FileReader, StoreError, schema, schema_diff};
 use crate::base::error::{Error, ErrorKind};
 use crate::model::sample_pets;
-use crate::store::traits::{OpenStore, Reader, WriteAccess, Writes};
 
 /// The most bytes of the write-ahead log that stay after a checkpoint.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
-/// Opens a database for a service with this many readers, and creates the file if there is none.
+/// Opens the writer of a service that has claimed the file, and brings the schema up to date.
 ///
 /// # Errors
-/// If another service has the database, it is not one of ours, its log is that of another database, or the system
-/// refuses.
-pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    open_with(path, readers, "FULL")
+/// If it is not a database of ours, its log is that of another one or cannot be applied, or the system fails.
+pub fn open_for_service(path: &Path) -> Result<FileConnection, Error> {
+    FileConnection::open_at_start(path, "FULL")
 }
 
-/// Opens a new database for a service, with this many sample pets. It is never flushed to the disk, and ends with the
-/// service.
+/// Opens the writer of an ephemeral database, which is never flushed to the disk.
 ///
 /// # Errors
 /// Fails for the reasons of [`open_for_service`].
-pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
-    let store = open_with(path, readers, "OFF")?;
-    reset_ephemeral(path, sample)?;
-    Ok(store)
+pub fn open_ephemeral(path: &Path) -> Result<FileConnection, Error> {
+    FileConnection::open_at_start(path, "OFF")
 }
 
 /// Returns an ephemeral database to its first state, while it is served.
@@ -46,7 +39,7 @@ pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenSt
 /// # Errors
 /// Fails for the reasons of [`open_for_service`].
 pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
-    let mut writer = FileWriter::open_with(path, "OFF", true)?;
+    let mut writer = FileConnection::open_with(path, "OFF", true)?;
     writer.begin()?;
     writer.write(schema::empty)?;
     for pet in sample_pets(sample) {
@@ -56,34 +49,7 @@ pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
     Ok(())
 }
 
-fn open_with(path: &Path, readers: usize, synchronous: &str) -> Result<OpenStore, Error> {
-    // The claim first: from here on, no other service opens the database or removes its log.
-    let claim = Claim::take(path)?;
-    let about = format!("{} database {}", if claim.is_new { "new" } else { "existing" }, path.display());
-    // The writer before the readers: it makes the schema that they expect.
-    let mut writer = FileWriter::open_with(path, synchronous, true)?;
-    // The log of a crash goes into the file. Before the readers, which would keep the log.
-    if let Err(error) = writer.checkpoint() {
-        if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) {
-            return Err(Error::from(error).context("its log cannot be applied"));
-        } else if error.passes() {
-            log::debug!("the write-ahead log stays for now: {error}");
-        } else {
-            log::warn!("the write-ahead log stays next to the database: {error}");
-        }
-    }
-    let open = |_| Ok(Box::new(FileReader::open(path)?) as Box<Reader>);
-    let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
-    Ok(OpenStore {
-        writer: WriteAccess::Writes(Box::new(writer)),
-        readers,
-        reads_at_once: READS_AT_ONCE,
-        claim: Some(Box::new(claim)),
-        about,
-    })
-}
-
-impl FileWriter {
+impl FileConnection {
     /// Opens the database for writing: makes the file if there is none (mode 0600), and refuses one that is not ours, or
     /// older: its service may still run, and only a service brings it up to date.
     ///
@@ -94,7 +60,7 @@ impl FileWriter {
         Self::open_with(path, "FULL", false)
     }
 
-    /// Opens the database like [`FileWriter::open`]. `synchronous` is the pragma, and a service migrates an older
+    /// Opens the database like [`FileConnection::open`]. `synchronous` is the pragma, and a service migrates an older
     /// database.
     fn open_with(path: &Path, synchronous: &str, is_service: bool) -> Result<Self, Error> {
         prepare(path)?;
@@ -134,17 +100,20 @@ impl FileWriter {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let frames = count_frames(&mut connection).map_err(say)?;
         let reader = FileReader::new(path, Opened { connection, file, unlocked_since: None });
-        Ok(Self {
-            reader,
-            frames,
-            state: BatchState::Closed,
-            written: 0,
-            patience: BUSY_TIMEOUT,
-            gave_up: None,
-            recorded: 0,
-            retries_began: None,
-            last_failed: false,
-            has_written: false,
-        })
+        Ok(Self { frames, ..Self::from(reader) })
+    }
+
+    /// Opens the database for a service, and checkpoints the log of a crash.
+    fn open_at_start(path: &Path, synchronous: &str) -> Result<Self, Error> {
+        let mut writer = Self::open_with(path, synchronous, true)?;
+        match writer.checkpoint() {
+            Err(error) if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) => {
+                return Err(Error::from(error).context("its log cannot be applied"));
+            }
+            Err(error) if error.passes() => log::debug!("the write-ahead log stays for now: {error}"),
+            Err(error) => log::warn!("the write-ahead log stays next to the database: {error}"),
+            Ok(()) => {}
+        }
+        Ok(writer)
     }
 }

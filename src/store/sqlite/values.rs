@@ -99,11 +99,10 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::super::tests::Folder;
     use super::super::tests::new_pet;
-    use super::super::{FileReader, FileWriter, Snapshot};
+    use super::super::{FileConnection, Snapshot};
     use super::*;
     use crate::model::{IdempotencyKey, Page, PetQuery, PetStatus};
-    use crate::store::traits::Writes;
-    use crate::store::{Database, Writer};
+    use crate::store::{Reader, Writer};
     use std::ops::ControlFlow;
 
     /// One row of each table.
@@ -129,7 +128,7 @@ mod tests {
     /// A database whose tables take any value.
     fn loosened() -> Folder {
         let folder = Folder::new();
-        drop(FileWriter::open(&folder.database()).unwrap());
+        drop(FileConnection::open(&folder.database()).unwrap());
         shell(&folder).execute_batch(ROWS).unwrap();
         let loosen = "CREATE TABLE kept AS SELECT rowid AS n, sql FROM sqlite_schema WHERE type = 'table';
             PRAGMA writable_schema = ON;
@@ -156,7 +155,7 @@ mod tests {
     }
 
     /// Reads everything that a service reads.
-    fn read_all(database: &Database) -> Vec<(i64, String)> {
+    fn read_all(database: &Reader) -> Vec<(i64, String)> {
         let mut pets = Vec::new();
         let all = PetQuery::all(Page { limit: 100, after: None });
         let visit = |pet: crate::model::Pet| {
@@ -232,20 +231,19 @@ mod tests {
 
     /// Does what a service and the commands do, on other rows and on the one with the value.
     fn use_all(folder: &Folder, what: &str) {
-        let open = FileWriter::open(&folder.database());
+        let open = Writer::open(&folder.database());
         let mut writer = open.unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(writer.probe(), Ok(()), "{what}");
         let key = IdempotencyKey([0; 16]);
         writer.insert_pet(&new_pet("Max"), Some(&key)).unwrap();
-        let store: &mut Writer = &mut writer;
         // SQLite refuses to write the row again while a value of it is of another type.
         if what.contains("AS TEXT") && !what.contains("category_id") {
-            assert_eq!(store.set_status(7, PetStatus::Sold, |pet| pet.id), Ok(Some(7)), "{what}");
+            assert_eq!(writer.set_status(7, PetStatus::Sold, |pet| pet.id), Ok(Some(7)), "{what}");
         }
-        assert_eq!(store.delete_pet(7), Ok(true), "{what}");
-        store.undo();
+        assert_eq!(writer.delete_pet(7), Ok(true), "{what}");
+        writer.undo();
         drop(writer);
-        let pets = read_all(&FileReader::open(&folder.database()).unwrap());
+        let pets = read_all(&Reader::open(&folder.database()).unwrap());
         assert_eq!(pets.last(), Some(&(8, "Tom".to_owned())), "{what}");
     }
 

@@ -136,7 +136,6 @@ mod tests {
     use super::super::tests::new_pet;
     use super::super::tests::pair;
     use super::*;
-    use crate::store::traits::Writes;
     use std::fs;
 
     fn watch(folder: &crate::testing::Folder) -> Watch {

@@ -152,7 +152,7 @@ fn lost_database_is_reported_and_any_other_failure_logged() {
 #[test]
 fn only_a_service_that_cannot_write_looks_again_at_rest() {
     let (folder, [mut service, mut refusing]) = services();
-    assert_eq!((service.rest(), refusing.rest()), (None, Some(LOOK_EVERY)));
+    assert_eq!((service.rest(), refusing.rest()), (None, Some(CHECK_EVERY)));
     let losses = refusing.pipeline.shared.losses();
     std::fs::remove_file(folder.database()).unwrap();
     refusing.rest();

@@ -57,7 +57,7 @@ const ROWS: &[Operation] = &[
         "/full",
         "full",
         Handler::Write("POST", |batch, call| {
-            refuse_writes(&*batch.transaction()?, true);
+            refuse_writes(batch.transaction()?, true);
             insert(batch, call.request.body)
         }),
     ),
@@ -76,7 +76,7 @@ fn secret_key(scope: KeyScope) -> ApiKey {
 
 struct Bench {
     service: WriteService,
-    reader: Box<Reader>,
+    reader: Reader,
     /// The duration of the last batch's flush.
     flush: Duration,
     folder: Folder,
@@ -88,12 +88,12 @@ fn bench() -> Bench {
     bench_with(store, folder)
 }
 
-fn bench_with(store: Box<Writer>, folder: Folder) -> Bench {
+fn bench_with(store: Writer, folder: Folder) -> Bench {
     let reader = Reader::open(&folder.database()).unwrap();
     bench_of(store, reader, folder)
 }
 
-fn bench_of(store: Box<Writer>, reader: Box<Reader>, folder: Folder) -> Bench {
+fn bench_of(store: Writer, reader: Reader, folder: Folder) -> Bench {
     let mut service = WriteService::new(store, SharedState::for_tests(Authenticator::default()));
     service.pipeline.router = &Router(&[ROWS]);
     Bench { service, reader, flush: Duration::ZERO, folder }
@@ -160,7 +160,7 @@ fn pet_that_a_trigger_of_another_program_refuses_leaves_nothing_and_the_others_s
                 "CREATE TRIGGER theirs {when} INSERT ON pets WHEN NEW.name LIKE '%bad' \
                  BEGIN SELECT RAISE({how}, 'no'); END"
             );
-            crate::store::tests::run(&*bench.service.context.store, &trigger);
+            crate::store::tests::run(&bench.service.context.store, &trigger);
             let asked = ["/good", "/good?bad", "/good", "/good?bad", "/good"];
             assert_eq!(bench.ask(&asked), [201, 500, 201, 500, 201], "{when} {how}");
             assert_eq!(bench.ask(&["/good?bad"]), [500]);
@@ -196,10 +196,10 @@ fn create_without_the_right_key_reaches_no_operation() {
 #[test]
 fn failed_commit_fails_what_was_written_and_nothing_else() {
     let mut bench = bench();
-    refuse_writes(&*bench.service.context.store, true);
+    refuse_writes(&bench.service.context.store, true);
     assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
     assert_eq!(bench.ask(&["/ready"]), [503]);
-    refuse_writes(&*bench.service.context.store, false);
+    refuse_writes(&bench.service.context.store, false);
     assert_eq!(bench.kept(), [""; 0]);
     assert_eq!(bench.ask(&["/good"]), [201]);
 }

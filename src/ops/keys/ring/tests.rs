@@ -123,7 +123,7 @@ fn key_that_cannot_be_handed_over_is_not_kept() {
 fn nobody_else_writes_between_reading_and_keeping() {
     let (folder, mut ring) = ring();
     let mut other = Writer::open(&folder.database()).unwrap();
-    other.be_patient(Duration::ZERO);
+    other.set_busy_timeout(Duration::ZERO);
     let mut can_others_write = |_: &str| {
         let opened = other.open_transaction();
         other.undo();
@@ -140,7 +140,7 @@ fn nobody_else_writes_between_reading_and_keeping() {
 #[test]
 fn failure_of_the_database_is_told_with_its_cause() {
     let (_folder, mut ring) = ring();
-    refuse_writes(&*ring.store, true);
+    refuse_writes(&ring.store, true);
     let said = ring.added(NAMED, None, KeyScope::Full).unwrap_err().to_string();
     assert_eq!(said, "the database can only be read: attempt to write a readonly database");
 }

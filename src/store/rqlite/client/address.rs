@@ -15,8 +15,8 @@ const HAS_PASSWORD: &str = "has a password, which other users of this machine ca
 
 /// Where the nodes of a cluster are, and as whom they are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// Whether the nodes speak TLS.
+pub struct ClusterAddress {
+    /// True if the nodes speak TLS.
     pub is_tls: bool,
     /// The user; `None`: the cluster asks for none.
     pub user: Option<String>,
@@ -24,11 +24,11 @@ pub struct Address {
     pub hosts: Vec<String>,
     /// The file with the certificate authorities that are trusted in place of the system's.
     pub ca: Option<PathBuf>,
-    /// Whether an old rqlite, which may lose pets in a power cut, is good enough.
+    /// True if an old rqlite, which may lose pets in a power cut, is good enough.
     pub allows_old: bool,
 }
 
-impl Address {
+impl ClusterAddress {
     /// Reads `rqlite[s]://[USER@]HOST[:PORT][,HOST[:PORT]…][/][?[allow-old&][ca=FILE]]`.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Address {
 }
 
 /// The address for people, without options.
-impl fmt::Display for Address {
+impl fmt::Display for ClusterAddress {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let scheme = if self.is_tls { "rqlites" } else { "rqlite" };
         let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
@@ -88,7 +88,7 @@ fn options(query: &str) -> Result<(bool, Option<PathBuf>), String> {
 
 /// A host with its port.
 fn host(text: &str) -> Result<String, String> {
-    // What is there may be a password, if the host after it was forgotten.
+    // The text there may be a password, if the host after it was forgotten.
     let wrong = "has something other than HOST, HOST:PORT or [IPV6]:PORT (1 to 65535) between its commas";
     let authority: Authority = text.parse().map_err(|_| wrong)?;
     let name = authority.host();
@@ -106,17 +106,17 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        Address::parse(text).unwrap_err()
+        ClusterAddress::parse(text).unwrap_err()
     }
 
     #[test]
     fn address_has_a_user_and_hosts_with_their_ports() {
-        let address = Address::parse("rqlite://pets@one:4001,two,10.0.0.3:4003/").unwrap();
+        let address = ClusterAddress::parse("rqlite://pets@one:4001,two,10.0.0.3:4003/").unwrap();
         assert_eq!(address.user.as_deref(), Some("pets"));
         assert_eq!(address.hosts, ["one:4001", "two:4001", "10.0.0.3:4003"]);
         assert!(!address.is_tls && !address.allows_old);
         assert_eq!(address.to_string(), "rqlite://pets@one:4001,two:4001,10.0.0.3:4003/");
-        let address = Address::parse("rqlites://[::1]:4005,[fe80::2]").unwrap();
+        let address = ClusterAddress::parse("rqlites://[::1]:4005,[fe80::2]").unwrap();
         assert_eq!(
             (address.user, address.hosts),
             (None, vec!["[::1]:4005".to_owned(), "[fe80::2]:4001".to_owned()])
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn options_follow_the_hosts() {
-        let address = Address::parse("rqlites://one/?allow-old&ca=/a?b&c=d.pem").unwrap();
+        let address = ClusterAddress::parse("rqlites://one/?allow-old&ca=/a?b&c=d.pem").unwrap();
         assert_eq!(address.ca, Some("/a?b&c=d.pem".into()));
         assert!(address.allows_old);
-        assert_eq!(Address::parse("rqlites://one/?ca=x").unwrap().ca, Some("x".into()));
-        assert!(Address::parse("rqlite://one?allow-old").unwrap().allows_old);
+        assert_eq!(ClusterAddress::parse("rqlites://one/?ca=x").unwrap().ca, Some("x".into()));
+        assert!(ClusterAddress::parse("rqlite://one?allow-old").unwrap().allows_old);
         assert_eq!(address.to_string(), "rqlites://one:4001/");
     }
 

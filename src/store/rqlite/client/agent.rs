@@ -14,7 +14,7 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error as HttpError, SendBody};
 
-use super::Address;
+use super::ClusterAddress;
 use crate::base::error::{Error, ErrorKind};
 
 /// The time limit for resolving a name, and again for connecting.
@@ -31,7 +31,11 @@ const MOST_IDLE: usize = 66;
 ///
 /// # Errors
 /// If the certificate authorities cannot be read.
-pub fn agent(address: &Address, authorization: Option<HeaderValue>, names: Names) -> Result<Agent, Error> {
+pub fn agent(
+    address: &ClusterAddress,
+    authorization: Option<HeaderValue>,
+    names: Names,
+) -> Result<Agent, Error> {
     let authorize = move |mut request: Request<SendBody>, next: MiddlewareNext| {
         request.headers_mut().extend(authorization.clone().map(|value| (AUTHORIZATION, value)));
         next.handle(request)
@@ -123,13 +127,13 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::store::rqlite::client::{Address, Client, Level};
+    use crate::store::rqlite::client::{Client, ClusterAddress, Level};
 
     #[test]
     fn host_that_has_another_address_now_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = format!("localhost:{}", listener.local_addr().unwrap().port());
-        let client = Client::new(Address::parse(&format!("rqlite://{host}")).unwrap(), None).unwrap();
+        let client = Client::new(ClusterAddress::parse(&format!("rqlite://{host}")).unwrap(), None).unwrap();
         // Nobody listens there.
         let old = "127.255.255.254:1".parse().unwrap();
         client.names.known.lock().unwrap().insert(host, vec![old]);

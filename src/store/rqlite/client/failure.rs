@@ -1,4 +1,4 @@
-//! Why a request to the cluster failed, and whether it may have been carried out all the same.
+//! The failure of a request to the cluster, and whether it may have been carried out.
 
 use std::fmt;
 use std::io::ErrorKind as Io;
@@ -12,14 +12,14 @@ pub const WAITS: &str = "timeout waiting for fsm";
 
 /// Why a request failed. No message has the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum ClusterFailure {
     /// The statement at this place failed, with this message of SQLite. Nothing of the transaction was written.
     Statement(usize, String),
     /// No node did what it was asked.
     Node(Trouble),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ClusterFailure {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Statement(_, text) | Self::Node(Trouble { text, .. }) => f.write_str(text),
@@ -27,16 +27,16 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ClusterFailure {}
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<ClusterFailure> for Error {
+    fn from(failure: ClusterFailure) -> Self {
         let (kind, before) = match &failure {
-            Failure::Statement(..) => (ErrorKind::Internal, ""),
-            Failure::Node(Trouble { kind: ErrorKind::PasswordRefused, .. }) => {
+            ClusterFailure::Statement(..) => (ErrorKind::Internal, ""),
+            ClusterFailure::Node(Trouble { kind: ErrorKind::PasswordRefused, .. }) => {
                 (ErrorKind::PasswordRefused, "")
             }
-            Failure::Node(trouble) => (trouble.kind, "the cluster cannot be reached: "),
+            ClusterFailure::Node(trouble) => (trouble.kind, "the cluster cannot be reached: "),
         };
         Error::new(kind, format!("{before}{failure}")).caused_by(failure)
     }
@@ -45,12 +45,12 @@ impl From<Failure> for Error {
 /// Why a node did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What an operator has to look at.
+    /// The kind for the operator.
     pub kind: ErrorKind,
     pub text: String,
-    /// Whether a node may have carried it out, or still may.
+    /// True if a node may have carried it out, or still may.
     pub may_be_done: bool,
-    /// Whether every node would refuse it.
+    /// True if every node would reject it.
     pub is_final: bool,
 }
 
@@ -59,7 +59,7 @@ impl Trouble {
         Self { kind: ErrorKind::DatabaseUnreachable, text, may_be_done, is_final: false }
     }
 
-    /// The trouble of a response that is not from rqlite, with what tells so, or nothing.
+    /// The trouble of a response that is not from rqlite, with the evidence, if any.
     pub fn foreign(detail: &str, may_be_done: bool) -> Self {
         let colon = if detail.is_empty() { "" } else { ": " };
         let text = format!("the response is not from rqlite{colon}{detail}");
@@ -69,7 +69,7 @@ impl Trouble {
     /// The trouble of a response with the message of a node in place of results.
     pub fn of_message(message: &str) -> Self {
         let why = plain(&message[..message.floor_char_boundary(200)]);
-        // What a node refuses because it does not lead is not in its log.
+        // A request that a node rejects because it does not lead is not in its log.
         let may_be_done = !why.contains("not leader") && !why.contains("leader not found");
         Self { is_final: why.ends_with(WAITS), ..Self::new(why, may_be_done) }
     }
@@ -180,11 +180,13 @@ mod tests {
         let expected = "it, or the leader, refuses the user or the password (401), or the user lacks a right in auth.json";
         assert_eq!(denied, expected);
         assert_eq!(Trouble::of_status(500, b"no\n", true).text, "status 500 no");
-        let error =
-            Error::from(Failure::Node(Trouble::new("one:4001: it did not answer in time".to_owned(), false)));
+        let error = Error::from(ClusterFailure::Node(Trouble::new(
+            "one:4001: it did not answer in time".to_owned(),
+            false,
+        )));
         assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
         assert_eq!(error.kind(), ErrorKind::DatabaseUnreachable);
-        let error = Error::from(Failure::Node(Trouble::of_status(401, b"", true)));
+        let error = Error::from(ClusterFailure::Node(Trouble::of_status(401, b"", true)));
         assert_eq!(error.to_string(), expected);
     }
 

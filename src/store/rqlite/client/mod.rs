@@ -25,26 +25,26 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use crate::base::environment::from_environment;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::traits::HostMeter;
+use crate::store::whole::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::WAITS;
 
-pub use address::Address;
-pub use failure::{Failure, Trouble};
-pub use statement::{Answer, Rows, Statement, Value};
+pub use address::ClusterAddress;
+pub use failure::{ClusterFailure, Trouble};
+pub use statement::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 
 /// The pauses between two tries: the first, and the longest that it doubles to.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 /// How long `follow` avoids a node that failed.
 const SHUNNED: Duration = Duration::from_secs(30);
-/// The longest body of a response that is read. 128 pets that were put off have at most 48 MiB: names of 64 KiB, each
-/// byte of which takes six as JSON.
+/// The longest body of a response that is read. 101 pets, as many as a page reads, have at most 38 MiB: names of 64 KiB,
+/// each byte of which takes six as JSON.
 const MOST_BYTES: u64 = 64 << 20;
 /// How long a node may take to prepare a copy of the database, or to take one.
 const WHOLE: Duration = Duration::from_secs(600);
 /// The timeout of a node that forwards the request to the leader, which is 30 s by default.
 const WHOLE_TIMEOUT: &str = "timeout=600s";
-/// The header field that tells a response of rqlite from others.
+/// The header field that only responses of rqlite have.
 const VERSION_FIELD: &str = "X-Rqlite-Version";
 /// The first version that flushes a snapshot to the disk before it drops the log that it replaces.
 const NEEDED: [u16; 2] = [9, 4];
@@ -53,7 +53,7 @@ const JSON: &str = "application/json";
 /// How sure a read is to see what was acknowledged before it (`rqlite.io/docs/api/read-consistency/`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Whatever the node has itself, which may be old.
+    /// The rows of the node itself, which may be old.
     None,
     /// The leader asks a quorum whether it is the leader still.
     Linearizable,
@@ -66,7 +66,7 @@ pub struct Client {
     agent: Agent,
     names: Names,
     /// Where the nodes are; what people read has no options.
-    pub address: Address,
+    pub address: ClusterAddress,
     /// The level that sees every acknowledged write. An old rqlite answers `linearizable` without asking a quorum, and an
     /// old node may lead during an upgrade, even if the node that answers is new.
     pub fresh: Level,
@@ -82,7 +82,7 @@ struct Node {
     history: Mutex<History>,
 }
 
-/// What became of the requests to a node.
+/// The outcome of the requests to a node.
 struct History {
     meter: HostMeter,
     failed_at: Option<Instant>,
@@ -105,7 +105,7 @@ impl Client {
     ///
     /// # Errors
     /// If the certificate authorities cannot be read, there is a password without a user, or it cannot be sent.
-    pub fn new(address: Address, password: Option<&str>) -> Result<Self, Error> {
+    pub fn new(address: ClusterAddress, password: Option<&str>) -> Result<Self, Error> {
         let password = password.unwrap_or_default();
         let wrong = |message: &str| Error::new(ErrorKind::Config("database"), message);
         let authorization = match &address.user {
@@ -131,11 +131,11 @@ impl Client {
     /// the environment.
     ///
     /// # Errors
-    /// If the address is wrong, no node answers in time, the password is refused, or rqlite is too old.
+    /// If the address is wrong, no node answers in time, the password is rejected, or rqlite is too old.
     pub fn connect(address: &str, patience: Duration) -> Result<Self, Error> {
         let wrong = |why: String| Error::new(ErrorKind::Config("database"), why);
-        let address =
-            Address::parse(address).map_err(|why| wrong(format!("the address of the database {why}")))?;
+        let address = ClusterAddress::parse(address)
+            .map_err(|why| wrong(format!("the address of the database {why}")))?;
         let password = from_environment("PETSTORE_DATABASE_PASSWORD")?;
         let client = Self::new(address, password.as_deref())?;
         let version = client.rqlite_version(patience)?;
@@ -154,7 +154,7 @@ impl Client {
     ///
     /// # Errors
     /// If no node answers in time.
-    pub fn rqlite_version(&self, patience: Duration) -> Result<String, Failure> {
+    pub fn rqlite_version(&self, patience: Duration) -> Result<String, ClusterFailure> {
         let body = statement::encode(&[Statement::plain("SELECT 1")]);
         self.try_nodes(patience, |node, limit| {
             let (headers, _) = self.exchange(node, limit, "/db/query?level=none", JSON, &body)?;
@@ -173,24 +173,26 @@ impl Client {
         statements: &[Statement],
         level: Level,
         patience: Duration,
-    ) -> Result<Vec<Rows>, Failure> {
+    ) -> Result<Vec<ClusterRows>, ClusterFailure> {
         let path = match level {
             Level::None => "/db/query?level=none",
             Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=400ms",
             Level::Strong => "/db/query?level=strong",
         };
         let outcomes = match self.ask(path, statements, patience) {
-            // rqlite 9.4.5 waits in vain for the entry of the log that a node makes if it joins or leaves, until another
+            // rqlite 9.4.5 waits for the entry of the log that a node makes if it joins or leaves, until another
             // one follows. A strong read is such an entry.
-            Err(Failure::Node(trouble)) if trouble.text.ends_with(WAITS) => {
+            Err(ClusterFailure::Node(trouble)) if trouble.text.ends_with(WAITS) => {
                 self.ask("/db/query?level=strong", statements, patience)
             }
             outcomes => outcomes,
         };
         match outcomes {
             Ok(outcomes) => Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect()),
-            // Whether a read was carried out does not matter.
-            Err(Failure::Node(trouble)) => Err(Failure::Node(Trouble { may_be_done: false, ..trouble })),
+            // It does not matter if a read was carried out.
+            Err(ClusterFailure::Node(trouble)) => {
+                Err(ClusterFailure::Node(Trouble { may_be_done: false, ..trouble }))
+            }
             Err(failure) => Err(failure),
         }
     }
@@ -199,7 +201,7 @@ impl Client {
     ///
     /// # Errors
     /// Why the host does not answer.
-    pub fn read_from(&self, place: usize, statements: &[Statement]) -> Result<Vec<Rows>, String> {
+    pub fn read_from(&self, place: usize, statements: &[Statement]) -> Result<Vec<ClusterRows>, String> {
         let body = statement::encode(statements);
         match self.ask_node(&self.nodes[place], ANSWER, "/db/query?level=none", &body, statements.len()) {
             Ok(Ok(outcomes)) => Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect()),
@@ -212,7 +214,11 @@ impl Client {
     ///
     /// # Errors
     /// If a statement fails, so that nothing is written, or no node answers in time.
-    pub fn write(&self, statements: &[Statement], patience: Duration) -> Result<Vec<Answer>, Failure> {
+    pub fn write(
+        &self,
+        statements: &[Statement],
+        patience: Duration,
+    ) -> Result<Vec<StatementAnswer>, ClusterFailure> {
         // `/db/request` goes on after a statement that cannot be prepared, even within a transaction.
         self.ask("/db/execute?transaction", statements, patience)
     }
@@ -241,7 +247,7 @@ impl Client {
     ///
     /// # Errors
     /// If no node takes it, or the outcome is unknown.
-    pub fn load(&self, file: &[u8], patience: Duration) -> Result<(), Failure> {
+    pub fn load(&self, file: &[u8], patience: Duration) -> Result<(), ClusterFailure> {
         let path = format!("/db/load?{WHOLE_TIMEOUT}");
         self.try_nodes(patience, |node, _| {
             self.exchange(node, WHOLE, &path, "application/octet-stream", file).map(drop)
@@ -253,7 +259,12 @@ impl Client {
         self.nodes.iter().map(|node| node.history().meter.clone()).collect()
     }
 
-    fn ask(&self, path: &str, statements: &[Statement], patience: Duration) -> Result<Vec<Answer>, Failure> {
+    fn ask(
+        &self,
+        path: &str,
+        statements: &[Statement],
+        patience: Duration,
+    ) -> Result<Vec<StatementAnswer>, ClusterFailure> {
         let body = statement::encode(statements);
         self.try_nodes(patience, |node, limit| self.ask_node(node, limit, path, &body, statements.len()))?
     }
@@ -266,7 +277,7 @@ impl Client {
         path: &str,
         body: &[u8],
         count: usize,
-    ) -> Result<Result<Vec<Answer>, Failure>, Trouble> {
+    ) -> Result<Result<Vec<StatementAnswer>, ClusterFailure>, Trouble> {
         let (_, answer) = self.exchange(node, limit, path, JSON, body)?;
         statement::decode(&answer, count)
     }
@@ -276,7 +287,7 @@ impl Client {
         &self,
         patience: Duration,
         request: impl Fn(&Node, Duration) -> Result<T, Trouble>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ClusterFailure> {
         let start = Instant::now();
         let [mut pause, longest] = PAUSES;
         let (mut limit, mut limits, mut may_be_done) = (ANSWER, NEXT.into_iter(), false);
@@ -305,7 +316,7 @@ impl Client {
             let wait = if begun.elapsed() >= limit { Duration::ZERO } else { pause };
             if trouble.is_final || start.elapsed() + wait >= patience {
                 let text = format!("{}: {}", node.host, trouble.text);
-                return Err(Failure::Node(Trouble { text, may_be_done, ..trouble }));
+                return Err(ClusterFailure::Node(Trouble { text, may_be_done, ..trouble }));
             }
             std::thread::sleep(wait);
             pause = (pause + wait).min(longest);
@@ -357,7 +368,7 @@ fn limited<B>(request: RequestBuilder<B>, limit: Duration) -> RequestBuilder<B> 
     request.config().timeout_resolve(connect).timeout_connect(connect).timeout_global(Some(limit)).build()
 }
 
-/// Whether a version such as `9.4.5` or `10.0.0-rc1` may lose what it has acknowledged.
+/// Returns `true` if a version such as `9.4.5` or `10.0.0-rc1` may lose what it has acknowledged.
 fn is_old(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
     [(); 2].map(|()| numbers.next().unwrap_or(0)) < NEEDED

@@ -11,13 +11,13 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Failure, Trouble};
+use super::failure::{ClusterFailure, Trouble};
 use crate::store::StoreError;
 
 /// A value of a statement or of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected null, an integer or a text")]
-pub enum Value {
+pub enum ClusterValue {
     Null,
     Integer(i64),
     Text(String),
@@ -26,20 +26,21 @@ pub enum Value {
     Blob(Vec<u8>),
 }
 
-impl Value {
+impl ClusterValue {
     /// The integer; `None` for anything else.
     pub fn integer(&self) -> Option<i64> {
         if let Self::Integer(number) = self { Some(*number) } else { None }
     }
+}
 
-    /// The value as SQLite has it.
-    pub fn borrowed(&self) -> ValueRef<'_> {
-        match self {
+impl ToSql for ClusterValue {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
             Self::Integer(number) => ValueRef::Integer(*number),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => ValueRef::Blob(bytes),
-        }
+        }))
     }
 }
 
@@ -47,7 +48,7 @@ impl Value {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Statement {
     pub sql: Cow<'static, str>,
-    pub values: Vec<Value>,
+    pub values: Vec<ClusterValue>,
 }
 
 impl Statement {
@@ -62,7 +63,7 @@ impl Statement {
     /// If a value has no place in SQLite.
     pub fn new(sql: &str, values: &[&dyn ToSql]) -> Result<Self, StoreError> {
         let sent = values.iter().map(|value| Ok(sent(&value.to_sql()?)));
-        let (values, forms): (Vec<Value>, Vec<[&str; 2]>) =
+        let (values, forms): (Vec<ClusterValue>, Vec<[&str; 2]>) =
             sent.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
         let (mut text, mut rest, mut count) = (String::with_capacity(sql.len() + 8), sql, 0);
         while let Some((before, after)) = rest.split_once('?') {
@@ -79,7 +80,7 @@ impl Statement {
 }
 
 /// How a value is sent, and what stands before and after its parameter. rqlite takes a text such as `x'41'` for a BLOB.
-fn sent(value: &ToSqlOutput) -> (Value, [&'static str; 2]) {
+fn sent(value: &ToSqlOutput) -> (ClusterValue, [&'static str; 2]) {
     let value = match value {
         ToSqlOutput::Borrowed(value) => *value,
         ToSqlOutput::Owned(value) => value.into(),
@@ -87,36 +88,36 @@ fn sent(value: &ToSqlOutput) -> (Value, [&'static str; 2]) {
         _ => ValueRef::Null,
     };
     match value {
-        ValueRef::Integer(number) => (Value::Integer(number), ["", ""]),
+        ValueRef::Integer(number) => (ClusterValue::Integer(number), ["", ""]),
         ValueRef::Text(bytes) => match String::from_utf8_lossy(bytes) {
             text if text.trim_end().ends_with('\'') => (hexadecimal(bytes), ["CAST(unhex(", ") AS TEXT)"]),
-            text => (Value::Text(text.into_owned()), ["", ""]),
+            text => (ClusterValue::Text(text.into_owned()), ["", ""]),
         },
         ValueRef::Blob(bytes) => (hexadecimal(bytes), ["unhex(", ")"]),
         // No column has real numbers.
-        ValueRef::Null | ValueRef::Real(_) => (Value::Null, ["", ""]),
+        ValueRef::Null | ValueRef::Real(_) => (ClusterValue::Null, ["", ""]),
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> Value {
+fn hexadecimal(bytes: &[u8]) -> ClusterValue {
     let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
-    Value::Text(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
+    ClusterValue::Text(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
 }
 
 /// The rows of one statement.
-pub type Rows = Vec<Vec<Value>>;
+pub type ClusterRows = Vec<Vec<ClusterValue>>;
 
-/// What one statement of a transaction has done.
+/// The effect of one statement of a transaction.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct StatementAnswer {
     /// The id of the last row that was inserted on this connection, be it by this statement or by an earlier one.
     pub last_insert_id: i64,
     /// How many rows the statement has changed.
     pub rows_affected: u64,
     /// The rows of a SELECT, or of a statement with RETURNING, if rows were asked for.
     #[serde(rename = "values")]
-    pub rows: Rows,
+    pub rows: ClusterRows,
     /// Those of the columns.
     types: Vec<String>,
     /// The message of SQLite if the statement failed.
@@ -125,7 +126,7 @@ pub struct Answer {
 
 /// Writes statements as the body of a request.
 pub fn encode(statements: &[Statement]) -> Vec<u8> {
-    // Neither a text nor a number can be refused as JSON.
+    // Every text and every number can be JSON.
     serde_json::to_vec(statements).unwrap_or_default()
 }
 
@@ -139,13 +140,13 @@ impl Serialize for Statement {
     }
 }
 
-/// Reads the body of a response to so many statements: one outcome for each, or the failure of a statement.
+/// Reads the body of a response to `count` statements: one outcome for each, or the failure of a statement.
 ///
 /// # Errors
 /// If the node could not carry them out, or the body is not what rqlite writes.
-pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<Answer>, Failure>, Trouble> {
+pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<StatementAnswer>, ClusterFailure>, Trouble> {
     let foreign = |what: &str| Trouble::foreign(what, true);
-    let body: Body = serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
+    let body: AnswerBody = serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
     // Such as `leadership lost while committing log`.
     if let Some(error) = body.error {
         return Err(Trouble::of_message(&error));
@@ -153,7 +154,7 @@ pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<Answer>, Failure>,
     let mut outcomes = body.results;
     for (i, outcome) in outcomes.iter_mut().enumerate() {
         if let Some(message) = outcome.error.take() {
-            return Ok(Err(Failure::Statement(i, message)));
+            return Ok(Err(ClusterFailure::Statement(i, message)));
         }
         read_blobs(&mut outcome.rows, &outcome.types).ok_or_else(|| foreign("a BLOB"))?;
     }
@@ -165,11 +166,11 @@ pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<Answer>, Failure>,
 }
 
 /// Reads the BLOBs among the values, which come in base64; `None` if one does not.
-fn read_blobs(rows: &mut Rows, types: &[String]) -> Option<()> {
+fn read_blobs(rows: &mut ClusterRows, types: &[String]) -> Option<()> {
     for (column, _) in types.iter().enumerate().filter(|(_, kind)| *kind == "blob") {
         for value in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
-            if let Value::Text(text) = value {
-                *value = Value::Blob(STANDARD.decode(text.as_bytes()).ok()?);
+            if let ClusterValue::Text(text) = value {
+                *value = ClusterValue::Blob(STANDARD.decode(text.as_bytes()).ok()?);
             }
         }
     }
@@ -177,9 +178,9 @@ fn read_blobs(rows: &mut Rows, types: &[String]) -> Option<()> {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct AnswerBody {
     #[serde(default)]
-    results: Vec<Answer>,
+    results: Vec<StatementAnswer>,
     error: Option<String>,
 }
 
@@ -205,7 +206,11 @@ mod tests {
         assert_eq!(sent.sql, "SELECT unhex(?2), ?1 WHERE ?10 AND ?3");
         assert_eq!(
             sent.values,
-            [Value::Integer(7), Value::Text("01FF".to_owned()), Value::Text("x".to_owned())]
+            [
+                ClusterValue::Integer(7),
+                ClusterValue::Text("01FF".to_owned()),
+                ClusterValue::Text("x".to_owned())
+            ]
         );
         for text in ["x''", "X'41'", " x'4142' \t\u{a0}"] {
             let sent = Statement::new("SELECT ?, ?", params!["a", text]).unwrap();
@@ -213,7 +218,7 @@ mod tests {
         }
     }
 
-    fn outcomes(body: &str, count: usize) -> Vec<Answer> {
+    fn outcomes(body: &str, count: usize) -> Vec<StatementAnswer> {
         decode(body.as_bytes(), count).unwrap().unwrap()
     }
 
@@ -223,12 +228,12 @@ mod tests {
             {"columns":["a"],"types":["integer"],"values":[[9223372036854775807,-9223372036854775808],[null,"x\u0000"]]}],"time":0.5}"#;
         let outcomes = outcomes(body, 3);
         assert_eq!((outcomes[0].last_insert_id, outcomes[0].rows_affected), (7, 2));
-        assert_eq!(outcomes[1], Answer::default());
+        assert_eq!(outcomes[1], StatementAnswer::default());
         assert_eq!(
             outcomes[2].rows,
             [
-                [Value::Integer(i64::MAX), Value::Integer(i64::MIN)],
-                [Value::Null, Value::Text("x\0".to_owned())]
+                [ClusterValue::Integer(i64::MAX), ClusterValue::Integer(i64::MIN)],
+                [ClusterValue::Null, ClusterValue::Text("x\0".to_owned())]
             ]
         );
     }
@@ -236,7 +241,7 @@ mod tests {
     #[test]
     fn statement_that_failed_is_named() {
         let body = br#"{"results":[{},{"error":"UNIQUE constraint failed: t.id"}]}"#;
-        let expected = Failure::Statement(1, "UNIQUE constraint failed: t.id".to_owned());
+        let expected = ClusterFailure::Statement(1, "UNIQUE constraint failed: t.id".to_owned());
         assert_eq!(decode(body, 3).unwrap(), Err(expected));
     }
 
@@ -282,6 +287,12 @@ mod tests {
             format!(r#"{{"results":[{{"types":["integer","blob"],"values":[[1,"{text}"],[2,null]]}}]}}"#)
         };
         let rows = outcomes(&body("AP8="), 1).remove(0).rows;
-        assert_eq!(rows, [[Value::Integer(1), Value::Blob(vec![0, 255])], [Value::Integer(2), Value::Null]]);
+        assert_eq!(
+            rows,
+            [
+                [ClusterValue::Integer(1), ClusterValue::Blob(vec![0, 255])],
+                [ClusterValue::Integer(2), ClusterValue::Null]
+            ]
+        );
     }
 }

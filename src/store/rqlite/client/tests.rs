@@ -15,7 +15,7 @@ use crate::testing::Folder;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 fn client_of(address: &str, password: Option<&str>) -> Client {
-    Client::new(Address::parse(address).unwrap(), password).unwrap()
+    Client::new(ClusterAddress::parse(address).unwrap(), password).unwrap()
 }
 
 /// A cluster with an empty table `t`, and a client.
@@ -41,7 +41,7 @@ fn numbers(client: &Client) -> Vec<i64> {
 }
 
 /// Writes in a way that a repetition does not double.
-fn write_once(client: &Client, number: i64) -> Result<Vec<Answer>, Failure> {
+fn write_once(client: &Client, number: i64) -> Result<Vec<StatementAnswer>, ClusterFailure> {
     let statement =
         Statement::new("INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING", params![number]).unwrap();
     client.write(&[statement], PATIENCE)
@@ -71,13 +71,13 @@ fn values_survive() {
         let read = client.read(&[read, count], level, PATIENCE).unwrap();
         for (row, (number, name, digest)) in read[0].iter().zip(rows) {
             let expected = [
-                number.map_or(Value::Null, Value::Integer),
-                Value::Text(name.to_owned()),
-                digest.map_or(Value::Null, |bytes| Value::Blob(bytes.to_owned())),
+                number.map_or(ClusterValue::Null, ClusterValue::Integer),
+                ClusterValue::Text(name.to_owned()),
+                digest.map_or(ClusterValue::Null, |bytes| ClusterValue::Blob(bytes.to_owned())),
             ];
             assert_eq!(*row, expected);
         }
-        assert_eq!((read[0].len(), &read[1][0][0]), (rows.len(), &Value::Integer(1)), "{level:?}");
+        assert_eq!((read[0].len(), &read[1][0][0]), (rows.len(), &ClusterValue::Integer(1)), "{level:?}");
     }
 }
 
@@ -86,14 +86,14 @@ fn transaction_is_whole_or_nothing() {
     let (_nodes, client) = cluster();
     client.write(&[insert(1), insert(2)], PATIENCE).unwrap();
     let failed = client.write(&[insert(3), insert(1), insert(4)], PATIENCE);
-    assert_eq!(failed, Err(Failure::Statement(1, "UNIQUE constraint failed: t.number".to_owned())));
+    assert_eq!(failed, Err(ClusterFailure::Statement(1, "UNIQUE constraint failed: t.number".to_owned())));
     let failed = client.read(&[Statement::plain("SELECT colour FROM t")], Level::Linearizable, PATIENCE);
-    assert_eq!(failed, Err(Failure::Statement(0, "no such column: colour".to_owned())));
+    assert_eq!(failed, Err(ClusterFailure::Statement(0, "no such column: colour".to_owned())));
     // One that cannot be prepared undoes the others too.
     let nowhere = Statement::plain("INSERT INTO nowhere VALUES (1)");
     for (i, statements) in [[nowhere.clone(), insert(5)], [insert(5), nowhere]].into_iter().enumerate() {
         let failed = client.write(&statements, PATIENCE);
-        assert_eq!(failed, Err(Failure::Statement(i, "no such table: nowhere".to_owned())));
+        assert_eq!(failed, Err(ClusterFailure::Statement(i, "no such table: nowhere".to_owned())));
     }
     assert_eq!(numbers(&client), [1, 2]);
 }
@@ -168,7 +168,7 @@ fn node_that_is_removed_stops_no_reads_although_nobody_writes() {
     nodes.kill(gone);
     let removed = nodes.ask(other, "DELETE", "/remove", format!(r#"{{"id":"{gone}"}}"#).as_bytes());
     assert_eq!(removed.map(|(status, _)| status), Some(200));
-    assert_eq!(read(), Ok(vec![vec![vec![Value::Integer(1)]]]));
+    assert_eq!(read(), Ok(vec![vec![vec![ClusterValue::Integer(1)]]]));
 }
 
 #[test]
@@ -211,9 +211,9 @@ fn cluster_without_a_quorum_is_unavailable_and_heals() {
     others.iter().for_each(|&i| nodes.kill(i));
     let patience = Duration::from_secs(1);
     let failed = client.write(&[insert(1)], patience).unwrap_err();
-    assert!(matches!(failed, Failure::Node(_)), "{failed:?}");
+    assert!(matches!(failed, ClusterFailure::Node(_)), "{failed:?}");
     let read = client.read(&[Statement::plain("SELECT 1")], Level::Strong, patience);
-    assert!(matches!(read, Err(Failure::Node(_))), "{read:?}");
+    assert!(matches!(read, Err(ClusterFailure::Node(_))), "{read:?}");
     others.iter().for_each(|&i| nodes.start_node(i));
     nodes.wait_until_ready();
     write_once(&client, 2).unwrap();
@@ -222,7 +222,7 @@ fn cluster_without_a_quorum_is_unavailable_and_heals() {
     nodes.kill(2);
     assert!(matches!(
         client.write(&[insert(1)], patience),
-        Err(Failure::Node(Trouble { may_be_done: false, .. }))
+        Err(ClusterFailure::Node(Trouble { may_be_done: false, .. }))
     ));
 }
 
@@ -244,7 +244,11 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
             assert!(
                 matches!(
                     failed,
-                    Failure::Node(Trouble { kind: ErrorKind::PasswordRefused, may_be_done: false, .. })
+                    ClusterFailure::Node(Trouble {
+                        kind: ErrorKind::PasswordRefused,
+                        may_be_done: false,
+                        ..
+                    })
                 ),
                 "{failed:?}"
             );
@@ -253,8 +257,9 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
         }
         assert_eq!(wrong.meters()[0].requests, 1, "it is not tried again");
     }
-    assert!(Client::new(Address::parse("rqlite://one").unwrap(), Some("")).is_ok(), "it is none");
-    let line = Client::new(Address::parse("rqlite://one").unwrap(), Some("hush")).err().unwrap().to_string();
+    assert!(Client::new(ClusterAddress::parse("rqlite://one").unwrap(), Some("")).is_ok(), "it is none");
+    let line =
+        Client::new(ClusterAddress::parse("rqlite://one").unwrap(), Some("hush")).err().unwrap().to_string();
     assert!(line.contains("no user") && !line.contains("hush"), "{line}");
 }
 
@@ -316,7 +321,7 @@ fn tls_needs_the_authority_that_is_named() {
     let other = format!("rqlites://{host}/?ca={}", other.0.join("ca.pem").display());
     for address in [other, format!("rqlites://{host}")] {
         let failed = client_of(&address, None).rqlite_version(Duration::ZERO).unwrap_err();
-        let Failure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else {
+        let ClusterFailure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else {
             panic!("{failed:?}")
         };
         assert!(why.contains("certificate"), "{why}");
@@ -331,7 +336,7 @@ fn authorities_that_cannot_be_read_are_named() {
     let file = folder.0.join("ca.pem");
     let refusal = || {
         let address = format!("rqlites://one/?ca={}", file.display());
-        Client::new(Address::parse(&address).unwrap(), None).err().unwrap()
+        Client::new(ClusterAddress::parse(&address).unwrap(), None).err().unwrap()
     };
     assert_eq!(refusal().kind(), ErrorKind::FileMissing);
     std::fs::write(&file, "no certificate").unwrap();
@@ -424,7 +429,7 @@ fn write_that_got_no_whole_answer_is_unknown() {
         let (address, thread) = liar(vec![answer]);
         let client = client_of(&address, None);
         let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
-        let Failure::Node(Trouble { text: why, may_be_done: true, .. }) = failed else {
+        let ClusterFailure::Node(Trouble { text: why, may_be_done: true, .. }) = failed else {
             panic!("{shown:?}: {failed:?}")
         };
         assert!(!why.chars().any(char::is_control), "{why:?}");
@@ -445,7 +450,7 @@ fn harmless_write_and_read_are_sent_again() {
     let client = client_of(&address, None);
     assert_eq!(
         client.read(&[Statement::plain("SELECT 7")], Level::Linearizable, PATIENCE).unwrap(),
-        [[[Value::Integer(7)]]]
+        [[[ClusterValue::Integer(7)]]]
     );
     let meter = &client.meters()[0];
     assert_eq!((meter.requests, meter.failures), (3, 2));
@@ -479,7 +484,9 @@ fn name_that_is_not_resolved_is_named_and_nothing_was_written() {
     // Longer than a name can be, so that no DNS server is asked.
     let client = client_of(&format!("rqlite://{}", "a".repeat(64)), None);
     let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
-    let Failure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else { panic!("{failed:?}") };
+    let ClusterFailure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else {
+        panic!("{failed:?}")
+    };
     assert!(why.ends_with(": the name of the host cannot be resolved"), "{why}");
 }
 

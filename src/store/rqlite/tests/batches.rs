@@ -38,9 +38,9 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
         let refused = r#"{"results":[{"error":"NOT NULL constraint failed: cluster_writers.is_current"}]}"#;
         (request == 0).then(|| refused.to_owned())
     });
-    let client = Arc::new(Client::new(client::Address::parse(&address).unwrap(), None).unwrap());
-    let mut writer = ClusterWriter::new(Session::new(Arc::clone(&client)).unwrap()).unwrap();
-    writer.be_patient(Duration::ZERO);
+    let client = Arc::new(Client::new(client::ClusterAddress::parse(&address).unwrap(), None).unwrap());
+    let mut writer = ClusterConnection::new(Session::new(Arc::clone(&client)).unwrap()).unwrap();
+    writer.set_busy_timeout(Duration::ZERO);
     let (probed, asked) = requests(&client, || writer.probe());
     assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{probed:?}");
     assert_eq!(asked, 2);
@@ -62,7 +62,7 @@ fn undone_batch_leaves_nothing() {
     writer.change("UPDATE project SET plan = 'pro'", &[]).unwrap();
     assert_eq!(writer.written(), 1);
     writer.undo();
-    assert_eq!(writer.session.plan(), Ok(Plan::Free));
+    assert_eq!(writer.plan(), Ok(Plan::Free));
 }
 
 #[test]
@@ -126,7 +126,6 @@ fn only_changes_depend_on_what_others_change_meanwhile() {
     let (_nodes, path) = cluster(1);
     let (mut writer, mut other) = (writer(&path), writer(&path));
     let mut change = || {
-        let other: &mut dyn Writes = &mut other;
         other.change_project(|project| project.set_plan(Plan::Pro)).unwrap();
     };
     assert_eq!(writer.open_transaction(), Ok(()));
@@ -198,7 +197,7 @@ fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
     writer.insert_pet(&new_pet("b"), None).unwrap();
     once(&mut writer, "early", "0");
     // As if the first answer was lost.
-    let [first, again] = writer.deliver_twice();
+    let [first, again] = connection_mut(&mut writer).deliver_twice();
     let expected = [Outcome::Made(3), Outcome::Made(2), Outcome::Replayed(1)].map(Ok);
     assert_eq!((&first[..], &again[..]), (&expected[..], &expected[..]));
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 3);
@@ -209,12 +208,12 @@ fn request_that_a_node_sends_on_late_is_refused() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("a"), None).unwrap();
-    let late = writer.request_only();
+    let late = connection_mut(&mut writer).request_only();
     writer.insert_pet(&new_pet("b"), None).unwrap();
     writer.commit().unwrap();
     let client = connect(&path).unwrap();
     let sent = client.write(&late, schema::PATIENCE);
-    assert!(matches!(sent, Err(client::Failure::Statement(0, _))), "{sent:?}");
+    assert!(matches!(sent, Err(client::ClusterFailure::Statement(0, _))), "{sent:?}");
     assert_eq!(all_names(&session(&path)), ["b"]);
 }
 
@@ -227,7 +226,7 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     writer.begin().unwrap();
     once(&mut writer, "Rex", "1");
     (0..3).for_each(|i| nodes.freeze(i));
-    writer.be_patient(Duration::ZERO);
+    writer.set_busy_timeout(Duration::ZERO);
     let failed = writer.commit();
     assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{failed:?}");
     // A batch that cannot even begin is not sent, so its outcome is known.
@@ -237,7 +236,7 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     assert!(writer.commit().is_ok(), "nothing is sent");
     (0..3).for_each(|i| nodes.thaw(i));
     nodes.wait_until_ready();
-    writer.be_patient(crate::store::BUSY_TIMEOUT);
+    writer.set_busy_timeout(crate::store::BUSY_TIMEOUT);
     once(&mut writer, "Rex", "1");
     writer.commit().unwrap();
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 2);
@@ -247,8 +246,8 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
 fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     let (_nodes, path) = cluster(1);
     let (mut writer, mut other) = (writer(&path), writer(&path));
-    let client = std::sync::Arc::clone(&writer.session.client);
-    let create = |writer: &mut ClusterWriter, name: &str| {
+    let client = std::sync::Arc::clone(&connection(&writer).reader.client);
+    let create = |writer: &mut Writer, name: &str| {
         writer.begin().unwrap();
         let pets = [writer.insert_pet(&new_pet(name), None).unwrap(), once(writer, name, name)];
         writer.commit().map(|committed| outcomes(&pets, &committed))
@@ -266,13 +265,12 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     let made = requests(&client, || outcomes(&pets, &writer.commit().unwrap()));
     assert_eq!(made, (vec![Outcome::Made(7), Outcome::Made(8)], 1));
     // A read asks once, and what is known by the version stays known if only pets have come.
-    let version = writer.session.data_version();
+    let version = writer.data_version();
     writer.begin().unwrap();
-    let read = || [7, 8].map(|i| writer.session.key(&[i; 32]).unwrap());
+    let read = || [7, 8].map(|i| writer.key(&[i; 32]).unwrap());
     assert_eq!(requests(&client, read), ([None, None], 1));
     writer.commit().unwrap();
-    assert_eq!(writer.session.data_version(), version);
-    let other: &mut dyn Writes = &mut other;
+    assert_eq!(writer.data_version(), version);
     other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
     let is_conflict = |error: StoreError| error.is_conflict();
     assert_eq!(create(&mut writer, "d").map_err(is_conflict), Err(true));
@@ -280,7 +278,7 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     // What is read is fresh, and what was decided before it may not be.
     other.delete_keys(&[api_key(7)]).unwrap();
     writer.begin().unwrap();
-    assert_eq!(writer.session.key(&[7; 32]), Ok(None));
+    assert_eq!(writer.key(&[7; 32]), Ok(None));
     writer.insert_pet(&new_pet("e"), None).unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
     // Also if a change follows, which is checked against what is read from there on.
@@ -289,9 +287,9 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
     writer.begin().unwrap();
     writer.insert_pet(&new_pet("e"), None).unwrap();
-    assert_eq!(writer.session.key(&[7; 32]), Ok(Some(api_key(7))));
+    assert_eq!(writer.key(&[7; 32]), Ok(Some(api_key(7))));
     writer.open_transaction().unwrap();
-    (&mut writer as &mut dyn Writes).insert_key(&api_key(9)).unwrap();
+    writer.insert_key(&api_key(9)).unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
     // The same without creates.
     writer.begin().unwrap();
@@ -306,7 +304,6 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
 fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instance() {
     let (_nodes, path) = cluster(1);
     let (mut one, mut other) = (writer(&path), writer(&path));
-    let (one, other): (&mut dyn Writes, &mut dyn Writes) = (&mut one, &mut other);
     let domain = |name: &str| Domain::new(name.to_owned(), 5);
     one.change_project(|project| {
         project.put_domain(&domain("a.test"))?;
@@ -350,7 +347,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     let start = Instant::now();
     let refused = change(usize::MAX);
     assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
-    assert!(tries > 1 && start.elapsed() >= crate::store::traits::CONTENDS_FOR);
+    assert!(tries > 1 && start.elapsed() >= crate::store::writer::CONTENDS_FOR);
     assert_eq!(one.plan().unwrap(), Plan::Free);
 }
 
@@ -358,7 +355,6 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
 fn deploy_comes_whole_with_its_files() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    let writer: &mut dyn Writes = &mut writer;
     let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     let file = crate::model::SiteFile {
         path: "/a.bin".to_owned(),
@@ -403,6 +399,6 @@ fn probe_goes_through_the_quorum() {
     (0..3).filter(|i| *i != nodes.leader()).collect::<Vec<_>>().into_iter().for_each(|i| nodes.kill(i));
     assert_eq!(writer.probe(), Ok(()), "what it found a moment ago");
     thread::sleep(Duration::from_secs(1));
-    writer.be_patient(Duration::ZERO);
+    writer.set_busy_timeout(Duration::ZERO);
     assert!(writer.probe().is_err());
 }

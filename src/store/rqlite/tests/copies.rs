@@ -19,13 +19,8 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
     assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
     closed.load(&copy).unwrap();
     // Both the connection that has seen more, and a new one.
-    for session in [&writer.session, &session(&path)] {
-        let mut names = Vec::new();
-        let every = session.visit_every_pet(|pet| {
-            names.push(pet.name.to_owned());
-            ControlFlow::Continue(())
-        });
-        assert_eq!((every, names), (Ok(()), vec!["Rex".to_owned()]));
+    for session in [&*writer, &session(&path)] {
+        assert_eq!(all_names(session), ["Rex"]);
     }
     let (folder, other) = (copy.parent().unwrap().to_owned(), Whole::new(&path).unwrap());
     drop(copy);
@@ -33,7 +28,7 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
 }
 
 /// Sends three creates with keys.
-fn send(writer: &mut dyn Writes) -> Vec<Outcome> {
+fn send(writer: &mut Writer) -> Vec<Outcome> {
     let pets = [("a", "1"), ("b", "2"), ("c", "2")]
         .map(|(name, text)| writer.insert_pet(&new_pet(name), Some(&key(text))).unwrap());
     outcomes(&pets, &writer.commit().unwrap())
@@ -46,7 +41,7 @@ fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
     let (file, back) = (folder.database(), folder.0.join("back.db"));
     let first = [Outcome::Made(1), Outcome::Made(2), Outcome::Reused];
     let again = [Outcome::Replayed(1), Outcome::Replayed(2), Outcome::Reused];
-    assert_eq!(send(&mut *crate::store::Writer::open(&file).unwrap()), first);
+    assert_eq!(send(&mut crate::store::Writer::open(&file).unwrap()), first);
 
     let (before, go_on) = (std::fs::read(&file).unwrap(), &|| false);
     crate::restore(&file, &path, crate::RestoredKeys::Current, go_on).unwrap();
@@ -54,7 +49,7 @@ fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
     assert_eq!(send(&mut writer(&path)), again);
 
     crate::backup(&path, &back, go_on).unwrap();
-    assert_eq!(send(&mut *crate::store::Writer::open(&back).unwrap()), again);
+    assert_eq!(send(&mut crate::store::Writer::open(&back).unwrap()), again);
 }
 
 #[test]

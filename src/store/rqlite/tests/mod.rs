@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
-use crate::store::pets::tests::{all_names, new_pet};
-use crate::store::traits::{Committed, Inserted, Outcome, Snapshots, Writes};
-use crate::store::{Cause, StoreError, Whole};
-use client::Value;
+use crate::store::outcome::{Committed, Inserted, Outcome};
+use crate::store::pets::tests::new_pet;
+use crate::store::reader::Engine;
+use crate::store::{Cause, Reader, StoreError, Whole, Writer};
+use client::ClusterValue;
 use support::rqlite_nodes::Nodes;
 
 /// A cluster of so many nodes without a database, and its address.
@@ -28,15 +29,26 @@ fn cluster(count: usize) -> (Nodes, PathBuf) {
 }
 
 /// A writer. For a client of its own, pass a `turned` path.
-fn writer(path: &Path) -> ClusterWriter {
+fn writer(path: &Path) -> Writer {
     let client = connect(path).unwrap();
     schema::migrate(&client, path).unwrap();
-    ClusterWriter::new(Session::new(client).unwrap()).unwrap()
+    Writer::new(ClusterConnection::new(Session::new(client).unwrap()).unwrap())
 }
 
-fn session(path: &Path) -> Session {
+fn session(path: &Path) -> Reader {
     let client = connect(path).unwrap();
-    Session::new(client).unwrap()
+    Reader::new(ClusterConnection::new(Session::new(client).unwrap()).unwrap())
+}
+
+/// What is below a reader or a writer.
+fn connection(reader: &Reader) -> &ClusterConnection {
+    let Engine::Cluster(connection) = &reader.engine else { panic!("a file") };
+    connection
+}
+
+fn connection_mut(writer: &mut Writer) -> &mut ClusterConnection {
+    let Engine::Cluster(connection) = &mut writer.reader.engine else { panic!("a file") };
+    connection
 }
 
 /// The address with the hosts in another order, so that another client is made for it.
@@ -60,16 +72,26 @@ fn number(path: &Path, sql: &str) -> i64 {
     let rows =
         client.read(&[client::Statement::plain(sql.to_owned())], client.fresh, schema::PATIENCE).unwrap();
     match rows[0][0][0] {
-        Value::Integer(number) => number,
+        ClusterValue::Integer(number) => number,
         ref other => panic!("{other:?}"),
     }
+}
+
+fn all_names(reader: &Reader) -> Vec<String> {
+    let mut names = Vec::new();
+    let every = reader.visit_every_pet(|pet| {
+        names.push(pet.name.to_owned());
+        ControlFlow::Continue(())
+    });
+    every.unwrap();
+    names
 }
 
 fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(Caller::extra(), text.as_bytes())
 }
 
-fn once(writer: &mut ClusterWriter, name: &str, text: &str) -> Inserted {
+fn once(writer: &mut Writer, name: &str, text: &str) -> Inserted {
     writer.insert_pet(&new_pet(name), Some(&key(text))).unwrap()
 }
 
@@ -103,10 +125,9 @@ fn pets_and_keys_are_kept_to_the_letter() {
         assert_eq!(found, Ok(Some((names[i].to_owned(), numbers[i], status))));
     }
     // What is read after a batch is no older.
-    Snapshots::begin(&mut session).unwrap();
-    Snapshots::end(&mut session).unwrap();
-    let writes: &mut dyn Writes = &mut writer;
-    writes.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    session.begin().unwrap();
+    session.end().unwrap();
+    writer.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
     assert_eq!(session.key(&[7; 32]), Ok(Some(api_key(7))));
     assert_eq!(session.key(&[8; 32]), Ok(None));
     assert_eq!(session.has_had_keys(), Ok(true));

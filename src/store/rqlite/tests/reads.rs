@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn reads_of_a_batch_are_one_request() {
+fn announced_gets_of_a_batch_are_one_request() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     for i in 0..9 {
@@ -11,22 +11,20 @@ fn reads_of_a_batch_are_one_request() {
     }
     writer.commit().unwrap();
     let mut session = session(&path);
-    let client = std::sync::Arc::clone(&session.client);
-    let name = |session: &Session, id| session.pet(id, |pet| pet.name.to_owned());
-    Snapshots::begin(&mut session).unwrap();
-    session.put_off();
-    for id in [1, 2, 2, 10] {
-        assert_eq!(name(&session, id).map_err(|error| error.passes()), Err(false));
-    }
-    assert_eq!(session.last_id(), Ok(9), "only gets are put off");
-    (100..225).for_each(|id| assert!(name(&session, id).is_err()));
-    assert_eq!(requests(&client, || session.read_put_off()).1, 1, "128 pets");
-    let read = || [1, 2, 10, 224].map(|id| name(&session, id).unwrap());
-    assert_eq!(requests(&client, read), ([Some("0".to_owned()), Some("1".to_owned()), None, None], 0));
+    let client = Arc::clone(&connection(&session).reader.client);
+    let name = |session: &Reader, id| session.pet(id, |pet| pet.name.to_owned());
+    session.begin().unwrap();
+    session.announce_pets([7, 1, 2, 2, 10].into_iter().chain(100..200));
+    // The request for 7 ended before its read.
+    let read = || [1, 2, 2, 10, 158].map(|id| name(&session, id).unwrap());
+    let pets = [Some("0"), Some("1"), Some("1"), None, None].map(|name| name.map(str::to_owned));
+    assert_eq!(requests(&client, read), (pets, 1), "64 pets");
+    assert_eq!(requests(&client, || name(&session, 159)), (Ok(None), 1), "the others");
+    assert_eq!(requests(&client, || name(&session, 199)), (Ok(None), 0));
     assert_eq!(requests(&client, || name(&session, 5)), (Ok(Some("4".to_owned())), 1));
-    Snapshots::end(&mut session).unwrap();
+    session.end().unwrap();
     run(&path, "DELETE FROM pets WHERE id = 1");
-    Snapshots::begin(&mut session).unwrap();
+    session.begin().unwrap();
     assert_eq!(name(&session, 1), Ok(None), "a batch takes nothing over");
 }
 
@@ -35,30 +33,29 @@ fn reads_that_fail_together_wait_for_the_cluster_once() {
     let (mut nodes, path) = cluster(1);
     drop(writer(&path));
     let mut session = session(&path);
-    let client = std::sync::Arc::clone(&session.client);
-    Snapshots::begin(&mut session).unwrap();
-    session.put_off();
-    assert!((1..9).all(|id| session.pet(id, |_| ()).is_err()));
+    let client = Arc::clone(&connection(&session).reader.client);
+    session.begin().unwrap();
+    session.announce_pets(1..9);
     nodes.kill(0);
-    session.read_put_off();
-    let read = || (1..9).all(|id| session.pet(id, |_| ()).is_err_and(|error| error.passes()));
-    assert_eq!(requests(&client, read), (true, 0));
+    let read = |id| session.pet(id, |_| ()).is_err_and(|error| error.passes());
+    assert!(read(1));
+    assert_eq!(requests(&client, || (2..9).all(read)), (true, 0));
 }
 
 #[test]
 fn cluster_that_is_away_is_waited_for_once() {
     let (mut nodes, path) = cluster(1);
     let (mut writer, mut session) = (writer(&path), session(&path));
-    let client = Arc::clone(&session.client);
+    let client = Arc::clone(&connection(&session).reader.client);
     let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
-    Snapshots::begin(&mut session).unwrap();
+    session.begin().unwrap();
     let before = session.data_version();
     nodes.kill(0);
     // At the end of a service, one try must do.
     let tries = asked();
-    writer.be_patient(Duration::ZERO);
+    writer.set_busy_timeout(Duration::ZERO);
     assert!(writer.probe().is_err() && asked() == tries + 1);
-    let failed = Snapshots::begin(&mut session);
+    let failed = session.begin();
     assert_ne!(session.data_version(), before, "nothing is known by it");
     assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{failed:?}");
     let tries = asked();
@@ -90,21 +87,19 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
             let pet = writers[i].insert_pet(&new_pet("Rex"), None).unwrap();
             let id = pet.id(&writers[i].commit().unwrap());
             let key = api_key(round * 3 + i as u8);
-            let writes: &mut dyn Writes = &mut writers[i];
-            writes.transact(|writer| writer.insert_key(&key)).unwrap();
+            writers[i].transact(|writer| writer.insert_key(&key)).unwrap();
             for reader in &mut readers {
-                Snapshots::begin(reader).unwrap();
+                reader.begin().unwrap();
                 assert_eq!(reader.pet(id, |pet| pet.id), Ok(Some(id)), "round {round}");
                 assert_eq!(reader.last_id(), Ok(id));
                 assert_eq!(reader.key(&key.digest), Ok(Some(key.clone())));
-                Snapshots::end(reader).unwrap();
+                reader.end().unwrap();
             }
-            let writes: &mut dyn Writes = &mut writers[(i + 1) % 3];
-            writes.delete_keys(std::slice::from_ref(&key)).unwrap();
+            writers[(i + 1) % 3].delete_keys(std::slice::from_ref(&key)).unwrap();
             for reader in &mut readers {
-                Snapshots::begin(reader).unwrap();
+                reader.begin().unwrap();
                 assert_eq!(reader.key(&key.digest), Ok(None), "it was revoked");
-                Snapshots::end(reader).unwrap();
+                reader.end().unwrap();
             }
         }
     }
@@ -117,7 +112,7 @@ fn every_change_makes_another_version_also_those_of_other_programs() {
     writer.insert_pet(&new_pet("Rex"), None).unwrap();
     writer.insert_pet(&new_pet("Tom"), None).unwrap();
     writer.commit().unwrap();
-    let session = session(&path);
+    let mut session = session(&path);
     let mut version = {
         session.begin().unwrap();
         session.data_version()
@@ -136,7 +131,7 @@ fn every_change_makes_another_version_also_those_of_other_programs() {
         "INSERT INTO redirects VALUES ('a.test', 'b.test', 301)",
     ] {
         run(&path, sql);
-        session.end();
+        session.end().unwrap();
         session.begin().unwrap();
         assert_ne!(session.data_version(), version, "{sql}");
         version = session.data_version();

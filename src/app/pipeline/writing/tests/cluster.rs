@@ -27,7 +27,7 @@ fn try_to_insert<'r>(
 }
 
 /// The service of a cluster that has written a pet, so that its next batch begins without a read, and another writer.
-fn bench() -> (Nodes, PathBuf, Bench, Box<Writer>) {
+fn bench() -> (Nodes, PathBuf, Bench, Writer) {
     let nodes = Nodes::start(1);
     let path: PathBuf = nodes.address().into();
     let mut other = Writer::open(&path).unwrap();

@@ -1,0 +1,53 @@
+//! The outcome of a batch and of its creates.
+
+use super::StoreError;
+
+/// Proof that a batch is on disk. Only an engine's commit makes one, so that nothing can be acknowledged earlier.
+#[derive(Debug, PartialEq)]
+pub struct Committed {
+    /// The outcomes of [`Inserted::Later`], in order.
+    pub(super) outcomes: Vec<Result<Outcome, StoreError>>,
+}
+
+/// A pet that waits for the commit.
+#[derive(Debug, PartialEq)]
+pub enum Inserted {
+    /// The engine knows its outcome already.
+    Now(Outcome),
+    /// The engine will know it: the place among the creates of the batch.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a file knows it at once"))]
+    Later(usize),
+}
+
+/// The outcome of a create.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// The pet with this id was added.
+    Made(i64),
+    /// The same create was carried out before, or earlier in this batch, and added this pet.
+    Replayed(i64),
+    /// Another create was carried out with the same key.
+    Reused,
+}
+
+impl Inserted {
+    /// The outcome of the create, which is valid only once its batch is committed.
+    ///
+    /// # Errors
+    /// If this create of the batch was rejected; the others are not affected.
+    pub fn outcome(&self, committed: &Committed) -> Result<Outcome, StoreError> {
+        match self {
+            Self::Now(outcome) => Ok(*outcome),
+            Self::Later(place) => committed.outcomes[*place].clone(),
+        }
+    }
+
+    /// The id, for tests.
+    #[cfg(test)]
+    pub fn id(&self, committed: &Committed) -> i64 {
+        match self.outcome(committed) {
+            Ok(Outcome::Made(id) | Outcome::Replayed(id)) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! A whole database as a file, and the requests to the hosts of one that is not.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A database in one file of this machine: the file itself, or a temporary copy of a cluster's, deleted on drop.
+pub struct Whole {
+    pub(super) path: PathBuf,
+    /// The folder that is deleted on drop.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl Deref for Whole {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// The requests to one host of a cluster.
+#[derive(Clone, Debug)]
+pub struct HostMeter {
+    /// Such as `one:4001`.
+    pub host: String,
+    /// Requests to it.
+    pub requests: u64,
+    /// Requests that failed, rejected ones included.
+    pub failures: u64,
+    /// The time that all of them took.
+    pub duration: Duration,
+}
