@@ -276,6 +276,11 @@ pub fn find_fields<'a>(lines: &'a [u8], name: &str) -> impl Iterator<Item = &'a 
     lines_of(lines).take_while(|line| *line != b"\r\n").filter_map(move |line| value_in(line, name))
 }
 
+/// The elements of a list, without empty ones (RFC 9110, section 5.6.1.2).
+pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split_inclusive(|byte| *byte == b'\n')
 }

@@ -1,8 +1,7 @@
 //! Which other origins may read responses in a browser (CORS: Fetch standard, section 3.2).
 
-use crate::base::http::find_fields;
 use crate::base::http::response::write_field;
-use crate::net::gate::wire::head::elements;
+use crate::base::http::{elements, find_fields};
 use crate::net::gate::wire::request_line::is_token_byte;
 use crate::net::lane::LaneResponse;
 

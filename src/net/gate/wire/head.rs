@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
-use crate::base::http::{ACCESS_LOG, ApiError, Code};
+use crate::base::http::{ACCESS_LOG, ApiError, Code, elements};
 use crate::net::gate::trusted_proxies::TrustedProxies;
 use crate::net::gate::wire::body::{BodyDecoder, Chunked};
 use crate::net::gate::wire::cors::{Allowed, Origins};
@@ -237,11 +237,6 @@ impl Head {
 fn header_in(line: &[u8]) -> Option<httparse::Header<'_>> {
     let colon = line.iter().position(|b| *b == b':')?;
     Some(httparse::Header { name: str::from_utf8(&line[..colon]).ok()?, value: &line[colon + 1..] })
-}
-
-/// The elements of a list, without empty ones (RFC 9110, section 5.6.1.2).
-pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
 }
 
 /// Writes the request line for the lane, with its target in origin form.
