@@ -21,7 +21,7 @@ pub struct Response {
     pub status: u16,
     /// The header fields, in the order in which they were added.
     pub fields: Fields,
-    body: Body,
+    body: ResponseBody,
     /// The name of the request's key, for the access log.
     pub key_name: Option<String>,
     /// What the gate does with it.
@@ -41,7 +41,7 @@ pub enum Disposition {
 
 /// The bytes of a body, and who owns them.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum ResponseBody {
     Alone(Cow<'static, [u8]>),
     /// Owned together with clones of the response.
     Shared(Arc<Vec<u8>>),
@@ -49,7 +49,7 @@ pub enum Body {
     Length(usize),
 }
 
-impl<T: Into<Cow<'static, [u8]>>> From<T> for Body {
+impl<T: Into<Cow<'static, [u8]>>> From<T> for ResponseBody {
     fn from(bytes: T) -> Self {
         Self::Alone(bytes.into())
     }
@@ -70,7 +70,7 @@ impl Response {
     }
 
     /// A response with a body of any kind, or none.
-    pub fn new(status: u16, body: impl Into<Body>) -> Self {
+    pub fn new(status: u16, body: impl Into<ResponseBody>) -> Self {
         Self {
             status,
             fields: Fields { lines: Vec::with_capacity(FIELDS_CAPACITY), ..Fields::default() },
@@ -88,7 +88,7 @@ impl Response {
     /// The response with a body that its clones share, for one that is sent again and again.
     pub fn shared(self) -> Self {
         let body = match self.body {
-            Body::Alone(bytes) => Body::Shared(Arc::new(bytes.into_owned())),
+            ResponseBody::Alone(bytes) => ResponseBody::Shared(Arc::new(bytes.into_owned())),
             other => other,
         };
         Self { body, ..self }
@@ -96,13 +96,13 @@ impl Response {
 
     /// The response to HEAD in place of this one to GET (RFC 9110, section 9.3.2).
     pub fn without_body(self) -> Self {
-        Self { body: Body::Length(self.length()), ..self }
+        Self { body: ResponseBody::Length(self.length()), ..self }
     }
 
     /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
     pub fn not_modified(mut self) -> Self {
         self.fields.remove("Content-Type");
-        Self { status: 304, body: Body::Alone(Cow::Borrowed(b"")), ..self }
+        Self { status: 304, body: ResponseBody::Alone(Cow::Borrowed(b"")), ..self }
     }
 
     /// Adds a header field, other than Content-Length.
@@ -133,15 +133,15 @@ impl Response {
     /// The body; empty for 204 and for HEAD.
     pub fn body(&self) -> &[u8] {
         match &self.body {
-            Body::Alone(bytes) => bytes,
-            Body::Shared(bytes) => bytes,
-            Body::Length(_) => &[],
+            ResponseBody::Alone(bytes) => bytes,
+            ResponseBody::Shared(bytes) => bytes,
+            ResponseBody::Length(_) => &[],
         }
     }
 
     /// The length of the body that GET has.
     pub fn length(&self) -> usize {
-        if let Body::Length(length) = self.body { length } else { self.body().len() }
+        if let ResponseBody::Length(length) = self.body { length } else { self.body().len() }
     }
 }
 

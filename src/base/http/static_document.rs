@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::base::http::gzip::{gunzip, gzip};
-use crate::base::http::response::Body;
+use crate::base::http::response::ResponseBody;
 use crate::base::http::{Fields, Response};
 
 /// The values of the request header fields that decide in which form an asset is sent.
@@ -83,7 +83,7 @@ pub struct Form {
 impl Form {
     /// The form for a client that sent these header fields.
     pub fn choose(tag: &str, has_gzip: bool, fields: &AssetFields) -> Self {
-        let gzip = has_gzip && fields.accept_encoding.iter().any(|value| takes_gzip(value));
+        let gzip = has_gzip && fields.accept_encoding.iter().any(|value| accepts_gzip(value));
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
         let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
         let is_known = fields.if_none_match.iter().any(|tags| names_tag(tags, tag.as_bytes()));
@@ -91,7 +91,7 @@ impl Form {
     }
 
     /// The response. `content` must be in this form; it is not needed if the client has the document.
-    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<Body>) -> Response {
+    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<ResponseBody>) -> Response {
         let response = match content {
             None => Response::new(304, b""),
             Some(content) => Response::new(200, content).header("Content-Type", content_type),
@@ -108,7 +108,7 @@ pub fn tag_of(bytes: &[u8]) -> String {
 }
 
 /// Whether an Accept-Encoding accepts gzip (RFC 9110, section 12.5.3).
-fn takes_gzip(value: &str) -> bool {
+fn accepts_gzip(value: &str) -> bool {
     value.split(',').any(|word| {
         let (coding, weight) = word.split_once(';').unwrap_or((word, "q=1"));
         let weight = weight.trim().to_ascii_lowercase();

@@ -11,7 +11,7 @@ use slab::Slab;
 
 use crate::base::http::{ApiError, Code};
 use crate::net::gate::addresses::Addresses;
-use crate::net::gate::client::{Client, Shared, State};
+use crate::net::gate::client::{Client, ClientState, Shared};
 use crate::net::gate::lanes::ClientId;
 use crate::net::gate::peer::Peer;
 use crate::net::lane::LaneKind;
@@ -73,7 +73,7 @@ impl Connection {
                     Ok(0) => client.close(shared),
                     Ok(count) => {
                         client.consume_output(count, shared);
-                        if client.state() == State::Lingering {
+                        if client.state() == ClientState::Lingering {
                             // If the client has gone, there is nothing to shut down.
                             let _ = self.stream.shutdown(Shutdown::Write);
                         }
@@ -85,8 +85,8 @@ impl Connection {
                 continue;
             }
             match client.state() {
-                State::Closed => return Wants::Removal,
-                State::Ready(kind) => return Wants::Lane(kind),
+                ClientState::Closed => return Wants::Removal,
+                ClientState::Ready(kind) => return Wants::Lane(kind),
                 _ => {}
             }
             if !client.wants_input() || !self.readable {
@@ -265,8 +265,8 @@ impl Connections {
         // because closing with unread bytes would send a reset.
         let count = stream.read(&mut self.scratch).unwrap_or(0);
         client.receive(&self.scratch[..count], shared);
-        if client.state() != State::Responding {
-            client.refuse(ApiError::with_message(Code::Overloaded, message), shared);
+        if client.state() != ClientState::Responding {
+            client.reject(ApiError::with_message(Code::Overloaded, message), shared);
         }
         send_last(&mut stream, client.output(), &mut self.scratch);
     }

@@ -5,7 +5,7 @@ use std::io;
 use mio::Registry;
 
 use crate::base::http::Size;
-use crate::net::gate::client::{Shared, State};
+use crate::net::gate::client::{ClientState, Shared};
 use crate::net::gate::connections::Connections;
 use crate::net::gate::fair_queue::{FairQueue, Turns};
 use crate::net::gate::lanes::{ClientId, Lane};
@@ -33,7 +33,7 @@ impl Dispatcher {
             waiting.retain(|id| connections.get_mut(id).is_some());
         }
         let Some(connection) = connections.open.get_mut(slot) else { return };
-        connection.client.enter(State::Waiting, shared);
+        connection.client.enter(ClientState::Waiting, shared);
         let size = match kind {
             LaneKind::Read => (self.size)(connection.client.request.line()),
             LaneKind::Write => Size::Small,
@@ -54,7 +54,7 @@ impl Dispatcher {
             let waiting = &mut self.waiting[kind as usize];
             while let Some(id) = waiting.peek() {
                 let connection = connections.open.get_mut(id.slot).filter(|c| c.serial == id.serial);
-                let Some(connection) = connection.filter(|c| c.client.state() == State::Waiting) else {
+                let Some(connection) = connection.filter(|c| c.client.state() == ClientState::Waiting) else {
                     // The client has gone, or has its response by now.
                     waiting.pop();
                     continue;

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::net::gate::client::State;
+use crate::net::gate::client::ClientState;
 use crate::net::gate::connections::{Connection, Connections};
 
 /// The bytes below which a connection is small, and evicted last. Also the step in which connections are compared.
@@ -66,11 +66,14 @@ impl Place {
     fn of(connection: &Connection, connections: &Connections, now: Instant) -> Option<Self> {
         let client = &connection.client;
         let rank = match client.state() {
-            State::Body if client.is_uploading(now) && client.has_sent_on => Rank::Uploads,
-            State::Body if client.is_uploading(now) => Rank::BeginsUpload,
-            State::Idle | State::Head | State::Body | State::Lingering => Rank::Quiet,
-            State::Ready(_) | State::Waiting | State::HeldBack | State::Responding => Rank::Busy,
-            State::Inside(_) | State::Closed => return None,
+            ClientState::Body if client.is_uploading(now) && client.has_sent_on => Rank::Uploads,
+            ClientState::Body if client.is_uploading(now) => Rank::BeginsUpload,
+            ClientState::Idle | ClientState::Head | ClientState::Body | ClientState::Lingering => Rank::Quiet,
+            ClientState::Ready(_)
+            | ClientState::Waiting
+            | ClientState::HeldBack
+            | ClientState::Responding => Rank::Busy,
+            ClientState::Inside(_) | ClientState::Closed => return None,
         };
         let of_address = connections.addresses.known[connection.address_index].connections;
         Some(Self {

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_have_gone_lose_their_places() {
+    fn closed_connections_lose_their_turns() {
         let (mut waiting, mut turns) = (FairQueue::default(), Turns::default());
         "axx".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
         waiting.push(&mut turns, Size::Large, client('b'));

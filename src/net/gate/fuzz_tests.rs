@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use mio::Events;
 
-use super::client::{Client, Shared, State};
+use super::client::{Client, ClientState, Shared};
 use super::connections::Connection;
 use super::connections::READ_BYTES;
 use super::lanes::OpenLane;
@@ -30,7 +30,7 @@ use crate::testing::{FarEnd, Folder, OnLane, request, respond_with};
 
 const FORWARDED: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
 
-/// An input in which `0xfe`, a byte and a count stand for so many times 64 such bytes, so that small inputs reach large
+/// An input in which `0xfe`, a byte and a count stand for 64 times the count of such bytes, so that small inputs reach large
 /// bounds.
 fn expanded(mut bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -86,7 +86,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
         match step {
             Step::More => return Ok(None),
             Step::Continue | Step::Head(Ok(())) => {}
-            Step::Head(Err(error)) | Step::Refuse(error) => return Err(error.code.status()),
+            Step::Head(Err(error)) | Step::Reject(error) => return Err(error.code.status()),
             Step::Request(_) => {
                 let persists = reader.head.is_some_and(|head| head.keep_alive);
                 let mut written = Vec::new();
@@ -142,7 +142,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let (mut out, mut is_whole) = (Vec::new(), true);
     let mut sizes = sizes.iter().cycle().copied();
     let mut size = || sizes.next().unwrap_or(1);
-    while client.state() != State::Closed {
+    while client.state() != ClientState::Closed {
         if is_whole && client.output().starts_with(CONTINUE) {
             client.consume_output(CONTINUE.len(), &mut shared);
         } else if !client.output().is_empty() {
@@ -150,7 +150,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
             is_whole = count == client.output().len();
             out.extend_from_slice(&client.output()[..count]);
             client.consume_output(count, &mut shared);
-        } else if let State::Ready(kind) = client.state() {
+        } else if let ClientState::Ready(kind) = client.state() {
             respond(&mut client, kind, &mut shared);
         } else if input.is_empty() {
             assert!(client.wants_input());
@@ -162,7 +162,10 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
             input = rest;
         }
         assert!(client.held() <= MAX_HELD, "{}", client.held());
-        assert_eq!(client.deadline.is_none(), matches!(client.state(), State::Ready(_) | State::Closed));
+        assert_eq!(
+            client.deadline.is_none(),
+            matches!(client.state(), ClientState::Ready(_) | ClientState::Closed)
+        );
     }
     assert_eq!(client.held(), 0);
     out
@@ -172,13 +175,13 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
 fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     let mut written = Vec::new();
     client.request.write(2, client.id(), &mut written);
-    client.enter(State::Waiting, shared);
+    client.enter(ClientState::Waiting, shared);
     let asked = client.request.line().to_vec();
     client.go_inside(kind, shared);
     match asked.last() {
         Some(b'0') => client.expire(shared),
-        Some(b'1') if kind == LaneKind::Read => client.enter(State::Ready(LaneKind::Write), shared),
-        _ => client.answer(&LaneResponse::of(&Response::new(200, written), &mut Vec::new()), shared),
+        Some(b'1') if kind == LaneKind::Read => client.enter(ClientState::Ready(LaneKind::Write), shared),
+        _ => client.respond(&LaneResponse::of(&Response::new(200, written), &mut Vec::new()), shared),
     }
 }
 
@@ -270,7 +273,7 @@ impl SmallGate {
         }
     }
 
-    /// Lets in a client from one of a few addresses; one of them is exempt from the limits per address.
+    /// Accepts a client from one of a few addresses; one of them is exempt from the limits per address.
     fn connect(&mut self, address: u8) {
         let address = match address % 8 {
             0 => [127, 0, 0, 1],

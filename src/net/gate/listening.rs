@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn passed_things_that_do_not_listen_are_refused() {
+    fn passed_descriptors_that_do_not_listen_are_rejected() {
         let file = std::fs::File::open("/dev/null").unwrap();
         let datagrams = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn address_that_this_machine_lacks_and_one_in_use_are_told_apart() {
+    fn absent_address_and_used_address_are_different_errors() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
         let refused = |host: &str| {
@@ -302,11 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_let_in_until_nobody_waits() {
+    fn clients_are_accepted_until_the_backlog_is_empty() {
         let (mut listening, address) = listening();
         let now = Instant::now();
         let client = std::net::TcpStream::connect(address).unwrap();
-        assert_eq!(peer(listening.accept(now)), None, "no event has told of anybody");
+        assert_eq!(peer(listening.accept(now)), None, "no event has come");
         assert_eq!(listening.next_try(now), None);
         listening.is_ready = true;
         assert_eq!(listening.next_try(now), Some(Duration::ZERO));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_want_of_resources_is_let_in_after_the_pause() {
+    fn clients_are_accepted_again_after_the_pause() {
         let (mut listening, address) = listening();
         let now = Instant::now();
         let client = std::net::TcpStream::connect(address).unwrap();

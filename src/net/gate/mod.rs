@@ -40,7 +40,7 @@ use crate::base::http::response::Disposition;
 use crate::base::metrics::{Levels, Metrics};
 use crate::base::quiet_log::QuietLog;
 use crate::net::lane::LaneKind;
-use client::{Shared, State};
+use client::{ClientState, Shared};
 use connections::{Connections, Wants};
 use dispatcher::Dispatcher;
 use eviction::Candidates;
@@ -135,7 +135,7 @@ impl Gate {
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
-                general: GeneralFields::new(config.intake.origins.tell_apart()),
+                general: GeneralFields::new(config.intake.origins.vary()),
                 intake: config.intake,
                 draining: false,
                 metrics: config.metrics,
@@ -324,18 +324,19 @@ impl Gate {
             let has_more = self.dispatcher.lanes[index].receive(is_ending, |id, response| {
                 let connection = connections.get_mut(id);
                 // The client may have gone, or have another response by now.
-                let Some(connection) = connection.filter(|c| matches!(c.client.state(), State::Inside(_)))
+                let Some(connection) =
+                    connection.filter(|c| matches!(c.client.state(), ClientState::Inside(_)))
                 else {
                     return;
                 };
                 let client = &mut connection.client;
                 match response.disposition {
-                    Disposition::RetryOnWriter => client.enter(State::Ready(LaneKind::Write), shared),
+                    Disposition::RetryOnWriter => client.enter(ClientState::Ready(LaneKind::Write), shared),
                     Disposition::Abort => client.close(shared),
                     Disposition::Send => {
-                        client.answer(&response, shared);
+                        client.respond(&response, shared);
                         if !client.delay.is_zero() {
-                            client.enter(State::HeldBack, shared);
+                            client.enter(ClientState::HeldBack, shared);
                             *next_tick = (*next_tick).min(shared.now + client.delay);
                         }
                     }
@@ -388,7 +389,7 @@ impl Gate {
         self.was_empty = self.connections.open.is_empty();
         self.connections.expire(|client| client.deadline.is_some_and(|by| by <= now), &mut self.shared);
         if self.shared.draining {
-            self.connections.expire(|client| client.state() == State::HeldBack, &mut self.shared);
+            self.connections.expire(|client| client.state() == ClientState::HeldBack, &mut self.shared);
             self.note_cut_off();
         }
         self.advance();

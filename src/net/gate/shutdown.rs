@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::error::Error;
 use crate::net::gate::Gate;
-use crate::net::gate::client::State;
+use crate::net::gate::client::ClientState;
 use crate::net::gate::socket_file::BACKLOG;
 use crate::net::gate::stopper::Stopper;
 
@@ -28,7 +28,7 @@ impl Gate {
     /// Begins to end when it is time to, and returns how the service ended once it has.
     pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
         if self.shutdown.stopper.is_failing() {
-            let is_unanswered = |state| matches!(state, State::Waiting | State::Inside(_));
+            let is_unanswered = |state| matches!(state, ClientState::Waiting | ClientState::Inside(_));
             self.connections.expire(|client| is_unanswered(client.state()), &mut self.shared);
             self.advance();
             if !std::mem::replace(&mut self.shutdown.has_failed, true) {
@@ -68,9 +68,9 @@ impl Gate {
         self.connections.read_all();
         self.advance();
         for (_, connection) in &mut self.connections.open {
-            if connection.client.state() == State::Idle {
+            if connection.client.state() == ClientState::Idle {
                 // It has only a moment more.
-                connection.client.enter(State::Idle, &self.shared);
+                connection.client.enter(ClientState::Idle, &self.shared);
             }
         }
     }

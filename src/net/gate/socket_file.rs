@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_path_is_accepted_and_one_byte_more_is_refused() {
+    fn longest_path_is_accepted_and_one_byte_more_is_rejected() {
         let folder = Folder::new();
         let longest = if cfg!(target_os = "linux") { 107 } else { 103 };
         let rest = longest - folder.0.as_os_str().len() - 1;

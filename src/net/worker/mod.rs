@@ -67,10 +67,11 @@ impl Worker {
             .map_err(|error| Error::new(ErrorKind::Io, format!("cannot open a lane: {error}")))?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));
-        let (source, is_told) = (Arc::clone(&server), Arc::clone(&stopping));
+        let source = Arc::clone(&server);
+        let is_stopping = Arc::clone(&stopping);
         let work = move || {
             // It ends only when it is told to, or with a panic.
-            if guard(|| work(&source, &is_told, service)).is_none() {
+            if guard(|| work(&source, &is_stopping, service)).is_none() {
                 died();
             }
         };

@@ -239,7 +239,7 @@ impl Service for Broken {
 }
 
 #[test]
-fn worker_that_is_told_to_end_has_not_died() {
+fn stopped_worker_has_not_died() {
     let (died, has_died) = channel();
     let (_stream, worker) = worker(Broken, move || died.send(()).unwrap());
     assert_eq!(logged(|| drop(worker)), [""; 0], "it has ended in time");

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_chunks_are_refused() {
+    fn broken_chunks_are_rejected() {
         for input in [
             "\r\n",
             ";x\r\n",

@@ -38,7 +38,7 @@ impl Origins {
     }
 
     /// Whether responses depend on the origin, so that caches must tell them apart.
-    pub fn tell_apart(&self) -> bool {
+    pub fn vary(&self) -> bool {
         self.0.iter().any(|known| known != "*")
     }
 }
@@ -51,13 +51,13 @@ impl Allowed {
     }
 
     /// If a request with these header fields is a preflight (Fetch standard, section 3.2.2), writes the fields of the 204
-    /// that takes the place of any answer: a script must be able to read a failure itself. It allows what the path does,
+    /// that takes the place of any response: a script must be able to read a failure itself. It allows what the path does,
     /// and what is asked for, because nothing depends on refusing it.
-    pub fn write_preflight(answer: &LaneResponse, request: &[u8], out: &mut Vec<u8>) {
+    pub fn write_preflight(response: &LaneResponse, request: &[u8], out: &mut Vec<u8>) {
         let is_token = |word: &&[u8]| word.iter().all(|b| is_token_byte(*b));
         let asked = |name| find_fields(request, name).flat_map(elements).filter(is_token);
         let Some(method) = asked(ASKED[0]).next() else { return };
-        let allow = answer.field("Allow").unwrap_or_default();
+        let allow = response.field("Allow").unwrap_or_default();
         let more = Some(method).filter(|method| elements(allow).all(|known| known != *method));
         let methods: Vec<_> = elements(allow).chain(more).collect();
         let fields: Vec<_> = [SENT].into_iter().chain(asked(ASKED[1])).collect();
@@ -79,14 +79,14 @@ mod tests {
         for origin in ["https://A.example", "https://a.example:443", "http://a.example", "null", "*", ""] {
             assert_eq!(origins.allow(origin.as_bytes()), None, "{origin}");
         }
-        assert!(origins.tell_apart());
+        assert!(origins.vary());
     }
 
     #[test]
     fn star_allows_everybody_and_nothing_allows_nobody() {
         let all = Origins(vec!["*".to_owned()]);
         assert_eq!(all.allow(b"null"), Some(Allowed("*".into())));
-        assert!(!all.tell_apart());
+        assert!(!all.vary());
         assert_eq!(Origins::default().allow(b"https://a.example"), None);
     }
 }

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_heads_keep_the_identifier() {
+    fn rejected_heads_keep_the_identifier() {
         let (head, checked) = parse("HEAD / HTTP/1.1\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
         assert_eq!(checked, Err(Code::BadRequest));
         assert_eq!(head.id.as_str(), "mine");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usable_identifiers_are_taken() {
+    fn usable_identifiers_are_kept() {
         let [amazon, haproxy] =
             ["Root=1-67891233-abcdef012345678912345678", "7F000001:E2C4_7F000001:1F90_67@~!/(x)"];
         for value in ["a", "A-z_0.9", amazon, haproxy, &"x".repeat(128)] {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn four_forms_of_targets_are_told_apart() {
+    fn four_forms_of_targets_are_distinguished() {
         assert_eq!(parts("GET /v1/pets?limit=1 HTTP/1.1"), Ok(("GET", "/v1/pets?limit=1", 1)));
         assert_eq!(parts("OPTIONS * HTTP/1.0"), Ok(("OPTIONS", "*", 0)));
         assert_eq!(parts("GET HTTP://a.b:80/v1 HTTP/1.1"), Ok(("GET", "/v1", 1)));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_lines_are_refused() {
+    fn broken_lines_are_rejected() {
         for line in [
             "",
             "GET",

@@ -44,7 +44,7 @@ pub enum Step {
     /// A complete request for this kind of lane is in `out`.
     Request(LaneKind),
     /// The request breaks a rule.
-    Refuse(ApiError),
+    Reject(ApiError),
 }
 
 impl RequestReader {
@@ -71,7 +71,7 @@ impl RequestReader {
             let (line, length) = match self.scan.advance(input) {
                 Ok(Some(whole)) => whole,
                 Ok(None) => return (0, Step::More),
-                Err(error) => return (0, Step::Refuse(error)),
+                Err(error) => return (0, Step::Reject(error)),
             };
             let (head, checked) = Head::parse(&line, &input[..length], is_trusted, intake, out);
             *self = Self { scan: HeadScan::default(), head: Some(head) };
@@ -79,7 +79,7 @@ impl RequestReader {
         };
         let consumed = match head.body.decode(input, out.body()) {
             Ok(consumed) => consumed,
-            Err(error) => return (0, Step::Refuse(error)),
+            Err(error) => return (0, Step::Reject(error)),
         };
         if head.body.is_whole() {
             return (consumed, Step::Request(head.kind));
@@ -198,7 +198,7 @@ pub mod tests {
                         let (head, body) = text.split_once("\r\n\r\n").unwrap();
                         steps.push(format!("{} {body}", head.split(" HTTP").next().unwrap()));
                     }
-                    Step::Head(Err(error)) | Step::Refuse(error) => {
+                    Step::Head(Err(error)) | Step::Reject(error) => {
                         steps.push(format!("{} {}", error.code.status(), error.code.as_str()));
                         return steps;
                     }
@@ -290,7 +290,7 @@ pub mod tests {
     }
 
     #[test]
-    fn bad_request_lines_are_refused_before_the_head_is_whole() {
+    fn bad_request_lines_are_rejected_before_the_head_is_complete() {
         assert_eq!(steps(b"nonsense\r\n"), ["400 bad_request"]);
         assert_eq!(steps(b"GET / HTTP/3.0\r\n"), ["505 http_version_not_supported"]);
     }

@@ -12,9 +12,9 @@ const HEAD_CAPACITY: usize = 512;
 
 impl Head {
     /// Writes the response for the client. The response's own Cache-Control replaces the general one.
-    pub fn print(&self, answer: &LaneResponse, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
-        out.reserve(HEAD_CAPACITY + answer.fields.len() + answer.body.len());
-        write_status_line(out, answer.status);
+    pub fn print(&self, response: &LaneResponse, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
+        out.reserve(HEAD_CAPACITY + response.fields.len() + response.body.len());
+        write_status_line(out, response.status);
         out.extend_from_slice(&general.block);
         write_field(out, "X-Request-Id", self.id.as_bytes());
         if close {
@@ -25,10 +25,10 @@ impl Head {
         if let Some(allowed) = &self.allowed {
             allowed.write_response(out);
         }
-        if !answer.has_cache_control {
+        if !response.has_cache_control {
             write_field(out, "Cache-Control", b"no-store");
         }
-        let mut fields = answer.fields;
+        let mut fields = response.fields;
         if general.varies {
             // RFC 9110, section 12.5.5. Another Vary would be the first field, and becomes the rest of this line.
             out.extend_from_slice(b"Vary: Origin");
@@ -39,7 +39,7 @@ impl Head {
         out.extend_from_slice(fields);
         // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
         if !self.is_head {
-            out.extend_from_slice(answer.body);
+            out.extend_from_slice(response.body);
         }
     }
 }
