@@ -1,5 +1,5 @@
-//! What all other rooms share, and what knows none of them: the words of HTTP, strict JSON, the settings, errors, files,
-//! threads, the clock, counters, and the log.
+//! The foundation of all other rooms, which knows none of them: the words of HTTP, strict JSON, the settings, errors,
+//! files, threads, the clock, counters, and the log.
 
 pub mod clock;
 pub mod config;

@@ -1,4 +1,4 @@
-//! The health check from within the process: an ordinary request that the gate sends itself.
+//! The health check from within the process: an ordinary request on a connection of its own.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -24,20 +24,20 @@ pub struct Listening {
     socket: ListeningSocket,
     /// The address, with the actual port.
     pub address: Address,
-    /// Whether a supervisor keeps the socket open, so that the next service accepts the clients that wait.
+    /// A supervisor keeps the socket open, so that the next service accepts its backlog.
     pub is_passed: bool,
-    /// Whether clients may be waiting: set by events, cleared when none is left.
+    /// The backlog may have clients: set by events, cleared when it is empty.
     pub is_ready: bool,
-    /// Until when to accept nobody, because resources are short.
+    /// The end of a pause without accepting, because resources are short.
     paused_until: Option<Instant>,
-    /// Whether they have been short since clients began to wait, which is logged once.
+    /// Resources are short, which has been logged.
     is_short: bool,
 }
 
-/// How long to wait when there are no descriptors or no memory for one more.
+/// The pause when there are no descriptors or no memory for one more client.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether a socket listens. Not every system reports this.
+/// Returns whether a socket listens. Not every system reports this.
 #[cfg(target_os = "linux")]
 fn listens(socket: &Socket) -> bool {
     socket.is_listener().unwrap_or(true)
@@ -142,16 +142,16 @@ impl Listening {
         }
     }
 
-    /// How long until the next try to accept, which needs no event.
+    /// The time until the next try to accept; `None` if it needs an event.
     pub fn next_try(&self, now: Instant) -> Option<Duration> {
         self.is_ready
             .then(|| self.paused_until.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)))
     }
 
-    /// Accepts one client; `None` if nobody waits, or if nobody is accepted for now.
+    /// Accepts one client; `None` if the backlog is empty, or during a pause.
     ///
     /// # Errors
-    /// If there is no descriptor or memory for the client that waits.
+    /// If there is no descriptor or memory for the client.
     pub fn accept(&mut self, now: Instant) -> io::Result<Option<(TcpStream, Peer)>> {
         if !self.is_ready || self.paused_until.is_some_and(|until| now < until) {
             return Ok(None);

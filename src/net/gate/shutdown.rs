@@ -1,4 +1,4 @@
-//! The end of the service: what has begun is finished, or the clients get the reason why it cannot be.
+//! The end of the service: requests that have begun are finished, or fail with a response that gives the reason.
 
 use std::time::{Duration, Instant};
 
@@ -11,21 +11,21 @@ use crate::net::gate::stopper::Stopper;
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The clients to accept at the end: everything in the backlog, but not endlessly, because others may come as fast.
+/// The most clients to accept at the end: the backlog, and as many again that come in the meantime.
 const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 
-/// The end of the service, as far as it has come.
+/// The progress of the end of the service.
 #[derive(Default)]
 pub struct Shutdown {
     pub stopper: Stopper,
-    /// Whether the service cannot go on, and its clients have been answered.
+    /// The service has failed, and its clients have their responses.
     pub has_failed: bool,
-    /// When the service ends at the latest, even with requests unfinished.
+    /// The time at which the service ends even with unfinished requests.
     pub end_by: Option<Instant>,
 }
 
 impl Gate {
-    /// Begins to end when it is time to, and returns how the service ended once it has.
+    /// Begins the end of the service when it is due. Returns the outcome once the service has ended.
     pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
         if self.shutdown.stopper.is_failing() {
             let is_unanswered = |state| matches!(state, ClientState::Waiting | ClientState::Inside(_));
@@ -50,13 +50,13 @@ impl Gate {
         Some(self.shutdown.stopper.reason().map_or(Ok(()), Err))
     }
 
-    /// Notes how many requests would be cut off if the service ended now.
+    /// Reports the number of unfinished requests.
     pub(super) fn note_cut_off(&self) {
         let begun = self.connections.open.iter().filter(|(_, c)| c.client.has_request());
         self.shutdown.stopper.note_cut_off(begun.count());
     }
 
-    /// Accepts nobody any more, and closes idle clients soon.
+    /// Accepts the backlog and then no more clients, and shortens the deadline of idle ones.
     pub(super) fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
         // The next service accepts the clients that wait at a supervisor's socket.
@@ -69,7 +69,7 @@ impl Gate {
         self.advance();
         for (_, connection) in &mut self.connections.open {
             if connection.client.state() == ClientState::Idle {
-                // It has only a moment more.
+                // Its deadline is shorter now.
                 connection.client.enter(ClientState::Idle, &self.shared);
             }
         }

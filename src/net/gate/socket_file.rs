@@ -23,7 +23,7 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// Listens at `path`, and replaces a file that a killed service has left there.
+    /// Listens at `path`, and replaces the file of a killed service.
     ///
     /// # Errors
     /// [`ErrorKind::AddressInUse`] if another service listens there, [`ErrorKind::AddressUnavailable`] or
@@ -57,7 +57,7 @@ fn identity(data: &Metadata) -> (u64, u64) {
     (data.dev(), data.ino())
 }
 
-/// Removes the socket that a killed service of the same user has left behind.
+/// Removes the socket of a killed service of the same user.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let Ok(data) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !data.file_type().is_socket() {
@@ -69,7 +69,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Whether the process of a socket has gone. A socket with a full backlog has an owner.
+/// Returns whether the process of a socket has ended. A socket with a full backlog has an owner.
 fn has_nobody_listening(path: &Path) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;

@@ -468,7 +468,7 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     assert!(waits_for_the_tick(&bench.gate), "a client has a deadline");
     bench.close(0);
     assert_eq!(bench.gate.timeout(), None);
-    bench.gate.memory.look(MEMORY, Instant::now());
+    bench.gate.memory.note(MEMORY, Instant::now());
     assert!(waits_for_the_tick(&bench.gate), "memory is to be given back");
     if let Some(listening) = &mut bench.gate.listening {
         listening.is_ready = true;

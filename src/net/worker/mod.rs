@@ -1,9 +1,9 @@
 //! The worker's end of a lane: a tiny_http server on a private Unix socket, and one worker that drains its
-//! queue. The only room that names tiny_http; it knows nothing of pets, or of the sockets of clients.
+//! queue. No other room names tiny_http. This one knows nothing of pets, or of the sockets of clients.
 //!
-//! A worker takes one request and whatever else waits, lets the service answer all of them, and only then
-//! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
-//! it are answered, so a lane has one worker and is first in, first out.
+//! A worker takes all waiting requests, lets the service answer them together, and then sends the responses, in order.
+//! tiny_http blocks the response to a pipelined request until the ones before it are sent, so a lane has one worker and
+//! is first in, first out.
 
 mod lane_listener;
 
@@ -22,13 +22,13 @@ use crate::net::lane::{NO_TICKET, TICKET, Ticket, read_ticket, write_response};
 
 pub use lane_listener::LaneListener;
 
-/// What a worker calls to answer requests.
+/// Answers the requests of a worker.
 pub trait Service: Send + 'static {
-    /// Answers at least the first request, or more, with one response each. They are sent when this returns.
-    /// Returns how long they waited for the disk; zero if they did not.
+    /// Answers at least the first request, or more, with one response each. They are sent when this returns. Returns the
+    /// time that they waited for the disk, or zero.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
-    /// Called before each wait for a request. Does other work that is due, and returns in how long
-    /// more is due; `None` if nothing is.
+    /// Called before each wait for a request. Does other work that is due, and returns the time until more is due; `None`
+    /// if no more is.
     fn rest(&mut self) -> Option<Duration> {
         None
     }
@@ -50,7 +50,7 @@ pub struct Worker {
 pub const THREADS: usize = 7;
 
 impl Worker {
-    /// Starts the server of a lane, and the worker. `died` is called if the worker ends without being told to.
+    /// Starts the server of a lane, and the worker. `died` is called if the worker ends without a stop.
     ///
     /// # Errors
     /// If the threads cannot be created.
@@ -70,7 +70,7 @@ impl Worker {
         let source = Arc::clone(&server);
         let is_stopping = Arc::clone(&stopping);
         let work = move || {
-            // It ends only when it is told to, or with a panic.
+            // It ends only by a stop or a panic.
             if guard(|| work(&source, &is_stopping, service)).is_none() {
                 died();
             }
@@ -123,7 +123,7 @@ fn answer(service: &mut impl Service, batch: &VecDeque<Taken>, responses: &mut V
     let requests: Vec<Request> = batch.iter().map(Taken::as_request).collect();
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
-        // The outcome of the batch is unknown, so no client may be told that it succeeded.
+        // The outcome of the batch is unknown, so no response may report success.
         log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
@@ -141,7 +141,7 @@ const MAX_REQUESTS: usize = 512;
 /// The bytes of responses at which to send them, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// A request taken from tiny_http, with its body read. Before that, tiny_http does not read the next request.
+/// A request from tiny_http with its body, which must be read before tiny_http reads the next request.
 struct Taken {
     request: tiny_http::Request,
     body: Vec<u8>,
@@ -154,7 +154,7 @@ impl Taken {
         if length > 0
             && let Err(error) = request.as_reader().read_to_end(&mut body)
         {
-            // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
+            // The gate sends complete requests, so its end of the lane is closed, which it reports itself.
             log::debug!("a lane broke off within a request: {error}");
         }
         Self { request, body }
@@ -178,14 +178,14 @@ impl Taken {
     }
 }
 
-/// Takes the requests that are answered together, in the order of arrival.
+/// Reads the requests that are answered together, in the order of arrival.
 fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Taken> {
     requests.take(MAX_REQUESTS).map(Taken::new).collect()
 }
 
-/// Sends the responses to the first requests of a batch, as many as possible in one write. A writer of tiny_http
-/// that is dropped unused only lets the next request of its connection respond. The response to another client
-/// than the gate, such as `curl --unix-socket`, is written alone, because its connection is another one.
+/// Sends the responses to the first requests of a batch, with few writes. A dropped writer of tiny_http lets the next
+/// request of its connection respond. A response to another client than the gate, such as `curl --unix-socket`, is
+/// written alone, because its connection is another one.
 fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
     let mut left = responses.len();
     let mut writer = None;
@@ -229,28 +229,28 @@ fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
 const MAX_PAUSE: Duration = Duration::from_millis(5);
 /// The shortest pause; the operating system's timers are not more precise.
 const MIN_PAUSE: Duration = Duration::from_micros(50);
-/// How long a worker polls for the next request before it goes to sleep.
+/// The time for which a worker polls for the next request before it goes to sleep.
 const POLL: Duration = Duration::from_micros(200);
 
-/// What the previous batch tells about the next one.
+/// Facts about the previous batch that predict the next one.
 #[derive(Default)]
 pub struct Pacing {
-    /// How many requests it had.
+    /// The number of its requests.
     answered: usize,
-    /// How long its responses waited for the disk.
+    /// The time that its responses waited for the disk.
     flush: Duration,
-    /// Whether the first of them came at once.
+    /// The first of them came at once.
     came_at_once: bool,
 }
 
 impl Pacing {
-    /// Notes that a batch of this many requests was answered, and how long its responses waited for the disk.
+    /// Notes the number of requests of a batch, and the time that its responses waited for the disk.
     pub fn answered(&mut self, count: usize, flush: Duration) {
         (self.answered, self.flush) = (count, flush);
     }
 
-    /// Waits for the first request of the next batch, for at most this long. `None` if none came in time, or
-    /// if the server was or may have been unblocked, because polling swallows that call.
+    /// Waits for the first request of the next batch, for at most this time. `None` if none came in time, or if the server
+    /// may have been unblocked, because polling swallows that call.
     pub fn receive(
         &mut self,
         server: &tiny_http::Server,
@@ -274,9 +274,9 @@ impl Pacing {
     }
 }
 
-/// Polls briefly for the next request, and yields to other threads in between: a client that asks again at
-/// once is answered sooner than a sleeping thread could be woken. If the last request took longer to come,
-/// there is no polling, so slower clients cost nothing.
+/// Polls briefly for the next request, and yields to other threads in between: this answers a client that asks again at
+/// once sooner than a sleeping thread could wake up. If the last request took longer to come, there is no polling, so
+/// slower clients cost nothing.
 fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
     let began = Instant::now();
     while began.elapsed() < POLL {
@@ -288,10 +288,9 @@ fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
     None
 }
 
-/// Lets other threads run, so that the clients of the last responses can send again and share the next batch.
-/// If the worker continued at once, it would begin with half of them, and the other half would wait for that
-/// batch's flush before their own. Half the time of a flush is what the documentation of `PostgreSQL` recommends for
-/// `commit_delay`, which does the same.
+/// Lets other threads run, so that the clients of the last responses can send again and share the next batch. Without
+/// this pause, a batch would have half of them, and the other half would wait for two flushes. The documentation of
+/// `PostgreSQL` recommends half the time of a flush for `commit_delay`, which does the same.
 fn gather(flush: Duration) {
     let pause = (flush / 2).min(MAX_PAUSE);
     if pause >= MIN_PAUSE { std::thread::sleep(pause) } else { std::thread::yield_now() }

@@ -26,13 +26,12 @@ use crate::net::gate::wire::request_reader::{RequestReader, Step};
 use crate::net::gate::wire::response_head::GeneralFields;
 use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 
-/// How long an idle client may send one more request when the service is ending, so that a request already on
-/// its way is answered.
+/// The time that an idle client has for one more request when the service is ending, because one may be on its way.
 const LAST_CALL: Duration = Duration::from_millis(250);
-/// The most that is dropped after the last response, in bytes, and how much longer that may take in all than one silence.
+/// The most bytes to drop after the last response, and the most time for that, in multiples of the deadline for silence.
 const MAX_LINGER_BYTES: usize = 1024 * 1024;
 const MAX_LINGER_TIMES: u32 = 5;
-/// How long after its last piece a body still counts as arriving.
+/// The time after its last piece for which a body still counts as arriving.
 const STALLED: Duration = Duration::from_secs(1);
 
 /// The state of a client.
@@ -46,18 +45,18 @@ pub enum ClientState {
     Body,
     /// The request is complete but not queued yet.
     Ready(LaneKind),
-    /// The request waits for room in a lane.
+    /// The request waits for a lane.
     Waiting,
     /// The request is in a lane of this kind and waits for its response.
     Inside(LaneKind),
-    /// The response is held back on purpose, so that clients can test how they wait.
+    /// The response is delayed on purpose, so that clients can test their timeouts.
     HeldBack,
     /// The response is being sent.
     Responding,
-    /// The last response is sent. Further bytes are dropped until the client is silent or has sent too much, so that no
-    /// reset destroys the response.
+    /// The last response is sent. Further bytes are dropped until the client is silent or exceeds a bound, because a reset
+    /// could destroy the response.
     Lingering,
-    /// Nothing is left to do.
+    /// The connection is over.
     Closed,
 }
 
@@ -68,13 +67,13 @@ pub struct Shared {
     pub deadlines: Deadlines,
     pub intake: Intake,
     pub general: GeneralFields,
-    /// Whether the service is ending, so that no connection persists.
+    /// The service is ending, so no connection persists.
     pub draining: bool,
     pub metrics: Metrics,
 }
 
 impl Shared {
-    /// Whether the limits per address do not apply to this one, because many clients may share it.
+    /// Returns whether the limits per address do not apply to this one, because many clients may share it.
     pub fn is_exempt(&self, address: IpAddr) -> bool {
         address.to_canonical().is_loopback() || self.intake.trusted.contains(address)
     }
@@ -83,34 +82,34 @@ impl Shared {
 /// One client's side of the conversation.
 pub struct Client {
     peer: Peer,
-    /// Whether its X-Forwarded-For is believed.
+    /// Its X-Forwarded-For counts.
     is_trusted: bool,
     /// The client of the current request: the peer, or the address that a trusted proxy names.
     pub address: IpAddr,
     state: ClientState,
-    /// Since when it is in this state, or when the last piece of the body arrived.
+    /// The start of this state, or the time at which the last piece of the body arrived.
     pub since: Instant,
-    /// When [`Client::expire`] is due.
+    /// The time at which [`Client::expire`] is due.
     pub deadline: Option<Instant>,
-    /// Whether more than one piece of the body has arrived.
+    /// More than one piece of the body has arrived.
     pub has_sent_on: bool,
     reader: RequestReader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
     /// The current request, in the form for a lane.
     pub request: LaneRequest,
-    /// When the current request began.
+    /// The start of the current request.
     begun: Instant,
-    /// Bytes for the client, and how many of them have been sent.
+    /// Bytes for the client, and the number of those sent.
     out: Vec<u8>,
     sent: usize,
     /// The bytes dropped after the last response.
     dropped: usize,
-    /// How long the response to the current request is held back.
+    /// The delay of the response to the current request.
     pub delay: Duration,
-    /// Whether the connection persists after the current request.
+    /// The connection persists after the current request.
     persists: bool,
-    /// Whether the client has shut down its side.
+    /// The client has shut down its side.
     ended: bool,
 }
 
@@ -144,7 +143,7 @@ impl Client {
         self.state
     }
 
-    /// Whether to read bytes in this state. If not, they stay with the operating system.
+    /// Returns whether to read bytes in this state. If not, they stay with the operating system.
     pub fn wants_input(&self) -> bool {
         matches!(
             self.state,
@@ -162,7 +161,7 @@ impl Client {
         self.reader.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
     }
 
-    /// The bytes held for the client that are freed if it gives way, without its request in a lane.
+    /// The bytes held for the client that its eviction frees, without its request in a lane.
     pub fn held(&self) -> usize {
         let request = if matches!(self.state, ClientState::Inside(_)) {
             0
@@ -172,17 +171,17 @@ impl Client {
         self.stash.capacity() + request + self.out.capacity()
     }
 
-    /// Whether a request has begun, and its response is not sent yet.
+    /// Returns whether a request has begun, and its response is not sent yet.
     pub fn has_request(&self) -> bool {
         !matches!(self.state, ClientState::Idle | ClientState::Lingering | ClientState::Closed)
     }
 
-    /// Whether the body of its request is arriving, and does not stall.
+    /// Returns whether the body of its request is arriving, and does not stall.
     pub fn is_uploading(&self, now: Instant) -> bool {
         self.state == ClientState::Body && now.saturating_duration_since(self.since) < STALLED
     }
 
-    /// Frees what is held, or its place, because room is short. If a response is still possible, it is a 503.
+    /// Frees its memory or its connection for others. If a response is still possible, it is a 503.
     pub fn evict(&mut self, shared: &mut Shared) {
         match self.state {
             ClientState::Head | ClientState::Body | ClientState::Ready(_) | ClientState::Waiting => {
@@ -252,7 +251,7 @@ impl Client {
         }
     }
 
-    /// Reads on in the current request, and returns how many bytes were consumed.
+    /// Reads on in the current request, and returns the number of bytes consumed.
     fn read(&mut self, input: &[u8], shared: &mut Shared) -> usize {
         let mut done = 0;
         if self.state == ClientState::Idle {
@@ -296,7 +295,7 @@ impl Client {
         done
     }
 
-    /// Takes from a complete head what it says of the connection.
+    /// Applies a complete head to the connection.
     fn apply_head(&mut self) {
         let Some(head) = &self.reader.head else { return };
         self.persists = head.keep_alive;
@@ -317,7 +316,7 @@ impl Client {
         }
     }
 
-    /// Notes that the request went down a lane. A read is kept, because it may have to go down another.
+    /// Notes that the request went down a lane. A read is kept, because it may have to go down the other kind.
     pub fn go_inside(&mut self, kind: LaneKind, shared: &Shared) {
         if kind == LaneKind::Write {
             self.request = LaneRequest::default();
@@ -329,7 +328,7 @@ impl Client {
     pub fn respond(&mut self, response: &LaneResponse, shared: &mut Shared) {
         let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
         let mut preflight = Vec::new();
-        // What is malformed is no preflight.
+        // A malformed request is not a preflight.
         if head.allowed.is_some() && self.request.line().starts_with(b"OPTIONS ") && response.status != 400 {
             Allowed::write_preflight(response, self.request.fields(), &mut preflight);
         }
@@ -401,7 +400,7 @@ impl Client {
         }
     }
 
-    /// Gives up on the client: nothing more is sent or read.
+    /// Drops all bytes: nothing more is sent or read.
     pub fn close(&mut self, shared: &Shared) {
         self.stash = Vec::new();
         self.request = LaneRequest::default();

@@ -33,8 +33,8 @@ impl Head {
         }
     }
 
-    /// What only some requests have: the name of their key, the code of their failure, the id of what they created, and
-    /// the place in a trace.
+    /// The parts that only some lines have: the name of the key, the code of the failure, the id of the created resource,
+    /// and the place in a trace.
     fn details<'a>(&'a self, response: &LaneResponse<'a>) -> [Option<&'a str>; 4] {
         let text = |bytes: &'a [u8]| str::from_utf8(bytes).ok();
         let code = response.body.strip_prefix(b"{\"code\":\"").filter(|_| response.status >= 400);

@@ -1,4 +1,4 @@
-//! The head of a request: what the gate itself acts on, and what it passes on to the lane.
+//! The head of a request: the part for the gate itself, and the part that it forwards to the lane.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,37 +12,37 @@ use crate::net::gate::wire::request_id::{RequestId, RequestIds, trace_parent};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::net::lane::{LaneKind, LaneRequest};
 
-/// So many bytes of the method and the path stand in the access log.
+/// The most bytes of method and path in the access log.
 const MAX_SUMMARY: usize = 1024;
 
-/// What every head is read by.
+/// The settings for reading heads.
 #[derive(Default)]
 pub struct Intake {
-    /// Identifiers for the requests that bring none.
+    /// Identifiers for requests without one.
     pub ids: RequestIds,
-    /// The header fields that the service behind the lanes reads; no others are passed on.
+    /// The header fields that the service behind the lanes reads. No others are forwarded.
     pub forwarded: Vec<&'static str>,
-    /// Whose word on a client's address counts.
+    /// The proxies that may name a client's address.
     pub trusted: TrustedProxies,
-    /// Whose scripts may read responses in a browser.
+    /// The origins whose scripts may read responses in a browser.
     pub origins: Origins,
 }
 
-/// What the gate must remember of a request.
+/// The facts about a request that the gate needs for its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     pub kind: LaneKind,
-    /// Whether the response has no body, whatever the lane returns.
+    /// The method is HEAD: the response has no body.
     pub is_head: bool,
-    /// HTTP/1.0 clients must be told if the connection persists, HTTP/1.1 clients if it does not.
+    /// A response to HTTP/1.0 says if the connection persists, one to HTTP/1.1 if it does not.
     pub is_http_1_0: bool,
-    /// Whether the client wants the connection to persist.
+    /// The client wants the connection to persist.
     pub keep_alive: bool,
-    /// Whether it waits for a 100 Continue before it sends the body.
+    /// The client waits for a 100 Continue before it sends the body.
     pub expects_continue: bool,
-    /// The client's identifier if it sent a usable one, otherwise one made here.
+    /// The client's identifier if that is usable, otherwise a new one.
     pub id: RequestId,
-    /// Whether and how the origin that a browser sent is allowed.
+    /// The permission for the origin that a browser sent.
     pub allowed: Option<Allowed>,
     /// The client's address if a trusted proxy names it.
     pub forwarded_for: Option<IpAddr>,
@@ -54,7 +54,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// A head of which nothing is understood.
+    /// A head without any information.
     pub fn unknown(id: RequestId) -> Self {
         Self {
             kind: LaneKind::Write,
@@ -76,14 +76,14 @@ impl Head {
         if let Cow::Owned(summary) = &self.summary { summary.capacity() } else { 0 }
     }
 
-    /// What the lines of an incomplete head say that have arrived, whatever is wrong with them. The only origin that is
-    /// allowed may read the refusal in any case, since a browser compares it with the script's.
+    /// Reads the complete lines of an incomplete head, without regard to errors. If only one origin is allowed, it may read
+    /// the failure in any case, since a browser compares it with the script's.
     pub fn of_part(arrived: &[u8], intake: &mut Intake, out: &mut LaneRequest) -> Self {
         let method = arrived.trim_ascii_start().split(|b| *b == b' ').next().unwrap_or_default();
         let mut head = Self { is_head: method == b"HEAD", ..Self::unknown(intake.ids.next()) };
         let lines = arrived.split(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
         let headers: Vec<_> = lines.filter_map(header_in).collect();
-        // What is wrong has been found already.
+        // The error has been found already.
         let _ = head.apply(&headers, intake);
         head.allowed = head.allowed.or_else(|| intake.origins.only());
         out.begin(method, [b"", b""], 0);
@@ -91,8 +91,8 @@ impl Head {
         head
     }
 
-    /// Reads a complete head, and writes it to `out` for the lane, with the header fields that are passed on. If this
-    /// fails, what was understood still counts: the response has the client's identifier, and no body for HEAD.
+    /// Reads a complete head, and writes it to `out` for the lane, with the forwarded header fields. If this fails, the part
+    /// that was read still counts: the response has the client's identifier, and no body for HEAD.
     pub fn parse(
         line: &RequestLine,
         head: &[u8],
@@ -211,7 +211,7 @@ impl Head {
             (None, Some(_)) if self.is_http_1_0 => {
                 return Err(bad_request("HTTP/1.0 does not support Transfer-Encoding."));
             }
-            // Nothing else, not even an empty element: what a proxy in front reads differently could hide a request.
+            // Nothing else, not even an empty element: a difference from a proxy in front could hide a request.
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
                 self.body = BodyDecoder::Chunked(Chunked::default());
             }
@@ -276,7 +276,7 @@ fn forward(
 }
 
 const HOST: &str = "Host";
-/// The scheme of the request to the proxy; believed only from a trusted one.
+/// The scheme of the request to the proxy; it counts only from a trusted one.
 const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::base::http::response::{write_field, write_status_line};
 use crate::net::gate::wire::head::Head;
 use crate::net::lane::LaneResponse;
 
-/// Space for what the gate adds to a response.
+/// Space for the fields that the gate adds to a response.
 const HEAD_CAPACITY: usize = 512;
 
 impl Head {
@@ -30,7 +30,7 @@ impl Head {
         }
         let mut fields = response.fields;
         if general.varies {
-            // RFC 9110, section 12.5.5. Another Vary would be the first field, and becomes the rest of this line.
+            // RFC 9110, section 12.5.5. A Vary of the service is its first field, and joins this line.
             out.extend_from_slice(b"Vary: Origin");
             let rest = fields.strip_prefix(b"Vary: ");
             out.extend_from_slice(if rest.is_some() { b", " } else { b"\r\n" });
@@ -44,17 +44,17 @@ impl Head {
     }
 }
 
-/// The lines, made again every second because of the date.
+/// The fields that all responses have, printed once a second because of the date.
 pub struct GeneralFields {
     /// Each with its line end.
     block: Vec<u8>,
     second: u64,
-    /// Whether responses depend on the origin, so that each has `Vary: Origin`.
+    /// Responses depend on the origin, so each has `Vary: Origin`.
     varies: bool,
 }
 
 impl GeneralFields {
-    /// `varies`: whether responses depend on the origin of a request.
+    /// `varies`: responses depend on the origin of a request.
     pub fn new(varies: bool) -> Self {
         let mut fields = Self { block: Vec::new(), second: 0, varies };
         fields.refresh(SystemTime::now());
