@@ -3,11 +3,11 @@
 //! A lane is one connection to a tiny_http server on a private Unix socket. Whole requests go down it pipelined,
 //! and whole responses come back in order. This room knows nothing of routes, pets or SQL, and no sockets.
 //!
-//! A request on a lane is the client's, with the header fields that the service reads, and one of our own:
+//! A request on a lane is the client's, with the header fields that the service reads, and the ticket:
 //!
 //! ```text
 //! POST /v1/pets HTTP/1.1\r\n
-//! Ticket: 17 the-request's-identifier\r\n
+//! T: 17 the-request's-identifier\r\n
 //! Authorization: Bearer …\r\n
 //! Content-Length: 14\r\n
 //! \r\n
@@ -19,7 +19,7 @@
 //!
 //! ```text
 //! HTTP/1.1 201 Created\r\n
-//! Ticket: 17 send 0 21 ci\r\n
+//! T: 17 send 0 21 ci\r\n
 //! Content-Type: application/json\r\n
 //! Content-Length: 21\r\n
 //! \r\n
@@ -49,8 +49,9 @@ pub enum LaneKind {
 pub type Ticket = u64;
 /// The ticket of a request that is not from the gate.
 pub const NO_TICKET: Ticket = 0;
-/// The header field of the ticket. The gate forwards no field of this name.
-pub const TICKET: &str = "Ticket";
+/// The header field of the ticket, with a short name, because tiny_http reads heads byte by byte. The gate forwards no
+/// field of this name.
+pub const TICKET: &str = "T";
 
 /// After the target.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";

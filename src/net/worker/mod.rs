@@ -8,7 +8,7 @@
 mod lane_listener;
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::base::error::{Error, ErrorKind};
+use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::http::{ApiError, Code, Request, Response, name_all};
 use crate::base::threads::start_thread;
 use crate::net::lane::{NO_TICKET, TICKET, Ticket, read_ticket, write_response};
@@ -145,31 +146,30 @@ const SEND_BYTES: usize = 64 * 1024;
 struct Taken {
     request: tiny_http::Request,
     body: Vec<u8>,
+    ticket: Ticket,
+    id: String,
 }
 
 impl Taken {
     fn new(mut request: tiny_http::Request) -> Self {
-        let length = request.body_length().unwrap_or_default();
+        let length = request.body_length().unwrap_or_default().min(MAX_BODY_BYTES);
         let mut body = Vec::with_capacity(length);
         if length > 0
-            && let Err(error) = request.as_reader().read_to_end(&mut body)
+            && let Err(error) = request.as_reader().take(length as u64).read_to_end(&mut body)
         {
             // The gate sends complete requests, so its end of the lane is closed, which it reports itself.
             log::debug!("a lane broke off within a request: {error}");
         }
-        Self { request, body }
-    }
-
-    /// The ticket, and the identifier.
-    fn ticket(&self) -> (Ticket, &str) {
-        let field = self.request.headers().iter().find(|header| header.field.equiv(TICKET));
-        read_ticket(field.map(|header| header.value.as_str()))
+        let field = request.headers().iter().find(|header| header.field.equiv(TICKET));
+        let (ticket, id) = read_ticket(field.map(|header| header.value.as_str()));
+        let id = id.to_owned();
+        Self { request, body, ticket, id }
     }
 
     fn as_request(&self) -> Request<'_> {
         let fields = self.request.headers().iter();
         Request {
-            id: self.ticket().1,
+            id: &self.id,
             method: self.request.method().as_str(),
             target: self.request.url(),
             headers: fields.map(|header| (header.field.as_str().as_str(), header.value.as_str())).collect(),
@@ -192,7 +192,7 @@ fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Re
     for (taken, response) in batch.drain(..left.min(batch.len())).zip(responses) {
         let is_head = *taken.request.method() == tiny_http::Method::Head;
         let response = if is_head { response.without_body() } else { response };
-        let is_from_gate = taken.ticket().0 != NO_TICKET;
+        let is_from_gate = taken.ticket != NO_TICKET;
         if !is_from_gate {
             write(writer.take(), out);
         }
@@ -217,11 +217,10 @@ fn write(writer: Option<Box<dyn Write + Send>>, out: &mut Vec<u8>) {
 
 /// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
-    let (ticket, id) = taken.ticket();
-    if let Err(flaw) = write_response(response, ticket, out) {
-        log::error!("request {id}: a response was not sent: {flaw}");
+    if let Err(flaw) = write_response(response, taken.ticket, out) {
+        log::error!("request {}: a response was not sent: {flaw}", taken.id);
         // This response can always be written.
-        let _ = write_response(&ApiError::new(Code::Internal).into_response(), ticket, out);
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
     }
 }
 

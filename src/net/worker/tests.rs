@@ -304,17 +304,17 @@ fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
 
 /// A request with this ticket field and body.
 fn taken(ticket: &str, body: &'static str) -> Taken {
-    let ticket = tiny_http::Header::from_bytes("ticket", ticket).unwrap();
+    let ticket = tiny_http::Header::from_bytes(TICKET, ticket).unwrap();
     Taken::new(tiny_http::TestRequest::new().with_header(ticket).with_body(body).into())
 }
 
 #[test]
 fn request_is_what_tiny_http_read() {
     let taken = taken("1234 an-id", "body");
-    assert_eq!(taken.ticket(), (1234, "an-id"));
+    assert_eq!(taken.ticket, 1234);
     let request = taken.as_request();
     assert_eq!((request.id, request.body), ("an-id", &b"body"[..]));
-    assert_eq!(request.header_values("Ticket").collect::<Vec<_>>(), ["1234 an-id"]);
+    assert_eq!(request.header_values(TICKET).collect::<Vec<_>>(), ["1234 an-id"]);
 }
 
 #[test]
@@ -329,5 +329,11 @@ fn what_has_no_response_yet_stays() {
     let mut out = Vec::new();
     send(&mut batch, [b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
     assert_eq!((batch.len(), out), (1, Vec::new()));
-    assert_eq!(batch.front().map(|taken| taken.ticket().0), Some(3));
+    assert_eq!(batch.front().map(|taken| taken.ticket), Some(3));
+}
+
+#[test]
+fn body_is_read_up_to_the_limit() {
+    let body = "x".repeat(MAX_BODY_BYTES + 1).leak();
+    assert_eq!(taken("1 -", body).body.len(), MAX_BODY_BYTES);
 }

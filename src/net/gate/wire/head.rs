@@ -264,7 +264,9 @@ fn forward(
         if let Some(name) = intake.forwarded.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
             let is_replaced = *name == HOST && authority.is_some();
             let is_doubted = *name == FORWARDED_PROTO && !is_trusted;
-            if !is_replaced && !is_doubted {
+            // The same as no field (RFC 9110, section 12.5.1). Most clients send it.
+            let is_needless = *name == ACCEPT && header.value == b"*/*";
+            if !is_replaced && !is_doubted && !is_needless {
                 out.field(name, header.value);
             }
         }
@@ -275,6 +277,7 @@ fn forward(
     out.end_head();
 }
 
+const ACCEPT: &str = "Accept";
 const HOST: &str = "Host";
 /// The scheme of the request to the proxy; it counts only from a trusted one.
 const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
@@ -282,6 +285,8 @@ const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::gate::wire::cors::ASKED;
+    use crate::net::lane::TICKET;
 
     const FORWARDED: [&str; 2] = ["Authorization", "Content-Type"];
 
@@ -307,12 +312,34 @@ mod tests {
         assert_eq!(
             forwarded(
                 "POST http://h/v1/pets HTTP/1.0\r\nhost: h\r\nCookie: x\r\nAUTHORIZATION: Bearer \u{e9}\r\n\
-                 te: gzip\r\nTicket: 9 forged\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
+                 te: gzip\r\nT: 9 forged\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
             ),
             "POST /v1/pets HTTP/1.1\r\nAuthorization: Bearer \u{7f}\u{7f}\r\nContent-Type: text/x\r\n\
              Content-Type: a\r\n\r\n"
         );
         assert_eq!(forwarded("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
+    }
+
+    /// tiny_http acts on some fields, and the worker on the ticket.
+    #[test]
+    fn forwarded_fields_neither_frame_nor_forge() {
+        let mut config = crate::base::config::Config::new();
+        config.hosting.platform_host = Some("pets.example".to_owned());
+        let fields = crate::app::pipeline::header_fields(&config);
+        assert!(fields.contains(&HOST) && fields.contains(&FORWARDED_PROTO));
+        for name in ["Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade", "TE", TICKET] {
+            assert!(fields.iter().chain(&ASKED).all(|field| !field.eq_ignore_ascii_case(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn accept_of_everything_is_not_forwarded() {
+        let head = "GET / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nAccept: text/html\r\n\r\n";
+        let line = RequestLine::parse(head.as_bytes(), 0..14).unwrap();
+        let mut out = LaneRequest::default();
+        let mut intake = Intake { forwarded: vec![ACCEPT], ..Intake::default() };
+        Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out).1.unwrap();
+        assert_eq!(text(out), "GET / HTTP/1.1\r\nAccept: text/html\r\n\r\n");
     }
 
     #[test]
