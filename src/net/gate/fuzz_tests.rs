@@ -300,9 +300,9 @@ impl SmallGate {
         let gate = &mut self.gate;
         gate.wait(&mut self.events, Some(Duration::ZERO));
         gate.read_on();
-        gate.dispatch();
+        gate.dispatcher.dispatch(&mut gate.connections, &gate.shared);
         gate.tick();
-        gate.flush();
+        gate.dispatcher.flush(gate.poll.registry()).unwrap();
         let connections = &gate.connections;
         let held = connections.open.iter().map(|(_, connection)| connection.held);
         assert_eq!(connections.held, held.sum::<usize>());

@@ -167,9 +167,11 @@ impl Gate {
         self.read_on();
         self.accept(MAX_ACCEPTS);
         self.accept_health_checks();
-        self.dispatch();
+        self.dispatcher.dispatch(&mut self.connections, &self.shared);
         self.tick();
-        self.flush();
+        if let Err(error) = self.dispatcher.flush(self.poll.registry()) {
+            self.fail(&error);
+        }
     }
 
     /// Waits for events, and moves bytes accordingly.
@@ -306,13 +308,9 @@ impl Gate {
     /// Evicts a client for a newcomer; returns `false` if there is none to evict.
     fn evict_one(&mut self) -> bool {
         // A request that a lane accepts now is not evicted.
-        self.dispatch();
+        self.dispatcher.dispatch(&mut self.connections, &self.shared);
         let slot = self.candidates.next(&self.connections, self.shared.now);
         slot.map(|slot| self.connections.evict(slot, &mut self.shared)).is_some()
-    }
-
-    fn dispatch(&mut self) {
-        self.dispatcher.dispatch(&mut self.connections, &self.shared);
     }
 
     /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came
@@ -351,16 +349,9 @@ impl Gate {
         }
     }
 
-    /// Sends the requests of this round down the lanes.
-    fn flush(&mut self) {
-        if let Err(error) = self.dispatcher.flush(self.poll.registry()) {
-            self.fail(&error);
-        }
-    }
-
     /// Ends the service, because a lane has broken off. Its requests fail like those of a dead worker.
     fn fail(&self, error: &io::Error) {
-        if !self.shutdown.has_failed {
+        if !self.shutdown.stopper.is_failing() {
             let reason = Error::new(ErrorKind::Internal, format!("a lane broke off: {error}"));
             self.shutdown.stopper.fail(reason);
         }

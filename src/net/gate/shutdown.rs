@@ -18,8 +18,6 @@ const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 #[derive(Default)]
 pub struct Shutdown {
     pub stopper: Stopper,
-    /// The service has failed, and its clients have their responses.
-    pub has_failed: bool,
     /// The time at which the service ends even with unfinished requests.
     pub end_by: Option<Instant>,
 }
@@ -31,9 +29,8 @@ impl Gate {
             let is_unanswered = |state| matches!(state, ClientState::Waiting | ClientState::Inside(_));
             self.connections.expire(|client| is_unanswered(client.state()), &mut self.shared);
             self.advance();
-            if !std::mem::replace(&mut self.shutdown.has_failed, true) {
-                self.shutdown.end_by = Some(Instant::now() + LAST_WORDS);
-            }
+            let by = Instant::now() + LAST_WORDS;
+            self.shutdown.end_by = Some(self.shutdown.end_by.map_or(by, |end| end.min(by)));
         }
         if self.shutdown.stopper.is_stopping() && !self.shared.draining {
             if let Some(reason) = self.shutdown.stopper.reason() {

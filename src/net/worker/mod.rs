@@ -110,7 +110,8 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
             flush = answer(&mut service, &batch, &mut responses);
             send(&mut batch, responses.drain(..), &mut out);
         }
-        pacing.answered(count, flush);
+        pacing.answered = count;
+        pacing.flush = flush;
         // Draining the queue may have swallowed the call to stop.
         if stopping.load(Ordering::SeqCst) {
             server.unblock();
@@ -243,11 +244,6 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// Notes the number of requests of a batch, and the time that its responses waited for the disk.
-    pub fn answered(&mut self, count: usize, flush: Duration) {
-        (self.answered, self.flush) = (count, flush);
-    }
-
     /// Waits for the first request of the next batch, for at most this time. `None` if none came in time, or if the server
     /// may have been unblocked, because polling swallows that call.
     pub fn receive(

@@ -286,7 +286,8 @@ fn unblocked() -> (Folder, tiny_http::Server) {
 #[test]
 fn requests_gather_where_several_came() {
     let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
-    pacing.answered(2, 2 * MAX_PAUSE);
+    pacing.answered = 2;
+    pacing.flush = 2 * MAX_PAUSE;
     let began = Instant::now();
     assert!(pacing.receive(&server, None).is_none());
     assert!(began.elapsed() >= MAX_PAUSE);
@@ -295,7 +296,7 @@ fn requests_gather_where_several_came() {
 #[test]
 fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
     let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
-    pacing.answered(1, Duration::ZERO);
+    pacing.answered = 1;
     pacing.came_at_once = true;
     let began = Instant::now();
     assert!(pacing.receive(&server, None).is_none());

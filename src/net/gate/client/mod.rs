@@ -166,7 +166,7 @@ impl Client {
         let request = if matches!(self.state, ClientState::Inside(_)) {
             0
         } else {
-            self.request.capacity() + self.reader.head.as_ref().map_or(0, Head::held)
+            self.request.capacity() + self.reader.head.as_ref().map_or(0, |head| head.summary.capacity())
         };
         self.stash.capacity() + request + self.out.capacity()
     }

@@ -14,8 +14,6 @@ use crate::net::lane::{LaneKind, LaneRequest, LaneResponse, NO_TICKET, Ticket};
 /// The most bytes of requests in a lane at once, which bounds its memory and the wait of later requests. A single
 /// request may exceed it.
 const WINDOW_BYTES: usize = 256 * 1024;
-/// The size above which an empty buffer of a lane is freed.
-const KEEP_BYTES: usize = 256 * 1024;
 /// The bytes to read from a lane at once. A buffer that had to grow for a larger response shrinks to this again.
 const READ_BYTES: usize = 256 * 1024;
 
@@ -126,7 +124,6 @@ impl Lane {
         if !self.is_full {
             // A full lane gets no more requests, so the buffer does not grow meanwhile.
             self.out.clear();
-            self.out.shrink_to(KEEP_BYTES);
             self.sent = 0;
         }
         Ok(())

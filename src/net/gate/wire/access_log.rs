@@ -52,7 +52,8 @@ impl Head {
         duration: Duration,
     ) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
-        let (id, summary) = (self.id.as_str(), &self.summary);
+        let id = self.id.as_str();
+        let summary = if self.summary.is_empty() { "-" } else { &self.summary };
         let (status, length) = (response.status, response.body.len());
         let mut line = format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
         for (name, value) in [" key=", " code=", " created=", " traceparent="].into_iter().zip(details) {

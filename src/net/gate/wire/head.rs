@@ -1,6 +1,5 @@
 //! The head of a request: the part for the gate itself, and the part that it forwards to the lane.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
@@ -49,8 +48,8 @@ pub struct Head {
     /// The place of the request in a distributed trace, for the access log.
     pub trace_parent: Option<Box<str>>,
     pub body: BodyDecoder,
-    /// Method and path, without the query, if there is an access log.
-    pub summary: Cow<'static, str>,
+    /// Method and path, without the query, if there is an access log; otherwise empty.
+    pub summary: String,
 }
 
 impl Head {
@@ -67,13 +66,8 @@ impl Head {
             forwarded_for: None,
             trace_parent: None,
             body: BodyDecoder::Length(0),
-            summary: "-".into(),
+            summary: String::new(),
         }
-    }
-
-    /// The bytes kept for the access log.
-    pub fn held(&self) -> usize {
-        if let Cow::Owned(summary) = &self.summary { summary.capacity() } else { 0 }
     }
 
     /// Reads the complete lines of an incomplete head, without regard to errors. If only one origin is allowed, it may read
@@ -117,7 +111,7 @@ impl Head {
             let path = out.line().split(|b| *b == b'?').next().unwrap_or_default();
             let kept = &path[..path.len().min(MAX_SUMMARY)];
             let end = if kept.len() < path.len() { "…" } else { "" };
-            parsed.summary = (String::from_utf8_lossy(kept) + end).into_owned().into();
+            parsed.summary = (String::from_utf8_lossy(kept) + end).into_owned();
         }
         // After the version, such as " HTTP/1.1", and the line end.
         let start = line.target.end + 11;
