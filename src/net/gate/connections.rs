@@ -42,7 +42,7 @@ pub struct Connection {
     is_unread: bool,
 }
 
-/// The next need of a connection after its bytes have been moved as far as possible.
+/// The next need of a connection whose socket would block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wants {
     /// An event, or the response to its request.
@@ -62,7 +62,7 @@ impl Connection {
         *sum = *sum - before + self.held;
     }
 
-    /// Moves the client's bytes as far as possible without blocking.
+    /// Reads and writes until the socket would block.
     fn drive(&mut self, scratch: &mut [u8], shared: &mut Shared) -> Wants {
         let client = &mut self.client;
         let mut has_read = false;
@@ -73,7 +73,7 @@ impl Connection {
                     Ok(count) => {
                         client.consume_output(count, shared);
                         if client.state() == ClientState::Lingering {
-                            // If the client has gone, there is nothing to shut down.
+                            // It fails if the client has closed the connection.
                             let _ = self.stream.shutdown(Shutdown::Write);
                         }
                     }
@@ -188,7 +188,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Notes what has become possible for a client.
+    /// Notes that reading or writing may make progress.
     pub fn note_event(&mut self, slot: usize, event: &Event, shared: &Shared) {
         // Events are hints: the slot may have another client by now.
         let Some(connection) = self.open.get_mut(slot) else { return };
@@ -202,7 +202,7 @@ impl Connections {
         self.ready.push_back(slot);
     }
 
-    /// Moves one client's bytes as far as possible without blocking, and returns its next need.
+    /// Reads from and writes to one client until its socket would block, and returns its next need.
     pub fn drive(&mut self, slot: usize, shared: &mut Shared) -> Wants {
         let Some(connection) = self.open.get_mut(slot) else { return Wants::Event };
         let wants = connection.drive(&mut self.scratch, shared);

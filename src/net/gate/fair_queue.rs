@@ -46,7 +46,7 @@ impl FairQueue {
         Some(*client)
     }
 
-    /// The size of the next request: the smallest that waits, unless enough have gone ahead of a larger one.
+    /// The size of the next request: the smallest in the queue, unless a larger one has waited for [`SMALLER_AHEAD`].
     fn next_size(&self) -> Option<usize> {
         let mut waiting = (0..self.0.len()).filter(|size| !self.0[*size].requests.is_empty());
         let smallest = waiting.next()?;

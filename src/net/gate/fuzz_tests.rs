@@ -49,7 +49,7 @@ fn expanded(mut bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads requests one after the other, and compares each with what a second reader makes of the same bytes.
+/// Reads requests one after the other, and compares each with the result of a second reader.
 pub fn gate_reader(bytes: &[u8]) {
     let (input, mut at) = (expanded(bytes), 0);
     let mut intake = Intake { forwarded: FORWARDED.to_vec(), ..Intake::default() };
@@ -61,7 +61,7 @@ pub fn gate_reader(bytes: &[u8]) {
                 assert_eq!((length, persists), (request.length, request.persists));
                 is_same(&asked, &written, &request);
             }
-            // Extensions and trailer fields are bounded together, and how they are counted is nobody's business.
+            // Extensions and trailer fields are bounded together; the exact count does not matter.
             (Err(431), Read::Request(request)) => {
                 return assert!(request.head > 16 << 10 || request.dropped > 7 << 10, "{request:?}");
             }
@@ -97,7 +97,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
     }
 }
 
-/// Compares a request on the lane with what the second reader makes of it.
+/// Compares a request on the lane with the result of the second reader.
 fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!(asked, [&request.method[..], &request.target].join(&b' '));
     let on_lane = OnLane::parse(written);
@@ -171,7 +171,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     out
 }
 
-/// Does with a request what its target says: loses it, passes it on, or responds with the request.
+/// Handles a request by its target: loses it, passes it on, or responds with the request.
 fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     let mut written = Vec::new();
     client.request.write(2, client.id(), &mut written);
@@ -295,7 +295,7 @@ impl SmallGate {
         self.gate.next_tick = self.gate.shared.now;
     }
 
-    /// One round of the gate, which waits for nothing, and what must be true after it.
+    /// One round of the gate without waiting, and the invariants after it.
     fn step(&mut self) {
         let gate = &mut self.gate;
         gate.wait(&mut self.events, Some(Duration::ZERO));

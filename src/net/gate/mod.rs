@@ -217,7 +217,7 @@ impl Gate {
         }
     }
 
-    /// Moves the bytes of one connection, and gives it what it wants next.
+    /// Drives one connection, and meets its next need.
     fn drive(&mut self, slot: usize) {
         match self.connections.drive(slot, &mut self.shared) {
             Wants::Event => {}

@@ -21,10 +21,10 @@ use crate::base::error::Error;
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Stopper(Arc<Word>);
+pub struct Stopper(Arc<Signals>);
 
 #[derive(Debug, Default)]
-struct Word {
+struct Signals {
     stopping: AtomicBool,
     /// The failure that ends the service, if one does.
     reason: OnceLock<Error>,
@@ -63,8 +63,7 @@ impl Stopper {
         self.0.cut_off.store(count, Ordering::SeqCst);
     }
 
-    /// Ends the service with this failure, and without the requests under way, whose clients get a 503. The first failure
-    /// counts.
+    /// Ends the service with this failure. The requests under way get a 503. The first failure counts.
     pub(crate) fn fail(&self, reason: Error) {
         let _ = self.0.reason.set(reason);
         self.0.failing.store(true, Ordering::SeqCst);

@@ -26,7 +26,7 @@ const fn far(number: u8) -> IpAddr {
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
-/// A request whose body takes three reads, and how much of it one read takes.
+/// A request whose body takes three reads.
 fn post() -> String {
     let body = "x".repeat(40_000);
     format!("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 40000\r\n\r\n{body}")
@@ -85,11 +85,11 @@ impl Bench {
         client
     }
 
-    /// Goes on until it is so.
+    /// Runs rounds until the condition is met.
     fn until(&mut self, is_so: impl Fn(&Gate) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !is_so(&self.gate) {
-            assert!(Instant::now() < end, "it does not come about");
+            assert!(Instant::now() < end, "the condition is not met");
             self.gate.round(&mut self.events);
         }
     }
@@ -110,7 +110,7 @@ impl Bench {
         self.gate.connections.open.iter().map(|(_, connection)| connection.client.state()).collect()
     }
 
-    /// Gives up on a client.
+    /// Closes a client.
     fn close(&mut self, slot: usize) {
         self.gate.connections.open[slot].client.close(&self.gate.shared);
         self.drive(slot);

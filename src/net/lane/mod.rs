@@ -99,7 +99,7 @@ impl LaneRequest {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// The buffer to which the body is added.
+    /// The buffer that ends with the body.
     pub fn body(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }

@@ -14,7 +14,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 /// Opens the file of a socket without opening the socket (open(2)).
 const O_PATH: i32 = 0o10_000_000;
 
-/// The worker's end of a lane: a listener, to which the gate has connected.
+/// The worker's end of a lane: a listener with one connection, that of the gate.
 pub struct LaneListener {
     pub listener: UnixListener,
     pub unblocker: Unblocker,
@@ -52,7 +52,7 @@ impl Unblocker {
     /// If it is closed, or on other systems than Linux.
     pub fn connect(&self) -> io::Result<UnixStream> {
         let socket = self.0.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        // A short path of what is open (proc(5)).
+        // A short path to an open file (proc(5)).
         UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
     }
 }

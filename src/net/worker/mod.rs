@@ -121,8 +121,8 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
 }
 
 /// Lets the service answer some of a batch: at least one request, and at most all.
-fn answer(service: &mut impl Service, batch: &VecDeque<Taken>, responses: &mut Vec<Response>) -> Duration {
-    let requests: Vec<Request> = batch.iter().map(Taken::as_request).collect();
+fn answer(service: &mut impl Service, batch: &VecDeque<Job>, responses: &mut Vec<Response>) -> Duration {
+    let requests: Vec<Request> = batch.iter().map(Job::as_request).collect();
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // The outcome of the batch is unknown, so no response may report success.
@@ -144,14 +144,14 @@ const MAX_REQUESTS: usize = 512;
 const SEND_BYTES: usize = 64 * 1024;
 
 /// A request from tiny_http with its body, which must be read before tiny_http reads the next request.
-struct Taken {
+struct Job {
     request: tiny_http::Request,
     body: Vec<u8>,
     ticket: Ticket,
     id: String,
 }
 
-impl Taken {
+impl Job {
     fn new(mut request: tiny_http::Request) -> Self {
         let length = request.body_length().unwrap_or_default().min(MAX_BODY_BYTES);
         let mut body = Vec::with_capacity(length);
@@ -180,26 +180,26 @@ impl Taken {
 }
 
 /// Reads the requests that are answered together, in the order of arrival.
-fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Taken> {
-    requests.take(MAX_REQUESTS).map(Taken::new).collect()
+fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Job> {
+    requests.take(MAX_REQUESTS).map(Job::new).collect()
 }
 
 /// Sends the responses to the first requests of a batch, with few writes. A dropped writer of tiny_http lets the next
 /// request of its connection respond. A response to another client than the gate, such as `curl --unix-socket`, is
 /// written alone, because its connection is another one.
-fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
+fn send(batch: &mut VecDeque<Job>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
     let mut left = responses.len();
     let mut writer = None;
-    for (taken, response) in batch.drain(..left.min(batch.len())).zip(responses) {
-        let is_head = *taken.request.method() == tiny_http::Method::Head;
+    for (job, response) in batch.drain(..left.min(batch.len())).zip(responses) {
+        let is_head = *job.request.method() == tiny_http::Method::Head;
         let response = if is_head { response.without_body() } else { response };
-        let is_from_gate = taken.ticket != NO_TICKET;
+        let is_from_gate = job.ticket != NO_TICKET;
         if !is_from_gate {
             write(writer.take(), out);
         }
-        print(&response, &taken, out);
+        print(&response, &job, out);
         left -= 1;
-        writer = Some(taken.request.into_writer());
+        writer = Some(job.request.into_writer());
         if left == 0 || out.len() >= SEND_BYTES || !is_from_gate {
             write(writer.take(), out);
         }
@@ -217,11 +217,11 @@ fn write(writer: Option<Box<dyn Write + Send>>, out: &mut Vec<u8>) {
 }
 
 /// Writes a response. If it cannot be written, only this one becomes a 500.
-fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
-    if let Err(flaw) = write_response(response, taken.ticket, out) {
-        log::error!("request {}: a response was not sent: {flaw}", taken.id);
+fn print(response: &Response, job: &Job, out: &mut Vec<u8>) {
+    if let Err(flaw) = write_response(response, job.ticket, out) {
+        log::error!("request {}: a response was not sent: {flaw}", job.id);
         // This response can always be written.
-        let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), job.ticket, out);
     }
 }
 

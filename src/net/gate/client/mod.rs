@@ -1,14 +1,14 @@
 //! One client: a state machine that turns bytes into requests and responses into bytes, without a socket.
 //!
 //! ```text
-//!            a byte            head whole           body whole        queued         sent down a lane
+//!            a byte          head complete        body complete       queued         sent down a lane
 //!   Idle ───────────▶ Head ───────────────▶ Body ─────────────▶ Ready ──────▶ Waiting ─────▶ Inside
-//!    ▲                  │ broken, too large, too late │           ▲              │ too late    │ │
+//!    ▲                  │ malformed, too large, late  │           ▲              │ late        │ │
 //!    │                  │                             │           └──────────────┼─────────────┘ │
-//!    │                  │                             │      to go on, down the other lane       │ answer,
-//!    │                  ▼                             ▼                          ▼               ▼ or too late
+//!    │                  │                             │           for the write lane             │ response,
+//!    │                  ▼                             ▼                          ▼               ▼ or late
 //!    └──────────────────────────────────────────── Responding ◀──────────────────────────────────
-//!      taken whole, and the connection persists       │ taken whole, and it does not
+//!      sent, and the connection persists              │ sent, and it does not
 //!                                                     ▼
 //!                                                 Lingering ──────▶ Closed
 //! ```

@@ -235,7 +235,7 @@ fn response_larger_than_what_sockets_hold_arrives_whole() {
     bench.stop();
 }
 
-/// A lane that is open, its far end, and what watches it.
+/// An open lane, its far end, and its poll.
 fn open_lane(window: usize) -> (Lane, UnixStream, Poll) {
     let folder = Folder::new();
     let path = folder.0.join("lane");
@@ -246,14 +246,14 @@ fn open_lane(window: usize) -> (Lane, UnixStream, Poll) {
     (lane, listener.accept().unwrap().0, poll)
 }
 
-/// Has the next request answered, and the lane take the response.
+/// Responds to the next request, and receives the response.
 fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
     let ticket = expect(far_end, path);
     answer(far_end, ticket, "");
     assert_eq!(received(lane, false), (1, false));
 }
 
-/// How many responses one read brings, and whether there may be more to read.
+/// The number of responses of one read, and whether there may be more to read.
 fn received(lane: &mut Lane, is_ending: bool) -> (usize, bool) {
     let mut count = 0;
     let has_more = lane.receive(is_ending, |_, _| count += 1).unwrap();
