@@ -106,7 +106,7 @@ impl Server {
 
     /// Creates a handle that checks from any thread whether the service answers.
     pub fn health_check(&self) -> HealthCheck {
-        HealthCheck::new(self.stopper.clone())
+        HealthCheck(self.stopper.clone())
     }
 
     /// Creates a handle that ends the service from any thread.

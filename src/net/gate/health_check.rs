@@ -24,13 +24,9 @@ const EXPECTED: &[u8] = b"HTTP/1.1 200 ";
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct HealthCheck(Stopper);
+pub struct HealthCheck(pub(crate) Stopper);
 
 impl HealthCheck {
-    pub(crate) fn new(stopper: Stopper) -> Self {
-        Self(stopper)
-    }
-
     /// Sends a request, and returns whether the service answers it within `patience`.
     pub fn is_answered(&self, patience: Duration) -> bool {
         self.ask(patience).unwrap_or(false)

@@ -28,10 +28,8 @@ pub struct Listening {
     pub is_passed: bool,
     /// The backlog may have clients: set by events, cleared when it is empty.
     pub is_ready: bool,
-    /// The end of a pause without accepting, because resources are short.
+    /// The end of the last pause without accepting, if resources have been short since the backlog was empty.
     paused_until: Option<Instant>,
-    /// Resources are short, which has been logged.
-    is_short: bool,
 }
 
 /// The pause when there are no descriptors or no memory for one more client.
@@ -117,22 +115,16 @@ impl Listening {
         socket.set_nonblocking(true)?;
         let (socket, address) = if socket.local_addr()?.is_unix() {
             let listener = UnixListener::from(OwnedFd::from(socket));
-            let address = Address::Unix(name(&listener.local_addr()?));
+            // A name without a file begins with `@`.
+            let path = listener.local_addr()?.as_pathname().unwrap_or(Path::new("@")).to_owned();
+            let address = Address::Unix(path);
             (ListeningSocket::Unix(mio::net::UnixListener::from_std(listener)), address)
         } else {
             let listener = TcpListener::from(socket);
             let address = Address::Tcp(listener.local_addr()?);
             (ListeningSocket::Tcp(mio::net::TcpListener::from_std(listener)), address)
         };
-        Ok(Self {
-            _file: None,
-            socket,
-            address,
-            is_passed,
-            is_ready: false,
-            paused_until: None,
-            is_short: false,
-        })
+        Ok(Self { _file: None, socket, address, is_passed, is_ready: false, paused_until: None })
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -156,7 +148,6 @@ impl Listening {
         if !self.is_ready || self.paused_until.is_some_and(|until| now < until) {
             return Ok(None);
         }
-        self.paused_until = None;
         loop {
             let accepted = match &self.socket {
                 ListeningSocket::Tcp(socket) => {
@@ -169,26 +160,21 @@ impl Listening {
             match accepted {
                 Ok(client) => return Ok(Some(client)),
                 Err(error) if error.kind() == Os::WouldBlock => {
-                    (self.is_ready, self.is_short) = (false, false);
+                    self.is_ready = false;
+                    self.paused_until = None;
                     return Ok(None);
                 }
                 // The client left before it was accepted.
                 Err(error) if matches!(error.kind(), Os::Interrupted | Os::ConnectionAborted) => {}
                 Err(error) => {
-                    if !std::mem::replace(&mut self.is_short, true) {
+                    if self.paused_until.replace(now + PAUSE).is_none() {
                         log::error!("cannot accept connections: {error}");
                     }
-                    self.paused_until = Some(now + PAUSE);
                     return Err(error);
                 }
             }
         }
     }
-}
-
-/// The path of a Unix socket; for a name without a file, with `@` at its beginning.
-fn name(address: &std::os::unix::net::SocketAddr) -> std::path::PathBuf {
-    address.as_pathname().unwrap_or(Path::new("@")).to_owned()
 }
 
 /// The error for an address that cannot be bound.
@@ -328,6 +314,7 @@ mod tests {
         assert_eq!(listening.next_try(now), Some(PAUSE));
         assert_eq!(listening.next_try(now + PAUSE), Some(Duration::ZERO));
         assert_eq!(peer(listening.accept(now + PAUSE)), Some(Peer::Tcp(client.local_addr().unwrap())));
-        assert_eq!(listening.next_try(now), Some(Duration::ZERO), "the pause is over");
+        assert_eq!(peer(listening.accept(now + PAUSE)), None);
+        assert_eq!(listening.paused_until, None, "the next shortage is logged");
     }
 }

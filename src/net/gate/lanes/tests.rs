@@ -377,7 +377,7 @@ fn response_for_a_closed_connection_is_dropped() {
 fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
-    let health = HealthCheck::new(bench.stopper.clone());
+    let health = HealthCheck(bench.stopper.clone());
     assert!(!health.is_answered(Duration::from_millis(20)), "the lane has not answered yet");
     let ticket = expect(&mut lane, "/healthz");
     answer(&mut lane, ticket, "too late");
@@ -385,7 +385,7 @@ fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
     let ticket = expect(&mut lane, "/healthz");
     answer(&mut lane, ticket, "ok");
     assert!(answered.join().unwrap());
-    let health = HealthCheck::new(bench.stopper.clone());
+    let health = HealthCheck(bench.stopper.clone());
     let refused = std::thread::spawn(move || health.is_answered(PATIENCE));
     expect(&mut lane, "/healthz");
     drop(lane);
