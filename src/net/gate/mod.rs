@@ -331,7 +331,7 @@ impl Gate {
                     Disposition::RetryOnWriter => client.enter(ClientState::Ready(LaneKind::Write), shared),
                     Disposition::Abort => client.close(shared),
                     Disposition::Send => {
-                        client.respond(&response, shared);
+                        client.respond(response, shared);
                         if !client.delay.is_zero() {
                             client.enter(ClientState::HeldBack, shared);
                             *next_tick = (*next_tick).min(shared.now + client.delay);
