@@ -106,7 +106,7 @@ impl Server {
 
     /// Creates a handle for health checks from any thread.
     pub fn health_check(&self) -> HealthCheck {
-        HealthCheck::new(self.stopper.clone())
+        HealthCheck(self.stopper.clone())
     }
 
     /// Creates a handle that stops the service from any thread.

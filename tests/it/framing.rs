@@ -219,9 +219,7 @@ fn no_header_field_breaks_the_lane() {
         ask(format!("{name}:").as_bytes(), &[200, 400, 401]);
         ask(format!("{name}: {}", "x".repeat(15_000)).as_bytes(), &[200, 400, 401]);
     }
-    for field in
-        ["Ticket: 1 forged", "Ticket: 0 -", "Connection: upgrade", "Upgrade: x", "TE: gzip", "Trailer: x"]
-    {
+    for field in ["T: 1 forged", "T: 0 -", "Connection: upgrade", "Upgrade: x", "TE: gzip", "Trailer: x"] {
         ask(field.as_bytes(), &[200, 401]);
     }
 }

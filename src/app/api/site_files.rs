@@ -3,7 +3,7 @@
 use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
-use crate::base::http::response::Body;
+use crate::base::http::response::ResponseBody;
 use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
 
@@ -97,10 +97,15 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
 }
 
 /// Returns the content of a file, compressed or not. For HEAD, it reads only the length.
-fn content(context: &ReadContext, call: &Call, file: &FileInfo, gzip: bool) -> Result<Body, StoreError> {
+fn content(
+    context: &ReadContext,
+    call: &Call,
+    file: &FileInfo,
+    gzip: bool,
+) -> Result<ResponseBody, StoreError> {
     let length = file.gzip_length.filter(|_| gzip).unwrap_or(file.length);
     if call.is_head() {
-        Ok(Body::Length(length as usize))
+        Ok(ResponseBody::Length(length as usize))
     } else {
         Ok(context.store.content(file, gzip)?.into())
     }

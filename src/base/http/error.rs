@@ -1,7 +1,7 @@
-//! The Error body: one table of code, status and message for everything that can fail.
+//! The Error body, and the table of its codes, statuses and messages.
 //!
-//! Knows nothing of routes, sockets or SQL. Every failure a client can see passes through
-//! [`ApiError`], so that it has the documented shape:
+//! Knows nothing of routes, sockets or SQL. Every failure that a client can see is an [`ApiError`], so that it has the
+//! documented shape:
 //!
 //! ```json
 //! {"code":"not_found","message":"There is no pet with this id.","status":404}
@@ -130,7 +130,7 @@ codes! {
 }
 
 impl Code {
-    /// The codes that any operation may return, whatever it does.
+    /// The codes that any operation may return; `writes` adds those of operations that write.
     pub fn general(writes: bool) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |code| match code.reach() {
             Reach::Any => true,

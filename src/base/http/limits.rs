@@ -1,5 +1,4 @@
-//! Every bound on what a client may send, in one place: messages, the pages of the site and the code that
-//! enforces it read it here.
+//! Every bound on a request, in one place for messages, the pages of the site and the code that enforces it.
 
 /// The largest head of a request, in bytes.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -11,11 +10,11 @@ pub const MAX_TARGET_BYTES: usize = 8 * 1024;
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// The most bytes of one request's chunk extensions and trailer fields, which are dropped.
 pub const MAX_DROPPED_BYTES: usize = 8 * 1024;
-/// The size in bytes at which a page of a list ends early, because names may be long. The `Link` header has
-/// the address of the rest.
+/// The size in bytes at which a page of a list ends early, because names may be long. The `Link` header has the address
+/// of the rest.
 pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
 
-/// A bound on what a client may send, described for people.
+/// A bound on a part of a request, described for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     /// The part of a request that is bounded, such as "request body".

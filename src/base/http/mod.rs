@@ -15,7 +15,7 @@ mod static_document;
 pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, Size, Target, name_all};
-pub use response::{ACCESS_LOG, Fields, Response, find_field, find_fields};
+pub use response::{ACCESS_LOG, Fields, Response, elements, find_field, find_fields};
 #[cfg(test)]
 pub use static_document::no_assets;
 pub use static_document::{Asset, AssetFields, Assets, Form, LazyAssets, names_tag, tag_of};

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn parameter_given_twice_is_refused() {
+    fn parameter_given_twice_is_rejected() {
         assert_eq!(parameter(Some("a=1&%61=1"), "a").unwrap_err().code, Code::DuplicateParameter);
     }
 }

@@ -13,7 +13,7 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// Path and query as sent, such as `/v1/pets?limit=5`; `*` for a server-wide OPTIONS.
     pub target: &'a str,
-    /// Name and value of the few header fields that the gate passes on.
+    /// Name and value of the header fields that the gate forwards.
     pub headers: Vec<(&'a str, &'a str)>,
     /// The body without any transfer coding.
     pub body: &'a [u8],
@@ -26,7 +26,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// How many bytes the response to a request may have, as its method and target tell. Each size waits apart from the others.
+/// The size of a response, estimated by method and target. Each size has its own queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// One item at most, or a head alone.

@@ -7,28 +7,28 @@ use serde::Serialize;
 
 /// Space for the header fields that most responses have.
 const FIELDS_CAPACITY: usize = 320;
-/// So many characters of a key's name stand in the access log.
+/// The most characters of a key's name in the access log.
 const MAX_KEY_NAME: usize = 256;
 
 /// The log target of the access log, by which `RUST_LOG` chooses it.
 pub const ACCESS_LOG: &str = "petstore::access";
 
 /// A handler's response. The gate adds the general header fields: `Cache-Control` unless the response has one, and
-/// Date, Server and what frames the message, which a handler may not set.
+/// Date, Server and the framing of the message, which a handler may not set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// The header fields, in the order in which they were added.
     pub fields: Fields,
-    body: Body,
+    body: ResponseBody,
     /// The name of the request's key, for the access log.
     pub key_name: Option<String>,
-    /// What the gate does with it.
+    /// The action of the gate.
     pub disposition: Disposition,
 }
 
-/// What the gate does with a response.
+/// The action of the gate on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// It sends the response to the client.
@@ -39,17 +39,17 @@ pub enum Disposition {
     Abort,
 }
 
-/// The bytes of a body, and who owns them.
+/// The bytes of a body, by their owner.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum ResponseBody {
     Alone(Cow<'static, [u8]>),
     /// Owned together with clones of the response.
     Shared(Arc<Vec<u8>>),
-    /// Only how many there are: what HEAD needs.
+    /// The length alone, for HEAD.
     Length(usize),
 }
 
-impl<T: Into<Cow<'static, [u8]>>> From<T> for Body {
+impl<T: Into<Cow<'static, [u8]>>> From<T> for ResponseBody {
     fn from(bytes: T) -> Self {
         Self::Alone(bytes.into())
     }
@@ -70,7 +70,7 @@ impl Response {
     }
 
     /// A response with a body of any kind, or none.
-    pub fn new(status: u16, body: impl Into<Body>) -> Self {
+    pub fn new(status: u16, body: impl Into<ResponseBody>) -> Self {
         Self {
             status,
             fields: Fields { lines: Vec::with_capacity(FIELDS_CAPACITY), ..Fields::default() },
@@ -80,7 +80,7 @@ impl Response {
         }
     }
 
-    /// Not a response for the client: only what the gate does.
+    /// Not a response for the client: only an action of the gate.
     pub fn only(disposition: Disposition) -> Self {
         Self { disposition, ..Self::new(204, b"") }
     }
@@ -88,7 +88,7 @@ impl Response {
     /// The response with a body that its clones share, for one that is sent again and again.
     pub fn shared(self) -> Self {
         let body = match self.body {
-            Body::Alone(bytes) => Body::Shared(Arc::new(bytes.into_owned())),
+            ResponseBody::Alone(bytes) => ResponseBody::Shared(Arc::new(bytes.into_owned())),
             other => other,
         };
         Self { body, ..self }
@@ -96,13 +96,13 @@ impl Response {
 
     /// The response to HEAD in place of this one to GET (RFC 9110, section 9.3.2).
     pub fn without_body(self) -> Self {
-        Self { body: Body::Length(self.length()), ..self }
+        Self { body: ResponseBody::Length(self.length()), ..self }
     }
 
     /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
     pub fn not_modified(mut self) -> Self {
         self.fields.remove("Content-Type");
-        Self { status: 304, body: Body::Alone(Cow::Borrowed(b"")), ..self }
+        Self { status: 304, body: ResponseBody::Alone(Cow::Borrowed(b"")), ..self }
     }
 
     /// Adds a header field, other than Content-Length.
@@ -133,15 +133,15 @@ impl Response {
     /// The body; empty for 204 and for HEAD.
     pub fn body(&self) -> &[u8] {
         match &self.body {
-            Body::Alone(bytes) => bytes,
-            Body::Shared(bytes) => bytes,
-            Body::Length(_) => &[],
+            ResponseBody::Alone(bytes) => bytes,
+            ResponseBody::Shared(bytes) => bytes,
+            ResponseBody::Length(_) => &[],
         }
     }
 
     /// The length of the body that GET has.
     pub fn length(&self) -> usize {
-        if let Body::Length(length) = self.body { length } else { self.body().len() }
+        if let ResponseBody::Length(length) = self.body { length } else { self.body().len() }
     }
 }
 
@@ -153,8 +153,8 @@ pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the Content-Length, and the empty line before the body. A 204 and a 304 have neither (RFC 9110, section 8.6; a
-/// 304 could only repeat the one of the 200).
+/// Writes the Content-Length, and the empty line before the body. A 204 and a 304 have no Content-Length (RFC 9110,
+/// section 8.6).
 pub fn write_end_of_head(out: &mut Vec<u8>, status: u16, body_length: usize) {
     if status != 204 && status != 304 {
         out.extend_from_slice(b"Content-Length: ");
@@ -213,20 +213,20 @@ pub fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Header fields as they are sent, a line each: checked and printed when they are added, so that sending them copies
-/// one block.
+/// Header fields as they are sent, a line each. They are checked and printed when they are added, so that sending them
+/// copies one block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields {
     /// The lines, each with its end.
     pub lines: Vec<u8>,
     pub has_cache_control: bool,
-    /// Why the response may not be sent.
+    /// The reason why the response may not be sent.
     pub flaw: Option<&'static str>,
 }
 
 impl Fields {
-    /// Adds a field. One that may not be sent is a flaw instead. A further value of a list joins its line, because some
-    /// proxies keep one line only (nginx before 1.23). Vary stands first, where the gate adds to it.
+    /// Adds a field. An invalid value is a flaw instead. A further value of a list joins its line, because some proxies keep
+    /// one line only (nginx before 1.23). Vary comes first, where the gate adds to it.
     pub fn add(&mut self, name: &'static str, value: &[u8]) {
         if !is_text(value) {
             self.flaw = Some("a header field is not printable ASCII");
@@ -276,6 +276,11 @@ pub fn find_fields<'a>(lines: &'a [u8], name: &str) -> impl Iterator<Item = &'a 
     lines_of(lines).take_while(|line| *line != b"\r\n").filter_map(move |line| value_in(line, name))
 }
 
+/// The elements of a list, without empty ones (RFC 9110, section 5.6.1.2).
+pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split_inclusive(|byte| *byte == b'\n')
 }
@@ -284,7 +289,7 @@ fn value_in<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
     line.strip_prefix(name.as_bytes())?.strip_prefix(b": ")?.strip_suffix(b"\r\n")
 }
 
-/// Whether a value is printable ASCII (RFC 9110, section 5.5).
+/// Returns whether a value is printable ASCII (RFC 9110, section 5.5).
 fn is_text(value: &[u8]) -> bool {
     value.iter().fold(true, |is_text, b| is_text & (*b == b'\t' || (0x20..0x7f).contains(b)))
 }

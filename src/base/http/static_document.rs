@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::base::http::gzip::{gunzip, gzip};
-use crate::base::http::response::Body;
+use crate::base::http::response::ResponseBody;
 use crate::base::http::{Fields, Response};
 
-/// The values of the request header fields that decide in which form an asset is sent.
+/// The values of the request header fields that determine the form of an asset.
 #[derive(Default)]
 pub struct AssetFields<'r> {
     pub accept_encoding: Vec<&'r str>,
@@ -18,7 +18,7 @@ pub struct AssetFields<'r> {
 /// The documents by their paths.
 pub type Assets = BTreeMap<String, Asset>;
 
-/// Documents that are made when the first of them is asked for. A service that nobody visits in a browser has none.
+/// Documents that are made at the first request for one of them.
 pub type LazyAssets = LazyLock<Assets, Box<dyn FnOnce() -> Assets + Send>>;
 
 /// A document. Clones share its bytes.
@@ -28,7 +28,7 @@ pub struct Asset {
     /// Its entity tag without the quotes.
     tag: String,
     bytes: Arc<[u8]>,
-    /// Whether these are its compressed form. If not, it is never sent compressed.
+    /// The bytes are compressed. If not, the document is never sent compressed.
     is_gzip: bool,
     fields: Fields,
 }
@@ -70,12 +70,12 @@ pub fn no_assets() -> Arc<LazyAssets> {
     Arc::new(LazyAssets::new(Box::new(Assets::default)))
 }
 
-/// The form in which to send a document, and whether the client has it already.
+/// The form of a document for one client.
 #[derive(Debug)]
 pub struct Form {
-    /// Whether to send it compressed.
+    /// The document is sent compressed.
     pub gzip: bool,
-    /// Whether the client has it, so that no body is sent.
+    /// The client has the document, so no body is sent.
     pub is_known: bool,
     tag: String,
 }
@@ -83,7 +83,7 @@ pub struct Form {
 impl Form {
     /// The form for a client that sent these header fields.
     pub fn choose(tag: &str, has_gzip: bool, fields: &AssetFields) -> Self {
-        let gzip = has_gzip && fields.accept_encoding.iter().any(|value| takes_gzip(value));
+        let gzip = has_gzip && fields.accept_encoding.iter().any(|value| accepts_gzip(value));
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
         let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
         let is_known = fields.if_none_match.iter().any(|tags| names_tag(tags, tag.as_bytes()));
@@ -91,7 +91,7 @@ impl Form {
     }
 
     /// The response. `content` must be in this form; it is not needed if the client has the document.
-    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<Body>) -> Response {
+    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<ResponseBody>) -> Response {
         let response = match content {
             None => Response::new(304, b""),
             Some(content) => Response::new(200, content).header("Content-Type", content_type),
@@ -107,8 +107,8 @@ pub fn tag_of(bytes: &[u8]) -> String {
     hmac_sha256::Hash::hash(bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether an Accept-Encoding accepts gzip (RFC 9110, section 12.5.3).
-fn takes_gzip(value: &str) -> bool {
+/// Returns whether an Accept-Encoding accepts gzip (RFC 9110, section 12.5.3).
+fn accepts_gzip(value: &str) -> bool {
     value.split(',').any(|word| {
         let (coding, weight) = word.split_once(';').unwrap_or((word, "q=1"));
         let weight = weight.trim().to_ascii_lowercase();
@@ -117,7 +117,7 @@ fn takes_gzip(value: &str) -> bool {
     })
 }
 
-/// Whether an If-None-Match names this tag, quotes included, by weak comparison (RFC 9110, section 13.1.2).
+/// Returns whether an If-None-Match names this tag, quotes included, by weak comparison (RFC 9110, section 13.1.2).
 pub fn names_tag(value: &str, tag: &[u8]) -> bool {
     let strong = |word: &str| word.trim().trim_start_matches("W/").as_bytes() == tag;
     value.trim() == "*" || value.split(',').any(strong)

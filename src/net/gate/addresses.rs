@@ -16,7 +16,7 @@ pub struct AddressUse {
     pub turns: [Turns; 2],
 }
 
-/// All addresses with connections. Each has an index, so that requests need not hash an address.
+/// All addresses with connections. Each has an index, which spares requests the hash of an address.
 ///
 /// The IPv6 addresses of a /64 count as one address, because a single host has at least that many. An
 /// IPv4-mapped address counts as IPv4.

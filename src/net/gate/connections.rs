@@ -11,12 +11,12 @@ use slab::Slab;
 
 use crate::base::http::{ApiError, Code};
 use crate::net::gate::addresses::Addresses;
-use crate::net::gate::client::{Client, Shared, State};
+use crate::net::gate::client::{Client, ClientState, Shared};
 use crate::net::gate::lanes::ClientId;
 use crate::net::gate::peer::Peer;
 use crate::net::lane::LaneKind;
 
-/// The bytes to read from a client before the others get a turn.
+/// The most bytes to read from a client in one turn.
 pub const READ_BYTES: usize = 16 * 1024;
 
 /// A client and its socket.
@@ -26,29 +26,28 @@ pub struct Connection {
     pub client: Client,
     /// Distinguishes this client from earlier ones in the same slot.
     pub serial: u64,
-    /// The address that it counts for, and its index in [`Connections::addresses`].
+    /// The address of its client, and the index of that in [`Connections::addresses`].
     address: IpAddr,
     pub address_index: usize,
-    /// Whether many clients may share the address, so that the limits per address do not apply.
+    /// The limits per address do not apply, because many clients may share the address.
     pub is_exempt: bool,
-    /// The bytes held for the client, as far as they count in [`Connections::held`].
+    /// The bytes held for the client that [`Connections::held`] includes.
     pub held: usize,
-    /// Whether reading or writing may make progress: set by events, cleared when the operating system would
-    /// block.
+    /// Reading or writing may make progress: set by events, cleared when the operating system would block.
     pub readable: bool,
     writable: bool,
-    /// Whether the client has shut down its side, so that even a short read is followed by the end.
+    /// The client has shut down its side, so even a short read is followed by the end.
     read_closed: bool,
-    /// Whether it waits in [`Connections::unread`].
+    /// It is in [`Connections::unread`].
     is_unread: bool,
 }
 
-/// The next step of a connection whose bytes have been moved as far as possible.
+/// The next need of a connection whose socket would block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wants {
     /// An event, or the response to its request.
     Event,
-    /// Another turn: it has sent more than is read in one.
+    /// Another turn: it has sent more than one read takes.
     Turn,
     /// A lane of this kind for its complete request.
     Lane(LaneKind),
@@ -57,13 +56,13 @@ pub enum Wants {
 }
 
 impl Connection {
-    /// Counts the bytes that are held for the client now, in the sum of all clients.
+    /// Updates the bytes held for the client, and the sum of all clients.
     pub fn count_held(&mut self, sum: &mut usize) {
         let before = std::mem::replace(&mut self.held, self.client.held());
         *sum = *sum - before + self.held;
     }
 
-    /// Moves the client's bytes as far as possible without blocking.
+    /// Reads and writes until the socket would block.
     fn drive(&mut self, scratch: &mut [u8], shared: &mut Shared) -> Wants {
         let client = &mut self.client;
         let mut has_read = false;
@@ -73,8 +72,8 @@ impl Connection {
                     Ok(0) => client.close(shared),
                     Ok(count) => {
                         client.consume_output(count, shared);
-                        if client.state() == State::Lingering {
-                            // If the client has gone, there is nothing to shut down.
+                        if client.state() == ClientState::Lingering {
+                            // It fails if the client has closed the connection.
                             let _ = self.stream.shutdown(Shutdown::Write);
                         }
                     }
@@ -85,8 +84,8 @@ impl Connection {
                 continue;
             }
             match client.state() {
-                State::Closed => return Wants::Removal,
-                State::Ready(kind) => return Wants::Lane(kind),
+                ClientState::Closed => return Wants::Removal,
+                ClientState::Ready(kind) => return Wants::Lane(kind),
                 _ => {}
             }
             if !client.wants_input() || !self.readable {
@@ -101,7 +100,7 @@ impl Connection {
                     client.end(shared);
                 }
                 Ok(count) => {
-                    // A short read: nothing is left, and later bytes cause another event.
+                    // After a short read nothing is left, and later bytes cause another event.
                     self.readable = count == READ_BYTES || self.read_closed;
                     has_read = count == READ_BYTES;
                     client.receive(&scratch[..count], shared);
@@ -121,12 +120,12 @@ pub struct Connections {
     pub open: Slab<Connection>,
     pub max: usize,
     pub addresses: Addresses,
-    /// The bytes held for all clients together, without those in lanes, and the most that may be.
+    /// The bytes held for all clients together, without those in lanes, and their bound.
     pub held: usize,
     pub max_held: usize,
-    /// The slots of the connections to drive. They may have other clients by then, or none.
+    /// The slots of the connections to drive. By then they may have other clients or none.
     pub ready: VecDeque<usize>,
-    /// The slots of the connections to drive when the others have had a turn. A crowd of these must not hold up events.
+    /// The slots of the connections to read on from after the events of a round.
     pub unread: VecDeque<usize>,
     /// The number of the last connection.
     serial: u64,
@@ -139,17 +138,17 @@ impl Connections {
         Self { max, max_held, scratch: vec![0; READ_BYTES], ..Self::default() }
     }
 
-    /// Whether there are as many as allowed.
+    /// Returns whether there are as many connections as allowed.
     pub fn is_full(&self) -> bool {
         self.open.len() >= self.max
     }
 
-    /// Whether an address has as many as a single one may have, so that it cannot take all.
+    /// Returns whether an address has used up its quota, a quarter of all connections.
     pub fn has_its_quota(&self, address: IpAddr) -> bool {
         self.addresses.connections_of(address) >= self.max.div_ceil(4)
     }
 
-    /// The connection of a client, if the client has not gone.
+    /// The connection of a client, if it is still open.
     pub fn get_mut(&mut self, id: ClientId) -> Option<&mut Connection> {
         self.open.get_mut(id.slot).filter(|connection| connection.serial == id.serial)
     }
@@ -189,22 +188,21 @@ impl Connections {
         Ok(())
     }
 
-    /// Notes what has become possible for a client.
+    /// Notes that reading or writing may make progress.
     pub fn note_event(&mut self, slot: usize, event: &Event, shared: &Shared) {
-        // Events are hints: the slot may have another client by now, and only a read or write shows the
-        // truth.
+        // Events are hints: the slot may have another client by now.
         let Some(connection) = self.open.get_mut(slot) else { return };
         connection.readable |= event.is_readable() || event.is_error();
         connection.writable |= event.is_writable() || event.is_error();
         connection.read_closed |= event.is_read_closed();
-        // While its request waits, nothing is read or written, so only this shows that the client has gone.
+        // Nothing is read or written while its request waits, so a reset is seen only here.
         if event.is_error() || event.is_write_closed() {
             connection.client.close(shared);
         }
         self.ready.push_back(slot);
     }
 
-    /// Moves one client's bytes as far as possible without blocking, and returns what it wants then.
+    /// Reads from and writes to one client until its socket would block, and returns its next need.
     pub fn drive(&mut self, slot: usize, shared: &mut Shared) -> Wants {
         let Some(connection) = self.open.get_mut(slot) else { return Wants::Event };
         let wants = connection.drive(&mut self.scratch, shared);
@@ -218,14 +216,14 @@ impl Connections {
         wants
     }
 
-    /// Makes a client wait until the others have had a turn.
+    /// Makes a client wait until the other clients have had a turn.
     pub fn postpone(&mut self, slot: usize) {
         if !std::mem::replace(&mut self.open[slot].is_unread, true) {
             self.unread.push_back(slot);
         }
     }
 
-    /// Makes the first of the clients ready that wait for another turn.
+    /// Makes the first waiting client ready for another turn.
     pub fn read_on(&mut self) {
         let Some(slot) = self.unread.pop_front() else { return };
         if let Some(connection) = self.open.get_mut(slot) {
@@ -240,7 +238,7 @@ impl Connections {
         self.addresses.leave(connection.address_index);
     }
 
-    /// Makes all ready. A request that has been sent has begun, even if its event has not been seen yet.
+    /// Makes all connections ready. A request that has been sent has begun, even before its event.
     pub fn read_all(&mut self) {
         for (slot, connection) in &mut self.open {
             connection.readable = true;
@@ -248,10 +246,10 @@ impl Connections {
         }
     }
 
-    /// Answers the clients that are so, because nobody else will any more.
-    pub fn expire(&mut self, is_so: impl Fn(&Client) -> bool, shared: &mut Shared) {
+    /// Expires the clients that match.
+    pub fn expire(&mut self, matches: impl Fn(&Client) -> bool, shared: &mut Shared) {
         for (slot, connection) in &mut self.open {
-            if is_so(&connection.client) {
+            if matches(&connection.client) {
                 connection.client.expire(shared);
                 self.ready.push_back(slot);
             }
@@ -261,12 +259,12 @@ impl Connections {
     /// Rejects a client: tries to send a 503, and closes.
     pub fn reject(&mut self, mut stream: TcpStream, peer: Peer, message: &'static str, shared: &mut Shared) {
         let mut client = Client::new(peer, shared);
-        // Best effort. What has arrived is read, because it says what the client must get, such as no body for HEAD, and
+        // Best effort. The bytes that have arrived are read, because the response depends on them (HEAD gets no body), and
         // because closing with unread bytes would send a reset.
         let count = stream.read(&mut self.scratch).unwrap_or(0);
         client.receive(&self.scratch[..count], shared);
-        if client.state() != State::Responding {
-            client.refuse(ApiError::with_message(Code::Overloaded, message), shared);
+        if client.state() != ClientState::Responding {
+            client.reject(ApiError::with_message(Code::Overloaded, message), shared);
         }
         send_last(&mut stream, client.output(), &mut self.scratch);
     }
@@ -280,7 +278,7 @@ impl Connections {
     }
 }
 
-/// Sends a last response as far as that is possible at once.
+/// Sends as much of a last response as the socket accepts at once.
 fn send_last(stream: &mut TcpStream, output: &[u8], scratch: &mut [u8]) {
     if !output.is_empty() {
         let _ = stream.write(output);

@@ -5,7 +5,7 @@ use std::io;
 use mio::Registry;
 
 use crate::base::http::Size;
-use crate::net::gate::client::{Shared, State};
+use crate::net::gate::client::{ClientState, Shared};
 use crate::net::gate::connections::Connections;
 use crate::net::gate::fair_queue::{FairQueue, Turns};
 use crate::net::gate::lanes::{ClientId, Lane};
@@ -25,20 +25,20 @@ impl Dispatcher {
         Self { lanes, waiting: Default::default(), size }
     }
 
-    /// Makes a client's request wait for its lanes.
+    /// Queues a client's request.
     pub fn queue(&mut self, slot: usize, kind: LaneKind, connections: &mut Connections, shared: &Shared) {
         let waiting = &mut self.waiting[kind as usize];
-        // Each connection has at most one request waiting, so at least half belong to clients that have gone.
+        // Each connection has at most one request waiting, so at least half belong to closed connections.
         if waiting.len() >= 2 * connections.max {
             waiting.retain(|id| connections.get_mut(id).is_some());
         }
         let Some(connection) = connections.open.get_mut(slot) else { return };
-        connection.client.enter(State::Waiting, shared);
+        connection.client.enter(ClientState::Waiting, shared);
         let size = match kind {
             LaneKind::Read => (self.size)(connection.client.request.line()),
             LaneKind::Write => Size::Small,
         };
-        // Each connection of an exempt address takes turns by itself, and has one request at a time.
+        // Each connection of an exempt address has turns of its own.
         let mut of_connection = Turns::default();
         let turns = if connection.is_exempt {
             &mut of_connection
@@ -48,14 +48,14 @@ impl Dispatcher {
         waiting.push(turns, size, ClientId { slot, serial: connection.serial });
     }
 
-    /// Adds waiting requests to the lanes, as long as these accept more.
+    /// Moves queued requests to the lanes, as long as these accept more.
     pub fn dispatch(&mut self, connections: &mut Connections, shared: &Shared) {
         for kind in [LaneKind::Read, LaneKind::Write] {
             let waiting = &mut self.waiting[kind as usize];
             while let Some(id) = waiting.peek() {
                 let connection = connections.open.get_mut(id.slot).filter(|c| c.serial == id.serial);
-                let Some(connection) = connection.filter(|c| c.client.state() == State::Waiting) else {
-                    // The client has gone, or has its response by now.
+                let Some(connection) = connection.filter(|c| c.client.state() == ClientState::Waiting) else {
+                    // By now the connection is closed, or has its response.
                     waiting.pop();
                     continue;
                 };

@@ -1,12 +1,12 @@
 //! The clients that are evicted when connections or memory are short.
 //!
-//! To find them takes a visit to all connections, so each visit finds more than one.
+//! A search visits all connections, so each search finds more than one.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::net::gate::client::State;
+use crate::net::gate::client::ClientState;
 use crate::net::gate::connections::{Connection, Connections};
 
 /// The bytes below which a connection is small, and evicted last. Also the step in which connections are compared.
@@ -14,7 +14,7 @@ const SMALL_BYTES: usize = 4096;
 /// The connections that an ordinary client may have. Those of addresses with more are evicted before others of their
 /// rank.
 const FEW_CONNECTIONS: usize = 16;
-/// How many connections to find at a time.
+/// The number of connections to find at a time.
 const CANDIDATES: usize = 64;
 
 /// The slots of the connections in the order in which they are evicted when memory is short, the first one last: first
@@ -43,7 +43,7 @@ enum Rank {
     Quiet,
     /// Its request waits, or its response is being sent.
     Busy,
-    /// A body is arriving, and only one piece of it has so far. A crowd has no time for a second.
+    /// A body is arriving, and only one piece of it has arrived so far.
     BeginsUpload,
     /// A body is arriving.
     Uploads,
@@ -53,10 +53,10 @@ enum Rank {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     rank: Rank,
-    /// Whether its address has few connections, or may stand for many clients.
+    /// Its address has few connections, or is shared by many clients.
     is_of_few: bool,
-    /// Since when it is in its state. `None` if it is busy: of these the oldest connection is evicted, because clients
-    /// that always ask for something could keep everybody else out otherwise.
+    /// The start of its state. `None` if it is busy: of these the oldest connection is evicted, because otherwise clients
+    /// that always have a request could keep all others out.
     since: Option<Instant>,
     serial: u64,
 }
@@ -66,11 +66,14 @@ impl Place {
     fn of(connection: &Connection, connections: &Connections, now: Instant) -> Option<Self> {
         let client = &connection.client;
         let rank = match client.state() {
-            State::Body if client.is_uploading(now) && client.has_sent_on => Rank::Uploads,
-            State::Body if client.is_uploading(now) => Rank::BeginsUpload,
-            State::Idle | State::Head | State::Body | State::Lingering => Rank::Quiet,
-            State::Ready(_) | State::Waiting | State::HeldBack | State::Responding => Rank::Busy,
-            State::Inside(_) | State::Closed => return None,
+            ClientState::Body if client.is_uploading(now) && client.has_sent_on => Rank::Uploads,
+            ClientState::Body if client.is_uploading(now) => Rank::BeginsUpload,
+            ClientState::Idle | ClientState::Head | ClientState::Body | ClientState::Lingering => Rank::Quiet,
+            ClientState::Ready(_)
+            | ClientState::Waiting
+            | ClientState::HeldBack
+            | ClientState::Responding => Rank::Busy,
+            ClientState::Inside(_) | ClientState::Closed => return None,
         };
         let of_address = connections.addresses.known[connection.address_index].connections;
         Some(Self {
@@ -87,11 +90,11 @@ impl Place {
 pub struct Candidates(Vec<(Place, usize)>);
 
 impl Candidates {
-    /// The slot of the connection to evict: the one that has been idle, or whose request has been arriving, longest; or
-    /// else the oldest that is busy.
+    /// The slot of the connection to evict: the one that has been idle or in the middle of a request longest, or else the
+    /// oldest busy one.
     ///
-    /// Uploads come last, so that a crowd cannot break them off; but if they hold more than half of the connections,
-    /// they come first, so that they cannot keep everybody else out.
+    /// Uploads come last, so that a crowd cannot break them off. If they hold more than half of the connections, they come
+    /// first, so that they cannot keep others out.
     pub fn next(&mut self, connections: &Connections, now: Instant) -> Option<usize> {
         self.next_unchanged(connections, now).or_else(|| {
             self.find(connections, now);
@@ -99,7 +102,7 @@ impl Candidates {
         })
     }
 
-    /// The slot of the next one whose place is the same as when it was found.
+    /// The slot of the next candidate with an unchanged place.
     fn next_unchanged(&mut self, connections: &Connections, now: Instant) -> Option<usize> {
         while let Some((found, slot)) = self.0.pop() {
             let connection = connections.open.get(slot);
@@ -110,7 +113,7 @@ impl Candidates {
         None
     }
 
-    /// Finds the next ones; the first is last.
+    /// Finds the next candidates. The first to evict is the last element.
     fn find(&mut self, connections: &Connections, now: Instant) {
         let place = |(slot, c)| Some((Place::of(c, connections, now)?, slot));
         self.0 = connections.open.iter().filter_map(place).collect();
@@ -123,7 +126,7 @@ impl Candidates {
         self.0.drain(..self.0.len().saturating_sub(CANDIDATES));
     }
 
-    /// Forgets them, because there may be others that come before them by now.
+    /// Forgets the candidates, because others may come before them by now.
     pub fn clear(&mut self) {
         self.0.clear();
     }

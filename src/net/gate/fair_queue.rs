@@ -1,8 +1,7 @@
 //! The queue of requests that wait for a lane, in a fair order.
 //!
-//! Turns go round by address: an address that has had its turn waits for all others, however many requests it has.
-//! Requests of each size wait apart, because a client that asks for little would otherwise wait for every client that
-//! asks for much, and there may be thousands of those.
+//! Addresses take turns, however many requests each has. Each size has its own queue: otherwise a small request would
+//! wait for the large ones of thousands of addresses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +9,7 @@ use std::collections::BinaryHeap;
 use crate::base::http::Size;
 use crate::net::gate::lanes::ClientId;
 
-/// How many smaller requests go ahead of a larger one, while both wait.
+/// The number of smaller requests that go ahead of a larger one, while both wait.
 const SMALLER_AHEAD: usize = 8;
 
 /// The next turns of an address that takes turns with the others, by [`Size`].
@@ -25,14 +24,14 @@ pub struct FairQueue([SizeQueue; 3]);
 struct SizeQueue {
     /// Turn and client; the least is next.
     requests: BinaryHeap<Reverse<(u64, ClientId)>>,
-    /// The turn of the last request that was removed. Requests that come now have later turns, so nobody waits for ever.
+    /// The turn of the last request that was removed. New requests have later turns, so none waits for ever.
     turn: u64,
-    /// How many smaller requests have gone ahead of the next one.
+    /// The number of smaller requests that have gone ahead of the next one.
     ahead: usize,
 }
 
 impl FairQueue {
-    /// Adds a request. The caller limits how many wait. `turns`: those of the client's address.
+    /// Adds a request. The caller bounds their number. `turns`: those of the client's address.
     pub fn push(&mut self, turns: &mut Turns, size: Size, client: ClientId) {
         let queue = &mut self.0[size as usize];
         let next = &mut turns[size as usize];
@@ -47,7 +46,7 @@ impl FairQueue {
         Some(*client)
     }
 
-    /// The size of the next request: the smallest that waits, unless enough have gone ahead of a larger one.
+    /// The size of the next request: the smallest in the queue, unless a larger one has waited for [`SMALLER_AHEAD`].
     fn next_size(&self) -> Option<usize> {
         let mut waiting = (0..self.0.len()).filter(|size| !self.0[*size].requests.is_empty());
         let smallest = waiting.next()?;
@@ -67,7 +66,7 @@ impl FairQueue {
         Some(client)
     }
 
-    /// Removes the requests of clients that have gone. It visits all of them.
+    /// Removes the requests of closed connections. It visits all requests.
     pub fn retain(&mut self, mut is_here: impl FnMut(ClientId) -> bool) {
         for queue in &mut self.0 {
             queue.requests.retain(|Reverse((_, client))| is_here(*client));
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_have_gone_lose_their_places() {
+    fn closed_connections_lose_their_turns() {
         let (mut waiting, mut turns) = (FairQueue::default(), Turns::default());
         "axx".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
         waiting.push(&mut turns, Size::Large, client('b'));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use mio::Events;
 
-use super::client::{Client, Shared, State};
+use super::client::{Client, ClientState, Shared};
 use super::connections::Connection;
 use super::connections::READ_BYTES;
 use super::lanes::OpenLane;
@@ -30,7 +30,7 @@ use crate::testing::{FarEnd, Folder, OnLane, request, respond_with};
 
 const FORWARDED: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
 
-/// An input in which `0xfe`, a byte and a count stand for so many times 64 such bytes, so that small inputs reach large
+/// An input in which `0xfe`, a byte and a count stand for 64 times the count of such bytes, so that small inputs reach large
 /// bounds.
 fn expanded(mut bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -49,7 +49,7 @@ fn expanded(mut bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads requests one after the other, and compares each with what a second reader makes of the same bytes.
+/// Reads requests one after the other, and compares each with the result of a second reader.
 pub fn gate_reader(bytes: &[u8]) {
     let (input, mut at) = (expanded(bytes), 0);
     let mut intake = Intake { forwarded: FORWARDED.to_vec(), ..Intake::default() };
@@ -61,7 +61,7 @@ pub fn gate_reader(bytes: &[u8]) {
                 assert_eq!((length, persists), (request.length, request.persists));
                 is_same(&asked, &written, &request);
             }
-            // Extensions and trailer fields are bounded together, and how they are counted is nobody's business.
+            // Extensions and trailer fields are bounded together; the exact count does not matter.
             (Err(431), Read::Request(request)) => {
                 return assert!(request.head > 16 << 10 || request.dropped > 7 << 10, "{request:?}");
             }
@@ -86,7 +86,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
         match step {
             Step::More => return Ok(None),
             Step::Continue | Step::Head(Ok(())) => {}
-            Step::Head(Err(error)) | Step::Refuse(error) => return Err(error.code.status()),
+            Step::Head(Err(error)) | Step::Reject(error) => return Err(error.code.status()),
             Step::Request(_) => {
                 let persists = reader.head.is_some_and(|head| head.keep_alive);
                 let mut written = Vec::new();
@@ -97,7 +97,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
     }
 }
 
-/// Compares a request on the lane with what the second reader makes of it.
+/// Compares a request on the lane with the result of the second reader.
 fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!(asked, [&request.method[..], &request.target].join(&b' '));
     let on_lane = OnLane::parse(written);
@@ -142,7 +142,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let (mut out, mut is_whole) = (Vec::new(), true);
     let mut sizes = sizes.iter().cycle().copied();
     let mut size = || sizes.next().unwrap_or(1);
-    while client.state() != State::Closed {
+    while client.state() != ClientState::Closed {
         if is_whole && client.output().starts_with(CONTINUE) {
             client.consume_output(CONTINUE.len(), &mut shared);
         } else if !client.output().is_empty() {
@@ -150,7 +150,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
             is_whole = count == client.output().len();
             out.extend_from_slice(&client.output()[..count]);
             client.consume_output(count, &mut shared);
-        } else if let State::Ready(kind) = client.state() {
+        } else if let ClientState::Ready(kind) = client.state() {
             respond(&mut client, kind, &mut shared);
         } else if input.is_empty() {
             assert!(client.wants_input());
@@ -162,23 +162,26 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
             input = rest;
         }
         assert!(client.held() <= MAX_HELD, "{}", client.held());
-        assert_eq!(client.deadline.is_none(), matches!(client.state(), State::Ready(_) | State::Closed));
+        assert_eq!(
+            client.deadline.is_none(),
+            matches!(client.state(), ClientState::Ready(_) | ClientState::Closed)
+        );
     }
     assert_eq!(client.held(), 0);
     out
 }
 
-/// Does with a request what its target says: loses it, passes it on, or responds with the request.
+/// Handles a request by its target: loses it, passes it on, or responds with the request.
 fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     let mut written = Vec::new();
     client.request.write(2, client.id(), &mut written);
-    client.enter(State::Waiting, shared);
+    client.enter(ClientState::Waiting, shared);
     let asked = client.request.line().to_vec();
     client.go_inside(kind, shared);
     match asked.last() {
         Some(b'0') => client.expire(shared),
-        Some(b'1') if kind == LaneKind::Read => client.enter(State::Ready(LaneKind::Write), shared),
-        _ => client.answer(&LaneResponse::of(&Response::new(200, written), &mut Vec::new()), shared),
+        Some(b'1') if kind == LaneKind::Read => client.enter(ClientState::Ready(LaneKind::Write), shared),
+        _ => client.respond(&LaneResponse::of(&Response::new(200, written), &mut Vec::new()), shared),
     }
 }
 
@@ -270,7 +273,7 @@ impl SmallGate {
         }
     }
 
-    /// Lets in a client from one of a few addresses; one of them is exempt from the limits per address.
+    /// Accepts a client from one of a few addresses; one of them is exempt from the limits per address.
     fn connect(&mut self, address: u8) {
         let address = match address % 8 {
             0 => [127, 0, 0, 1],
@@ -292,14 +295,14 @@ impl SmallGate {
         self.gate.next_tick = self.gate.shared.now;
     }
 
-    /// One round of the gate, which waits for nothing, and what must be true after it.
+    /// One round of the gate without waiting, and the invariants after it.
     fn step(&mut self) {
         let gate = &mut self.gate;
         gate.wait(&mut self.events, Some(Duration::ZERO));
         gate.read_on();
-        gate.dispatch();
+        gate.dispatcher.dispatch(&mut gate.connections, &gate.shared);
         gate.tick();
-        gate.flush();
+        gate.dispatcher.flush(gate.poll.registry()).unwrap();
         let connections = &gate.connections;
         let held = connections.open.iter().map(|(_, connection)| connection.held);
         assert_eq!(connections.held, held.sum::<usize>());

@@ -1,4 +1,4 @@
-//! The health check from within the process: an ordinary request that the gate sends itself.
+//! The health check from within the process: an ordinary request on a connection of its own.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use crate::net::gate::stopper::Stopper;
 
 const REQUEST: &[u8] =
     b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: watchdog\r\nConnection: close\r\n\r\n";
-const ANSWER: &[u8] = b"HTTP/1.1 200 ";
+const EXPECTED: &[u8] = b"HTTP/1.1 200 ";
 
 /// Checks from within the process whether a running service answers, like `GET /healthz` from outside.
 ///
@@ -24,13 +24,9 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 ";
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct HealthCheck(Stopper);
+pub struct HealthCheck(pub(crate) Stopper);
 
 impl HealthCheck {
-    pub(crate) fn new(stopper: Stopper) -> Self {
-        Self(stopper)
-    }
-
     /// Sends a request, and returns whether the service answers it within `patience`.
     pub fn is_answered(&self, patience: Duration) -> bool {
         self.ask(patience).unwrap_or(false)
@@ -43,8 +39,8 @@ impl HealthCheck {
         self.0.add_health_check(there);
         // A timeout of zero is not allowed. The gate sends a response in one piece, so one timeout is enough.
         here.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
-        let mut answer = [0; ANSWER.len()];
-        here.read_exact(&mut answer)?;
-        Ok(answer == ANSWER)
+        let mut start = [0; EXPECTED.len()];
+        here.read_exact(&mut start)?;
+        Ok(start == EXPECTED)
     }
 }

@@ -24,20 +24,18 @@ pub struct Listening {
     socket: ListeningSocket,
     /// The address, with the actual port.
     pub address: Address,
-    /// Whether a supervisor keeps the socket open, so that the next service accepts the clients that wait.
+    /// A supervisor keeps the socket open, so that the next service accepts its backlog.
     pub is_passed: bool,
-    /// Whether clients may be waiting: set by events, cleared when none is left.
+    /// The backlog may have clients: set by events, cleared when it is empty.
     pub is_ready: bool,
-    /// Until when to accept nobody, because resources are short.
+    /// The end of the last pause without accepting, if resources have been short since the backlog was empty.
     paused_until: Option<Instant>,
-    /// Whether they have been short since clients began to wait, which is logged once.
-    is_short: bool,
 }
 
-/// How long to wait when there are no descriptors or no memory for one more.
+/// The pause when there are no descriptors or no memory for one more client.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether a socket listens. Not every system reports this.
+/// Returns whether a socket listens. Not every system reports this.
 #[cfg(target_os = "linux")]
 fn listens(socket: &Socket) -> bool {
     socket.is_listener().unwrap_or(true)
@@ -117,22 +115,16 @@ impl Listening {
         socket.set_nonblocking(true)?;
         let (socket, address) = if socket.local_addr()?.is_unix() {
             let listener = UnixListener::from(OwnedFd::from(socket));
-            let address = Address::Unix(name(&listener.local_addr()?));
+            // A name without a file begins with `@`.
+            let path = listener.local_addr()?.as_pathname().unwrap_or(Path::new("@")).to_owned();
+            let address = Address::Unix(path);
             (ListeningSocket::Unix(mio::net::UnixListener::from_std(listener)), address)
         } else {
             let listener = TcpListener::from(socket);
             let address = Address::Tcp(listener.local_addr()?);
             (ListeningSocket::Tcp(mio::net::TcpListener::from_std(listener)), address)
         };
-        Ok(Self {
-            _file: None,
-            socket,
-            address,
-            is_passed,
-            is_ready: false,
-            paused_until: None,
-            is_short: false,
-        })
+        Ok(Self { _file: None, socket, address, is_passed, is_ready: false, paused_until: None })
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -142,21 +134,20 @@ impl Listening {
         }
     }
 
-    /// How long until the next try to accept, which needs no event.
+    /// The time until the next try to accept; `None` if it needs an event.
     pub fn next_try(&self, now: Instant) -> Option<Duration> {
         self.is_ready
             .then(|| self.paused_until.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)))
     }
 
-    /// Accepts one client; `None` if nobody waits, or if nobody is accepted for now.
+    /// Accepts one client; `None` if the backlog is empty, or during a pause.
     ///
     /// # Errors
-    /// If there is no descriptor or memory for the client that waits.
+    /// If there is no descriptor or memory for the client.
     pub fn accept(&mut self, now: Instant) -> io::Result<Option<(TcpStream, Peer)>> {
         if !self.is_ready || self.paused_until.is_some_and(|until| now < until) {
             return Ok(None);
         }
-        self.paused_until = None;
         loop {
             let accepted = match &self.socket {
                 ListeningSocket::Tcp(socket) => {
@@ -169,26 +160,21 @@ impl Listening {
             match accepted {
                 Ok(client) => return Ok(Some(client)),
                 Err(error) if error.kind() == Os::WouldBlock => {
-                    (self.is_ready, self.is_short) = (false, false);
+                    self.is_ready = false;
+                    self.paused_until = None;
                     return Ok(None);
                 }
                 // The client left before it was accepted.
                 Err(error) if matches!(error.kind(), Os::Interrupted | Os::ConnectionAborted) => {}
                 Err(error) => {
-                    if !std::mem::replace(&mut self.is_short, true) {
+                    if self.paused_until.replace(now + PAUSE).is_none() {
                         log::error!("cannot accept connections: {error}");
                     }
-                    self.paused_until = Some(now + PAUSE);
                     return Err(error);
                 }
             }
         }
     }
-}
-
-/// The path of a Unix socket; for a name without a file, with `@` at its beginning.
-fn name(address: &std::os::unix::net::SocketAddr) -> std::path::PathBuf {
-    address.as_pathname().unwrap_or(Path::new("@")).to_owned()
 }
 
 /// The error for an address that cannot be bound.
@@ -257,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn passed_things_that_do_not_listen_are_refused() {
+    fn passed_descriptors_that_do_not_listen_are_rejected() {
         let file = std::fs::File::open("/dev/null").unwrap();
         let datagrams = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -276,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn address_that_this_machine_lacks_and_one_in_use_are_told_apart() {
+    fn absent_address_and_used_address_are_different_errors() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
         let refused = |host: &str| {
@@ -302,11 +288,11 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_let_in_until_nobody_waits() {
+    fn clients_are_accepted_until_the_backlog_is_empty() {
         let (mut listening, address) = listening();
         let now = Instant::now();
         let client = std::net::TcpStream::connect(address).unwrap();
-        assert_eq!(peer(listening.accept(now)), None, "no event has told of anybody");
+        assert_eq!(peer(listening.accept(now)), None, "no event has come");
         assert_eq!(listening.next_try(now), None);
         listening.is_ready = true;
         assert_eq!(listening.next_try(now), Some(Duration::ZERO));
@@ -318,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_want_of_resources_is_let_in_after_the_pause() {
+    fn clients_are_accepted_again_after_the_pause() {
         let (mut listening, address) = listening();
         let now = Instant::now();
         let client = std::net::TcpStream::connect(address).unwrap();
@@ -328,6 +314,7 @@ mod tests {
         assert_eq!(listening.next_try(now), Some(PAUSE));
         assert_eq!(listening.next_try(now + PAUSE), Some(Duration::ZERO));
         assert_eq!(peer(listening.accept(now + PAUSE)), Some(Peer::Tcp(client.local_addr().unwrap())));
-        assert_eq!(listening.next_try(now), Some(Duration::ZERO), "the pause is over");
+        assert_eq!(peer(listening.accept(now + PAUSE)), None);
+        assert_eq!(listening.paused_until, None, "the next shortage is logged");
     }
 }

@@ -1,9 +1,8 @@
 //! The gate: one thread on readiness events between all clients and the lanes.
 //!
-//! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. [`client`]
-//! decides about one client, without a socket. This file has the loop, which alone knows all parts: [`connections`]
-//! moves the bytes of the clients and returns what each wants, [`dispatcher`] those of the lanes, and [`eviction`]
-//! chooses whom to evict.
+//! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. [`client`] is the state
+//! machine of one client, without a socket. [`connections`] moves the bytes of clients, [`dispatcher`] those of lanes,
+//! and [`eviction`] selects clients to evict. The loop in this file alone knows all of them.
 
 mod addresses;
 mod client;
@@ -40,7 +39,7 @@ use crate::base::http::response::Disposition;
 use crate::base::metrics::{Levels, Metrics};
 use crate::base::quiet_log::QuietLog;
 use crate::net::lane::LaneKind;
-use client::{Shared, State};
+use client::{ClientState, Shared};
 use connections::{Connections, Wants};
 use dispatcher::Dispatcher;
 use eviction::Candidates;
@@ -59,16 +58,16 @@ pub use trusted_proxies::TrustedProxies;
 pub use wire::cors::Origins;
 pub use wire::head::Intake;
 
-/// The events to handle before everything else gets a turn.
+/// The most events of one round.
 const EVENTS: usize = 256;
-/// How often to check deadlines while there are clients.
+/// The interval of the checks of deadlines while there are clients.
 const TICK: Duration = Duration::from_millis(100);
-/// The turns of clients that have sent more than one read takes before the others get a turn.
+/// The most further reads, of all clients together, in one round.
 const MAX_READ_ON: usize = 4;
-/// The clients to accept before the others get a turn.
+/// The most clients to accept in one round.
 const MAX_ACCEPTS: usize = 128;
 
-/// The tokens of all that is watched. That of a connection is its slot, which is less than all of these.
+/// The tokens of lanes, waker and listener. The token of a connection is its slot, which is less than all of these.
 const FIRST_LANE: usize = usize::MAX / 2;
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -84,12 +83,12 @@ pub struct GateConfig {
     pub intake: Intake,
     /// The size of the response to a read, by its method and target with a space between.
     pub size: fn(&[u8]) -> Size,
-    /// How long to hold back the response to a request, by its method and target with a space between; usually `None`.
+    /// Delays responses, if the configuration wants that.
     pub delay: Option<Delay>,
     pub metrics: Metrics,
 }
 
-/// Draws how long the next response is held back.
+/// Draws the delay of a response, by the method and target of its request with a space between.
 pub type Delay = Box<dyn FnMut(&[u8]) -> Duration + Send>;
 
 /// The gate's one thread.
@@ -105,7 +104,7 @@ pub struct Gate {
     shutdown: Shutdown,
     troubles: QuietLog,
     next_tick: Instant,
-    /// Whether the last tick found nobody, and reported this to the metrics.
+    /// The last tick found no connection, and reported this to the metrics.
     was_empty: bool,
 }
 
@@ -135,7 +134,7 @@ impl Gate {
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
-                general: GeneralFields::new(config.intake.origins.tell_apart()),
+                general: GeneralFields::new(config.intake.origins.vary()),
                 intake: config.intake,
                 draining: false,
                 metrics: config.metrics,
@@ -148,10 +147,10 @@ impl Gate {
         })
     }
 
-    /// Serves until it is stopped, and then until the requests that have begun are finished.
+    /// Serves until it is stopped and the requests that have begun are finished.
     ///
     /// # Errors
-    /// Why the service could not go on. Its clients have been answered.
+    /// The failure that ended the service. Its clients have their responses.
     pub fn run(mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         loop {
@@ -162,18 +161,20 @@ impl Gate {
         }
     }
 
-    /// Waits until there is something to do, and does it.
+    /// Waits for events, and handles them.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
         self.read_on();
         self.accept(MAX_ACCEPTS);
         self.accept_health_checks();
-        self.dispatch();
+        self.dispatcher.dispatch(&mut self.connections, &self.shared);
         self.tick();
-        self.flush();
+        if let Err(error) = self.dispatcher.flush(self.poll.registry()) {
+            self.fail(&error);
+        }
     }
 
-    /// Waits for events, and does what they make possible.
+    /// Waits for events, and moves bytes accordingly.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
         if let Err(error) = self.poll.poll(events, timeout)
             && error.kind() != io::ErrorKind::Interrupted
@@ -184,7 +185,7 @@ impl Gate {
         }
         self.shared.now = Instant::now();
         self.shared.general.refresh(SystemTime::now());
-        // In a crowd, the events of lanes and of new clients may be far behind, so do not wait for them.
+        // In a crowd, the events of lanes and of new clients may come much later than those of connections.
         if events.iter().count() == events.capacity() {
             for index in 0..self.dispatcher.lanes.len() {
                 self.serve_lane(index, false);
@@ -206,7 +207,7 @@ impl Gate {
         self.advance();
     }
 
-    /// Moves the bytes of the connections that are ready, and frees memory if they hold too much.
+    /// Moves the bytes of the ready connections, and frees memory if they exceed its bound.
     fn advance(&mut self) {
         while let Some(slot) = self.connections.ready.pop_front() {
             self.drive(slot);
@@ -216,7 +217,7 @@ impl Gate {
         }
     }
 
-    /// Moves the bytes of one connection, and does what it wants then.
+    /// Drives one connection, and meets its next need.
     fn drive(&mut self, slot: usize) {
         match self.connections.drive(slot, &mut self.shared) {
             Wants::Event => {}
@@ -244,7 +245,7 @@ impl Gate {
         }
     }
 
-    /// Gives some of the clients that have sent much another turn. They have no event, and come after those that do.
+    /// Reads on from some of the clients that have sent more than one read takes. They have no event.
     fn read_on(&mut self) {
         for _ in 0..MAX_READ_ON {
             self.connections.read_on();
@@ -252,14 +253,14 @@ impl Gate {
         }
     }
 
-    /// Notes that clients may be waiting.
+    /// Notes that the backlog may have clients.
     fn note_newcomers(&mut self) {
         if let Some(listening) = &mut self.listening {
             listening.is_ready = true;
         }
     }
 
-    /// Accepts waiting clients, at most this many.
+    /// Accepts at most this number of clients from the backlog.
     fn accept(&mut self, most: usize) {
         for _ in 0..most {
             let Some(listening) = &mut self.listening else { return };
@@ -271,7 +272,7 @@ impl Gate {
         }
     }
 
-    /// Adds a client, if need be instead of another, or rejects it.
+    /// Adds a client, after the eviction of another if all connections are in use, or rejects it.
     fn admit(&mut self, stream: TcpStream, peer: Peer) {
         let address = peer.ip();
         if self.connections.has_its_quota(address) && !self.shared.is_exempt(address) {
@@ -296,8 +297,8 @@ impl Gate {
         self.advance();
     }
 
-    /// Accepts the connections of health checks regardless of the limits, so that they succeed in a crowd. Each has one
-    /// request, which has already arrived.
+    /// Accepts the connections of health checks regardless of the limits, so that they succeed in a crowd. Each has sent
+    /// its one request.
     fn accept_health_checks(&mut self) {
         for stream in self.shutdown.stopper.take_health_checks() {
             self.add(OwnedFd::from(stream).into(), Peer::Unix);
@@ -306,14 +307,10 @@ impl Gate {
 
     /// Evicts a client for a newcomer; returns `false` if there is none to evict.
     fn evict_one(&mut self) -> bool {
-        // A request that has just arrived does not wait if a lane accepts it.
-        self.dispatch();
+        // A request that a lane accepts now is not evicted.
+        self.dispatcher.dispatch(&mut self.connections, &self.shared);
         let slot = self.candidates.next(&self.connections, self.shared.now);
         slot.map(|slot| self.connections.evict(slot, &mut self.shared)).is_some()
-    }
-
-    fn dispatch(&mut self) {
-        self.dispatcher.dispatch(&mut self.connections, &self.shared);
     }
 
     /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came
@@ -323,19 +320,20 @@ impl Gate {
             let Self { connections, next_tick, shared, .. } = self;
             let has_more = self.dispatcher.lanes[index].receive(is_ending, |id, response| {
                 let connection = connections.get_mut(id);
-                // The client may have gone, or have another response by now.
-                let Some(connection) = connection.filter(|c| matches!(c.client.state(), State::Inside(_)))
+                // By now the connection may be closed, or have another response.
+                let Some(connection) =
+                    connection.filter(|c| matches!(c.client.state(), ClientState::Inside(_)))
                 else {
                     return;
                 };
                 let client = &mut connection.client;
                 match response.disposition {
-                    Disposition::RetryOnWriter => client.enter(State::Ready(LaneKind::Write), shared),
+                    Disposition::RetryOnWriter => client.enter(ClientState::Ready(LaneKind::Write), shared),
                     Disposition::Abort => client.close(shared),
                     Disposition::Send => {
-                        client.answer(response, shared);
+                        client.respond(response, shared);
                         if !client.delay.is_zero() {
-                            client.enter(State::HeldBack, shared);
+                            client.enter(ClientState::HeldBack, shared);
                             *next_tick = (*next_tick).min(shared.now + client.delay);
                         }
                     }
@@ -351,22 +349,15 @@ impl Gate {
         }
     }
 
-    /// Sends the requests of this round down the lanes.
-    fn flush(&mut self) {
-        if let Err(error) = self.dispatcher.flush(self.poll.registry()) {
-            self.fail(&error);
-        }
-    }
-
-    /// Ends the service, because a lane has broken off. Its requests are answered as those of a worker that has died.
+    /// Ends the service, because a lane has broken off. Its requests fail like those of a dead worker.
     fn fail(&self, error: &io::Error) {
-        if !self.shutdown.has_failed {
+        if !self.shutdown.stopper.is_failing() {
             let reason = Error::new(ErrorKind::Internal, format!("a lane broke off: {error}"));
             self.shutdown.stopper.fail(reason);
         }
     }
 
-    /// How long to wait for events.
+    /// The longest wait for events.
     fn timeout(&self) -> Option<Duration> {
         if !self.connections.unread.is_empty() {
             return Some(Duration::ZERO);
@@ -378,7 +369,7 @@ impl Gate {
         tick.into_iter().chain(accept).min()
     }
 
-    /// Checks the deadlines when it is time to.
+    /// Checks the deadlines when the interval is over.
     fn tick(&mut self) {
         let now = self.shared.now;
         if now < self.next_tick {
@@ -388,12 +379,12 @@ impl Gate {
         self.was_empty = self.connections.open.is_empty();
         self.connections.expire(|client| client.deadline.is_some_and(|by| by <= now), &mut self.shared);
         if self.shared.draining {
-            self.connections.expire(|client| client.state() == State::HeldBack, &mut self.shared);
+            self.connections.expire(|client| client.state() == ClientState::HeldBack, &mut self.shared);
             self.note_cut_off();
         }
         self.advance();
         self.candidates.clear();
-        self.memory.look(self.connections.held, now);
+        self.memory.note(self.connections.held, now);
         let waiting = |kind: LaneKind| self.dispatcher.waiting[kind as usize].len();
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.open.len(),

@@ -1,39 +1,36 @@
-//! The end of the service: what has begun is finished, or the clients get the reason why it cannot be.
+//! The end of the service: requests that have begun are finished, or fail with a response that gives the reason.
 
 use std::time::{Duration, Instant};
 
 use crate::base::error::Error;
 use crate::net::gate::Gate;
-use crate::net::gate::client::State;
+use crate::net::gate::client::ClientState;
 use crate::net::gate::socket_file::BACKLOG;
 use crate::net::gate::stopper::Stopper;
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The clients to accept at the end: everything in the backlog, but not endlessly, because others may come as fast.
+/// The most clients to accept at the end: the backlog, and as many again that come in the meantime.
 const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 
-/// The end of the service, as far as it has come.
+/// The progress of the end of the service.
 #[derive(Default)]
 pub struct Shutdown {
     pub stopper: Stopper,
-    /// Whether the service cannot go on, and its clients have been answered.
-    pub has_failed: bool,
-    /// When the service ends at the latest, even with requests unfinished.
+    /// The time at which the service ends even with unfinished requests.
     pub end_by: Option<Instant>,
 }
 
 impl Gate {
-    /// Begins to end when it is time to, and returns how the service ended once it has.
+    /// Begins the end of the service when it is due. Returns the outcome once the service has ended.
     pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
         if self.shutdown.stopper.is_failing() {
-            let is_unanswered = |state| matches!(state, State::Waiting | State::Inside(_));
+            let is_unanswered = |state| matches!(state, ClientState::Waiting | ClientState::Inside(_));
             self.connections.expire(|client| is_unanswered(client.state()), &mut self.shared);
             self.advance();
-            if !std::mem::replace(&mut self.shutdown.has_failed, true) {
-                self.shutdown.end_by = Some(Instant::now() + LAST_WORDS);
-            }
+            let by = Instant::now() + LAST_WORDS;
+            self.shutdown.end_by = Some(self.shutdown.end_by.map_or(by, |end| end.min(by)));
         }
         if self.shutdown.stopper.is_stopping() && !self.shared.draining {
             if let Some(reason) = self.shutdown.stopper.reason() {
@@ -50,13 +47,13 @@ impl Gate {
         Some(self.shutdown.stopper.reason().map_or(Ok(()), Err))
     }
 
-    /// Notes how many requests would be cut off if the service ended now.
+    /// Reports the number of unfinished requests.
     pub(super) fn note_cut_off(&self) {
         let begun = self.connections.open.iter().filter(|(_, c)| c.client.has_request());
         self.shutdown.stopper.note_cut_off(begun.count());
     }
 
-    /// Accepts nobody any more, and closes idle clients soon.
+    /// Accepts the backlog and then no more clients, and shortens the deadline of idle ones.
     pub(super) fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
         // The next service accepts the clients that wait at a supervisor's socket.
@@ -68,9 +65,9 @@ impl Gate {
         self.connections.read_all();
         self.advance();
         for (_, connection) in &mut self.connections.open {
-            if connection.client.state() == State::Idle {
-                // It has only a moment more.
-                connection.client.enter(State::Idle, &self.shared);
+            if connection.client.state() == ClientState::Idle {
+                // Its deadline is shorter now.
+                connection.client.enter(ClientState::Idle, &self.shared);
             }
         }
     }

@@ -23,7 +23,7 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// Listens at `path`, and replaces a file that a killed service has left there.
+    /// Listens at `path`, and replaces the file of a killed service.
     ///
     /// # Errors
     /// [`ErrorKind::AddressInUse`] if another service listens there, [`ErrorKind::AddressUnavailable`] or
@@ -57,7 +57,7 @@ fn identity(data: &Metadata) -> (u64, u64) {
     (data.dev(), data.ino())
 }
 
-/// Removes the socket that a killed service of the same user has left behind.
+/// Removes the socket of a killed service of the same user.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let Ok(data) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !data.file_type().is_socket() {
@@ -69,7 +69,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Whether the process of a socket has gone. A socket with a full backlog has an owner.
+/// Returns whether the process of a socket has ended. A socket with a full backlog has an owner.
 fn has_nobody_listening(path: &Path) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_path_is_accepted_and_one_byte_more_is_refused() {
+    fn longest_path_is_accepted_and_one_byte_more_is_rejected() {
         let folder = Folder::new();
         let longest = if cfg!(target_os = "linux") { 107 } else { 103 };
         let rest = longest - folder.0.as_os_str().len() - 1;

@@ -21,16 +21,16 @@ use crate::base::error::Error;
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Stopper(Arc<Word>);
+pub struct Stopper(Arc<Signals>);
 
 #[derive(Debug, Default)]
-struct Word {
+struct Signals {
     stopping: AtomicBool,
-    /// Why the service ends, if that is a failure.
+    /// The failure that ends the service, if one does.
     reason: OnceLock<Error>,
-    /// Whether the service cannot even finish the requests under way.
+    /// The service cannot even finish the requests under way.
     failing: AtomicBool,
-    /// Requests that were unfinished at the last check since the end began.
+    /// The number of unfinished requests at the last check since the end began.
     cut_off: AtomicUsize,
     /// The connections of health checks, not accepted yet.
     health_checks: Mutex<Vec<UnixStream>>,
@@ -63,8 +63,7 @@ impl Stopper {
         self.0.cut_off.store(count, Ordering::SeqCst);
     }
 
-    /// Ends the service with this failure, and without the requests under way, whose clients get a 503. The first failure
-    /// counts.
+    /// Ends the service with this failure. The requests under way get a 503. The first failure counts.
     pub(crate) fn fail(&self, reason: Error) {
         let _ = self.0.reason.set(reason);
         self.0.failing.store(true, Ordering::SeqCst);
@@ -81,7 +80,7 @@ impl Stopper {
         std::mem::take(&mut *self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the service ends.
+    /// Returns whether the service ends.
     pub(super) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::SeqCst)
     }
@@ -90,7 +89,7 @@ impl Stopper {
         self.0.failing.load(Ordering::SeqCst)
     }
 
-    /// Why the service ends, if that is a failure. It stays here for other threads, so this has its kind and its words.
+    /// The failure that ends the service, if one does: a copy, because other threads need it too.
     pub(super) fn reason(&self) -> Option<Error> {
         self.0.reason.get().map(|reason| Error::new(reason.kind(), reason.to_string()))
     }

@@ -1,4 +1,4 @@
-//! Whose X-Forwarded-For is believed.
+//! The proxies whose X-Forwarded-For counts.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ impl Default for TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// Whether this is the address of a trusted proxy.
+    /// Returns whether this is the address of a trusted proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(address))
@@ -23,7 +23,7 @@ impl TrustedProxies {
 
     /// The client's address in the value of an X-Forwarded-For: the rightmost one that is not trusted. Anything
     /// further left may be forged by the client. If all are trusted, it is the address found in the earlier
-    /// fields (`before`), which are the left part of the same list. `None` if that place has no address.
+    /// fields (`before`), which are the left part of the same list. `None` if the element is not an address.
     pub fn client_of(&self, value: &[u8], before: Option<IpAddr>) -> Option<IpAddr> {
         let text = std::str::from_utf8(value).ok()?;
         for word in text.rsplit(',').map(str::trim).filter(|word| !word.is_empty()) {

@@ -3,23 +3,23 @@
 //! A lane is one connection to a tiny_http server on a private Unix socket. Whole requests go down it pipelined,
 //! and whole responses come back in order. This room knows nothing of routes, pets or SQL, and no sockets.
 //!
-//! A request on a lane is the client's, with the header fields that the service reads, and one of our own:
+//! A request on a lane is the client's, with the header fields that the service reads, and the ticket:
 //!
 //! ```text
 //! POST /v1/pets HTTP/1.1\r\n
-//! Ticket: 17 the-request's-identifier\r\n
+//! T: 17 the-request's-identifier\r\n
 //! Authorization: Bearer …\r\n
 //! Content-Length: 14\r\n
 //! \r\n
 //! {"name":"Rex"}
 //! ```
 //!
-//! A response has the same ticket, what the gate does with it, whether it has a Cache-Control, the bytes of
-//! its body, and the name of the request's key, `-` if there is none:
+//! A response has the same ticket, its disposition, 1 if it has a Cache-Control, the length of its body, and the name of
+//! the request's key, `-` if there is none:
 //!
 //! ```text
 //! HTTP/1.1 201 Created\r\n
-//! Ticket: 17 send 0 21 ci\r\n
+//! T: 17 send 0 21 ci\r\n
 //! Content-Type: application/json\r\n
 //! Content-Length: 21\r\n
 //! \r\n
@@ -35,8 +35,8 @@ use crate::base::http::response::{
 };
 use crate::base::http::{Response, find_field};
 
-/// The kind of lane that a request takes, which is all that the gate knows of its meaning. A worker that
-/// reads may pass a request on to the write lane.
+/// The kind of lane for a request. The gate knows nothing else of its meaning. A worker that reads may pass a request on
+/// to the write lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
     /// GET, HEAD and OPTIONS.
@@ -45,18 +45,19 @@ pub enum LaneKind {
     Write,
 }
 
-/// Identifies a request on a lane: how many have gone down it, itself among them.
+/// Identifies a request on a lane: its number, counted from 1.
 pub type Ticket = u64;
-/// The ticket of a request that is not from the gate. The gate's begin with 1.
+/// The ticket of a request that is not from the gate.
 pub const NO_TICKET: Ticket = 0;
-/// The header field of the ticket. The gate forwards no field of this name.
-pub const TICKET: &str = "Ticket";
+/// The header field of the ticket, with a short name, because tiny_http reads heads byte by byte. The gate forwards no
+/// field of this name.
+pub const TICKET: &str = "T";
 
 /// After the target.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 /// The ASCII character that no field value has (RFC 9110, section 5.5).
 const DEL: u8 = 0x7f;
-/// Space for what is added to a request.
+/// Space for the fields that are added to a request.
 const HEAD_CAPACITY: usize = 128;
 
 /// A request that the gate assembles: the line, then the header fields, then the body.
@@ -70,7 +71,7 @@ pub struct LaneRequest {
 }
 
 impl LaneRequest {
-    /// Begins a request with its line, and space for this many bytes. Earlier content is dropped.
+    /// Begins a request with its line, and space for this number of bytes. Earlier content is dropped.
     pub fn begin(&mut self, method: &[u8], target: [&[u8]; 2], capacity: usize) {
         self.bytes.clear();
         self.bytes.reserve(capacity);
@@ -98,7 +99,7 @@ impl LaneRequest {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// The buffer to which the body is added.
+    /// The buffer that ends with the body.
     pub fn body(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -188,7 +189,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Writes what the gate forwards unchanged.
+/// Writes the part that the gate forwards unchanged.
 fn write_rest(response: &Response, out: &mut Vec<u8>) {
     out.extend_from_slice(&response.fields.lines);
     write_end_of_head(out, response.status, response.length());
@@ -200,13 +201,13 @@ fn write_rest(response: &Response, out: &mut Vec<u8>) {
 pub struct LaneResponse<'a> {
     /// The ticket of its request.
     pub ticket: Ticket,
-    /// What to do with it.
+    /// The action of the gate.
     pub disposition: Disposition,
     pub status: u16,
-    /// The lines of the fields, what frames the body, and the empty line.
+    /// The lines of the fields, with the Content-Length and the empty line.
     pub fields: &'a [u8],
     pub body: &'a [u8],
-    /// Whether the fields include Cache-Control.
+    /// The fields include Cache-Control.
     pub has_cache_control: bool,
     /// The name of the request's key; `-` if there is none.
     pub key_name: &'a [u8],

@@ -11,7 +11,7 @@ fn request_is_plain_http() {
     request.field("X", b"");
     request.end_head();
     assert_eq!(request.line(), b"POST /v1/pets?a");
-    let head = "POST /v1/pets?a HTTP/1.1\r\nTicket: 8589934609 an-id\r\nContent-Type: text/x: y\r\n\
+    let head = "POST /v1/pets?a HTTP/1.1\r\nT: 8589934609 an-id\r\nContent-Type: text/x: y\r\n\
         Authorization: Bearer \u{7f}\u{7f}\r\nX: \r\n";
     let written = |request: &LaneRequest| {
         let mut out = Vec::new();
@@ -80,14 +80,12 @@ fn response_is_read_as_it_is_written_and_only_whole() {
 
 #[test]
 fn other_responses_are_malformed() {
-    for ticket in
-        ["Tickets: 1 send 0 0 -", "Ticket: x send 0 0 -", "Ticket: 1 sent 0 0 -", "Ticket: 1 send 0 x -", ""]
-    {
+    for ticket in ["Ts: 1 send 0 0 -", "T: x send 0 0 -", "T: 1 sent 0 0 -", "T: 1 send 0 x -", ""] {
         let bytes = format!("HTTP/1.1 204 No Content\r\n{ticket}\r\n\r\n");
         assert_eq!(LaneResponse::read(bytes.as_bytes()), Err(ErrorKind::InvalidData), "{bytes}");
     }
     for line in ["HTTP/1.0 204 No Content", "HTTP/1.1 2x4 No Content", "HTTP/1.1 20", ""] {
-        let bytes = format!("{line}\r\nTicket: 1 send 0 0 -\r\n\r\n");
+        let bytes = format!("{line}\r\nT: 1 send 0 0 -\r\n\r\n");
         assert_eq!(LaneResponse::read(bytes.as_bytes()), Err(ErrorKind::InvalidData), "{bytes}");
     }
 }

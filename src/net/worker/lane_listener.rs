@@ -1,5 +1,5 @@
-//! The socket of a lane. Its file is gone before anything is served, so that nothing is left of it, however the process
-//! ends, and nobody but the gate can connect.
+//! The socket of a lane. Its file is removed before anything is served, so nothing is left of it when the process is
+//! killed, and only the gate can connect.
 
 use std::fs::{File, remove_file};
 use std::io;
@@ -14,7 +14,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 /// Opens the file of a socket without opening the socket (open(2)).
 const O_PATH: i32 = 0o10_000_000;
 
-/// The worker's end of a lane: a listener, to which the gate has connected.
+/// The worker's end of a lane: a listener with one connection, that of the gate.
 pub struct LaneListener {
     pub listener: UnixListener,
     pub unblocker: Unblocker,
@@ -29,8 +29,8 @@ impl LaneListener {
         let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
         let path = folder.join(format!("petstore-lane-{random:016x}"));
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        // Linux gives the file the mode of the socket, so that other users cannot even connect for a moment. Other systems
-        // refuse this, and go by the umask.
+        // Linux gives the file the mode of the socket, so other users can never connect. Other systems reject this, and use
+        // the umask.
         let _ = fchmod(&socket, Mode::RWXU);
         socket.bind(&SockAddr::unix(&path)?)?;
         let connected = socket.listen(1).and_then(|()| UnixStream::connect(&path));
@@ -40,19 +40,19 @@ impl LaneListener {
     }
 }
 
-/// Connects to the listener when it is dropped. `tiny_http` waits for clients until one comes after its server was
-/// dropped, and looks for the file of the socket, which is gone. Other systems than Linux cannot open a socket as a file;
-/// there, a thread stays until the process ends.
+/// Connects to the listener when it is dropped. `tiny_http` ends its accepting thread by a connection to the file of the
+/// socket, which is removed. Other systems than Linux cannot open a socket as a file; there, the thread stays until the
+/// process ends.
 pub struct Unblocker(Option<File>);
 
 impl Unblocker {
     /// Connects to the listener.
     ///
     /// # Errors
-    /// If it is gone, or on other systems than Linux.
+    /// If it is closed, or on other systems than Linux.
     pub fn connect(&self) -> io::Result<UnixStream> {
         let socket = self.0.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        // A short path of what is open (proc(5)).
+        // A short path to an open file (proc(5)).
         UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
     }
 }

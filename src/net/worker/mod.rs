@@ -1,14 +1,14 @@
 //! The worker's end of a lane: a tiny_http server on a private Unix socket, and one worker that drains its
-//! queue. The only room that names tiny_http; it knows nothing of pets, or of the sockets of clients.
+//! queue. No other room names tiny_http. This one knows nothing of pets, or of the sockets of clients.
 //!
-//! A worker takes one request and whatever else waits, lets the service answer all of them, and only then
-//! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
-//! it are answered, so a lane has one worker and is first in, first out.
+//! A worker takes all waiting requests, lets the service answer them together, and then sends the responses, in order.
+//! tiny_http blocks the response to a pipelined request until the ones before it are sent, so a lane has one worker and
+//! is first in, first out.
 
 mod lane_listener;
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,19 +16,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::base::error::{Error, ErrorKind};
+use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::http::{ApiError, Code, Request, Response, name_all};
 use crate::base::threads::start_thread;
 use crate::net::lane::{NO_TICKET, TICKET, Ticket, read_ticket, write_response};
 
 pub use lane_listener::LaneListener;
 
-/// What a worker calls to answer requests.
+/// Answers the requests of a worker.
 pub trait Service: Send + 'static {
-    /// Answers at least the first request, or more, with one response each. They are sent when this returns.
-    /// Returns how long they waited for the disk; zero if they did not.
+    /// Answers at least the first request, or more, with one response each. They are sent when this returns. Returns the
+    /// time that they waited for the disk, or zero.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
-    /// Called before each wait for a request. Does other work that is due, and returns in how long
-    /// more is due; `None` if nothing is.
+    /// Called before each wait for a request. Does other work that is due, and returns the time until more is due; `None`
+    /// if no more is.
     fn rest(&mut self) -> Option<Duration> {
         None
     }
@@ -50,7 +51,7 @@ pub struct Worker {
 pub const THREADS: usize = 7;
 
 impl Worker {
-    /// Starts the server of a lane, and the worker. `died` is called if the worker ends without being told to.
+    /// Starts the server of a lane, and the worker. `died` is called if the worker ends without a stop.
     ///
     /// # Errors
     /// If the threads cannot be created.
@@ -67,10 +68,11 @@ impl Worker {
             .map_err(|error| Error::new(ErrorKind::Io, format!("cannot open a lane: {error}")))?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));
-        let (source, is_told) = (Arc::clone(&server), Arc::clone(&stopping));
+        let source = Arc::clone(&server);
+        let is_stopping = Arc::clone(&stopping);
         let work = move || {
-            // It ends only when it is told to, or with a panic.
-            if guard(|| work(&source, &is_told, service)).is_none() {
+            // It ends only by a stop or a panic.
+            if guard(|| work(&source, &is_stopping, service)).is_none() {
                 died();
             }
         };
@@ -108,7 +110,8 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
             flush = answer(&mut service, &batch, &mut responses);
             send(&mut batch, responses.drain(..), &mut out);
         }
-        pacing.answered(count, flush);
+        pacing.answered = count;
+        pacing.flush = flush;
         // Draining the queue may have swallowed the call to stop.
         if stopping.load(Ordering::SeqCst) {
             server.unblock();
@@ -118,11 +121,11 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
 }
 
 /// Lets the service answer some of a batch: at least one request, and at most all.
-fn answer(service: &mut impl Service, batch: &VecDeque<Taken>, responses: &mut Vec<Response>) -> Duration {
-    let requests: Vec<Request> = batch.iter().map(Taken::as_request).collect();
+fn answer(service: &mut impl Service, batch: &VecDeque<Job>, responses: &mut Vec<Response>) -> Duration {
+    let requests: Vec<Request> = batch.iter().map(Job::as_request).collect();
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
-        // The outcome of the batch is unknown, so no client may be told that it succeeded.
+        // The outcome of the batch is unknown, so no response may report success.
         log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
@@ -140,35 +143,34 @@ const MAX_REQUESTS: usize = 512;
 /// The bytes of responses at which to send them, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// A request taken from tiny_http, with its body read. Before that, tiny_http does not read the next request.
-struct Taken {
+/// A request from tiny_http with its body, which must be read before tiny_http reads the next request.
+struct Job {
     request: tiny_http::Request,
     body: Vec<u8>,
+    ticket: Ticket,
+    id: String,
 }
 
-impl Taken {
+impl Job {
     fn new(mut request: tiny_http::Request) -> Self {
-        let length = request.body_length().unwrap_or_default();
+        let length = request.body_length().unwrap_or_default().min(MAX_BODY_BYTES);
         let mut body = Vec::with_capacity(length);
         if length > 0
-            && let Err(error) = request.as_reader().read_to_end(&mut body)
+            && let Err(error) = request.as_reader().take(length as u64).read_to_end(&mut body)
         {
-            // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
+            // The gate sends complete requests, so its end of the lane is closed, which it reports itself.
             log::debug!("a lane broke off within a request: {error}");
         }
-        Self { request, body }
-    }
-
-    /// The ticket, and the identifier.
-    fn ticket(&self) -> (Ticket, &str) {
-        let field = self.request.headers().iter().find(|header| header.field.equiv(TICKET));
-        read_ticket(field.map(|header| header.value.as_str()))
+        let field = request.headers().iter().find(|header| header.field.equiv(TICKET));
+        let (ticket, id) = read_ticket(field.map(|header| header.value.as_str()));
+        let id = id.to_owned();
+        Self { request, body, ticket, id }
     }
 
     fn as_request(&self) -> Request<'_> {
         let fields = self.request.headers().iter();
         Request {
-            id: self.ticket().1,
+            id: &self.id,
             method: self.request.method().as_str(),
             target: self.request.url(),
             headers: fields.map(|header| (header.field.as_str().as_str(), header.value.as_str())).collect(),
@@ -177,27 +179,27 @@ impl Taken {
     }
 }
 
-/// Takes the requests that are answered together, in the order of arrival.
-fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Taken> {
-    requests.take(MAX_REQUESTS).map(Taken::new).collect()
+/// Reads the requests that are answered together, in the order of arrival.
+fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Job> {
+    requests.take(MAX_REQUESTS).map(Job::new).collect()
 }
 
-/// Sends the responses to the first requests of a batch, as many as possible in one write. A writer of tiny_http
-/// that is dropped unused only lets the next request of its connection respond. The response to another client
-/// than the gate, such as `curl --unix-socket`, is written alone, because its connection is another one.
-fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
+/// Sends the responses to the first requests of a batch, with few writes. A dropped writer of tiny_http lets the next
+/// request of its connection respond. A response to another client than the gate, such as `curl --unix-socket`, is
+/// written alone, because its connection is another one.
+fn send(batch: &mut VecDeque<Job>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
     let mut left = responses.len();
     let mut writer = None;
-    for (taken, response) in batch.drain(..left.min(batch.len())).zip(responses) {
-        let is_head = *taken.request.method() == tiny_http::Method::Head;
+    for (job, response) in batch.drain(..left.min(batch.len())).zip(responses) {
+        let is_head = *job.request.method() == tiny_http::Method::Head;
         let response = if is_head { response.without_body() } else { response };
-        let is_from_gate = taken.ticket().0 != NO_TICKET;
+        let is_from_gate = job.ticket != NO_TICKET;
         if !is_from_gate {
             write(writer.take(), out);
         }
-        print(&response, &taken, out);
+        print(&response, &job, out);
         left -= 1;
-        writer = Some(taken.request.into_writer());
+        writer = Some(job.request.into_writer());
         if left == 0 || out.len() >= SEND_BYTES || !is_from_gate {
             write(writer.take(), out);
         }
@@ -215,12 +217,11 @@ fn write(writer: Option<Box<dyn Write + Send>>, out: &mut Vec<u8>) {
 }
 
 /// Writes a response. If it cannot be written, only this one becomes a 500.
-fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
-    let (ticket, id) = taken.ticket();
-    if let Err(flaw) = write_response(response, ticket, out) {
-        log::error!("request {id}: a response was not sent: {flaw}");
+fn print(response: &Response, job: &Job, out: &mut Vec<u8>) {
+    if let Err(flaw) = write_response(response, job.ticket, out) {
+        log::error!("request {}: a response was not sent: {flaw}", job.id);
         // This response can always be written.
-        let _ = write_response(&ApiError::new(Code::Internal).into_response(), ticket, out);
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), job.ticket, out);
     }
 }
 
@@ -228,28 +229,23 @@ fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
 const MAX_PAUSE: Duration = Duration::from_millis(5);
 /// The shortest pause; the operating system's timers are not more precise.
 const MIN_PAUSE: Duration = Duration::from_micros(50);
-/// How long a worker polls for the next request before it goes to sleep.
+/// The time for which a worker polls for the next request before it goes to sleep.
 const POLL: Duration = Duration::from_micros(200);
 
-/// What the previous batch tells about the next one.
+/// Facts about the previous batch that predict the next one.
 #[derive(Default)]
 pub struct Pacing {
-    /// How many requests it had.
+    /// The number of its requests.
     answered: usize,
-    /// How long its responses waited for the disk.
+    /// The time that its responses waited for the disk.
     flush: Duration,
-    /// Whether the first of them came at once.
+    /// The first of them came at once.
     came_at_once: bool,
 }
 
 impl Pacing {
-    /// Notes that a batch of this many requests was answered, and how long its responses waited for the disk.
-    pub fn answered(&mut self, count: usize, flush: Duration) {
-        (self.answered, self.flush) = (count, flush);
-    }
-
-    /// Waits for the first request of the next batch, for at most this long. `None` if none came in time, or
-    /// if the server was or may have been unblocked, because polling swallows that call.
+    /// Waits for the first request of the next batch, for at most this time. `None` if none came in time, or if the server
+    /// may have been unblocked, because polling swallows that call.
     pub fn receive(
         &mut self,
         server: &tiny_http::Server,
@@ -273,9 +269,9 @@ impl Pacing {
     }
 }
 
-/// Polls briefly for the next request, and yields to other threads in between: a client that asks again at
-/// once is answered sooner than a sleeping thread could be woken. If the last request took longer to come,
-/// there is no polling, so slower clients cost nothing.
+/// Polls briefly for the next request, and yields to other threads in between: this answers a client that asks again at
+/// once sooner than a sleeping thread could wake up. If the last request took longer to come, there is no polling, so
+/// slower clients cost nothing.
 fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
     let began = Instant::now();
     while began.elapsed() < POLL {
@@ -287,10 +283,9 @@ fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
     None
 }
 
-/// Lets other threads run, so that the clients of the last responses can send again and share the next batch.
-/// If the worker continued at once, it would begin with half of them, and the other half would wait for that
-/// batch's flush before their own. Half the time of a flush is what the documentation of `PostgreSQL` recommends for
-/// `commit_delay`, which does the same.
+/// Lets other threads run, so that the clients of the last responses can send again and share the next batch. Without
+/// this pause, a batch would have half of them, and the other half would wait for two flushes. The documentation of
+/// `PostgreSQL` recommends half the time of a flush for `commit_delay`, which does the same.
 fn gather(flush: Duration) {
     let pause = (flush / 2).min(MAX_PAUSE);
     if pause >= MIN_PAUSE { std::thread::sleep(pause) } else { std::thread::yield_now() }

@@ -79,7 +79,7 @@ fn service_may_answer_a_batch_in_parts() {
     drop(bench.worker);
 }
 
-/// A service whose batches end only when the test lets them: it says how many requests each has.
+/// A service that reports the size of each batch, and ends it when the test permits.
 fn held() -> (Bench, Receiver<usize>, Sender<()>) {
     let (ending, ended) = channel();
     let (let_go, release) = channel::<()>();
@@ -197,7 +197,7 @@ fn end_reaches_a_worker_that_polls() {
     for _ in 0..20 {
         let bench = Bench::start(echo_all);
         let mut lane = bench.connect();
-        // One request after the other is what a worker polls for.
+        // A worker polls when requests come one after the other.
         for i in 0..5 {
             lane.ask(i, "/", 0);
             lane.answer();
@@ -239,7 +239,7 @@ impl Service for Broken {
 }
 
 #[test]
-fn worker_that_is_told_to_end_has_not_died() {
+fn stopped_worker_has_not_died() {
     let (died, has_died) = channel();
     let (_stream, worker) = worker(Broken, move || died.send(()).unwrap());
     assert_eq!(logged(|| drop(worker)), [""; 0], "it has ended in time");
@@ -286,7 +286,8 @@ fn unblocked() -> (Folder, tiny_http::Server) {
 #[test]
 fn requests_gather_where_several_came() {
     let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
-    pacing.answered(2, 2 * MAX_PAUSE);
+    pacing.answered = 2;
+    pacing.flush = 2 * MAX_PAUSE;
     let began = Instant::now();
     assert!(pacing.receive(&server, None).is_none());
     assert!(began.elapsed() >= MAX_PAUSE);
@@ -295,7 +296,7 @@ fn requests_gather_where_several_came() {
 #[test]
 fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
     let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
-    pacing.answered(1, Duration::ZERO);
+    pacing.answered = 1;
     pacing.came_at_once = true;
     let began = Instant::now();
     assert!(pacing.receive(&server, None).is_none());
@@ -303,18 +304,18 @@ fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
 }
 
 /// A request with this ticket field and body.
-fn taken(ticket: &str, body: &'static str) -> Taken {
-    let ticket = tiny_http::Header::from_bytes("ticket", ticket).unwrap();
-    Taken::new(tiny_http::TestRequest::new().with_header(ticket).with_body(body).into())
+fn job(ticket: &str, body: &'static str) -> Job {
+    let ticket = tiny_http::Header::from_bytes(TICKET, ticket).unwrap();
+    Job::new(tiny_http::TestRequest::new().with_header(ticket).with_body(body).into())
 }
 
 #[test]
 fn request_is_what_tiny_http_read() {
-    let taken = taken("1234 an-id", "body");
-    assert_eq!(taken.ticket(), (1234, "an-id"));
-    let request = taken.as_request();
+    let job = job("1234 an-id", "body");
+    assert_eq!(job.ticket, 1234);
+    let request = job.as_request();
     assert_eq!((request.id, request.body), ("an-id", &b"body"[..]));
-    assert_eq!(request.header_values("Ticket").collect::<Vec<_>>(), ["1234 an-id"]);
+    assert_eq!(request.header_values(TICKET).collect::<Vec<_>>(), ["1234 an-id"]);
 }
 
 #[test]
@@ -325,9 +326,15 @@ fn batch_has_its_most_requests() {
 
 #[test]
 fn what_has_no_response_yet_stays() {
-    let mut batch: VecDeque<_> = (1..4).map(|ticket| taken(&format!("{ticket} -"), "")).collect();
+    let mut batch: VecDeque<_> = (1..4).map(|ticket| job(&format!("{ticket} -"), "")).collect();
     let mut out = Vec::new();
     send(&mut batch, [b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
     assert_eq!((batch.len(), out), (1, Vec::new()));
-    assert_eq!(batch.front().map(|taken| taken.ticket().0), Some(3));
+    assert_eq!(batch.front().map(|job| job.ticket), Some(3));
+}
+
+#[test]
+fn body_is_read_up_to_the_limit() {
+    let body = "x".repeat(MAX_BODY_BYTES + 1).leak();
+    assert_eq!(job("1 -", body).body.len(), MAX_BODY_BYTES);
 }

@@ -1,14 +1,14 @@
 //! One client: a state machine that turns bytes into requests and responses into bytes, without a socket.
 //!
 //! ```text
-//!            a byte            head whole           body whole        queued         sent down a lane
+//!            a byte          head complete        body complete       queued         sent down a lane
 //!   Idle ───────────▶ Head ───────────────▶ Body ─────────────▶ Ready ──────▶ Waiting ─────▶ Inside
-//!    ▲                  │ broken, too large, too late │           ▲              │ too late    │ │
+//!    ▲                  │ malformed, too large, late  │           ▲              │ late        │ │
 //!    │                  │                             │           └──────────────┼─────────────┘ │
-//!    │                  │                             │      to go on, down the other lane       │ answer,
-//!    │                  ▼                             ▼                          ▼               ▼ or too late
+//!    │                  │                             │           for the write lane             │ response,
+//!    │                  ▼                             ▼                          ▼               ▼ or late
 //!    └──────────────────────────────────────────── Responding ◀──────────────────────────────────
-//!      taken whole, and the connection persists       │ taken whole, and it does not
+//!      sent, and the connection persists              │ sent, and it does not
 //!                                                     ▼
 //!                                                 Lingering ──────▶ Closed
 //! ```
@@ -26,18 +26,17 @@ use crate::net::gate::wire::request_reader::{RequestReader, Step};
 use crate::net::gate::wire::response_head::GeneralFields;
 use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 
-/// How long an idle client may send one more request when the service is ending, so that a request already on
-/// its way is answered.
+/// The time that an idle client has for one more request when the service is ending, because one may be on its way.
 const LAST_CALL: Duration = Duration::from_millis(250);
-/// The most that is dropped after the last response, in bytes, and how much longer that may take in all than one silence.
+/// The most bytes to drop after the last response, and the most time for that, in multiples of the deadline for silence.
 const MAX_LINGER_BYTES: usize = 1024 * 1024;
 const MAX_LINGER_TIMES: u32 = 5;
-/// How long after its last piece a body still counts as arriving.
+/// The time after its last piece for which a body still counts as arriving.
 const STALLED: Duration = Duration::from_secs(1);
 
 /// The state of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ClientState {
     /// No byte of a request has arrived.
     Idle,
     /// The head is arriving.
@@ -46,18 +45,18 @@ pub enum State {
     Body,
     /// The request is complete but not queued yet.
     Ready(LaneKind),
-    /// The request waits for room in a lane.
+    /// The request waits for a lane.
     Waiting,
     /// The request is in a lane of this kind and waits for its response.
     Inside(LaneKind),
-    /// The response is held back on purpose, so that clients can test how they wait.
+    /// The response is delayed on purpose, so that clients can test their timeouts.
     HeldBack,
     /// The response is being sent.
     Responding,
-    /// The last response is sent. Further bytes are dropped until the client is silent or has sent too much, so that no
-    /// reset destroys the response.
+    /// The last response is sent. Further bytes are dropped until the client is silent or exceeds a bound, because a reset
+    /// could destroy the response.
     Lingering,
-    /// Nothing is left to do.
+    /// The connection is over.
     Closed,
 }
 
@@ -68,13 +67,13 @@ pub struct Shared {
     pub deadlines: Deadlines,
     pub intake: Intake,
     pub general: GeneralFields,
-    /// Whether the service is ending, so that no connection persists.
+    /// The service is ending, so no connection persists.
     pub draining: bool,
     pub metrics: Metrics,
 }
 
 impl Shared {
-    /// Whether the limits per address do not apply to this one, because many clients may share it.
+    /// Returns whether the limits per address do not apply to this one, because many clients may share it.
     pub fn is_exempt(&self, address: IpAddr) -> bool {
         address.to_canonical().is_loopback() || self.intake.trusted.contains(address)
     }
@@ -83,34 +82,34 @@ impl Shared {
 /// One client's side of the conversation.
 pub struct Client {
     peer: Peer,
-    /// Whether its X-Forwarded-For is believed.
+    /// Its X-Forwarded-For counts.
     is_trusted: bool,
     /// The client of the current request: the peer, or the address that a trusted proxy names.
     pub address: IpAddr,
-    state: State,
-    /// Since when it is in this state, or when the last piece of the body arrived.
+    state: ClientState,
+    /// The start of this state, or the time at which the last piece of the body arrived.
     pub since: Instant,
-    /// When [`Client::expire`] is due.
+    /// The time at which [`Client::expire`] is due.
     pub deadline: Option<Instant>,
-    /// Whether more than one piece of the body has arrived.
+    /// More than one piece of the body has arrived.
     pub has_sent_on: bool,
     reader: RequestReader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
     /// The current request, in the form for a lane.
     pub request: LaneRequest,
-    /// When the current request began.
+    /// The start of the current request.
     begun: Instant,
-    /// Bytes for the client, and how many of them have been sent.
+    /// Bytes for the client, and the number of those sent.
     out: Vec<u8>,
     sent: usize,
     /// The bytes dropped after the last response.
     dropped: usize,
-    /// How long the response to the current request is held back.
+    /// The delay of the response to the current request.
     pub delay: Duration,
-    /// Whether the connection persists after the current request.
+    /// The connection persists after the current request.
     persists: bool,
-    /// Whether the client has shut down its side.
+    /// The client has shut down its side.
     ended: bool,
 }
 
@@ -121,7 +120,7 @@ impl Client {
             // A client that may open the file of a Unix socket is trusted.
             is_trusted: peer == Peer::Unix || shared.intake.trusted.contains(peer.ip()),
             address: peer.ip(),
-            state: State::Idle,
+            state: ClientState::Idle,
             since: shared.now,
             deadline: None,
             has_sent_on: false,
@@ -136,22 +135,25 @@ impl Client {
             persists: true,
             ended: false,
         };
-        client.enter(State::Idle, shared);
+        client.enter(ClientState::Idle, shared);
         client
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ClientState {
         self.state
     }
 
-    /// Whether to read bytes in this state. If not, they stay with the operating system.
+    /// Returns whether to read bytes in this state. If not, they stay with the operating system.
     pub fn wants_input(&self) -> bool {
-        matches!(self.state, State::Idle | State::Head | State::Body | State::Lingering)
+        matches!(
+            self.state,
+            ClientState::Idle | ClientState::Head | ClientState::Body | ClientState::Lingering
+        )
     }
 
     /// The bytes to send.
     pub fn output(&self) -> &[u8] {
-        if self.state == State::HeldBack { &[] } else { &self.out[self.sent..] }
+        if self.state == ClientState::HeldBack { &[] } else { &self.out[self.sent..] }
     }
 
     /// The identifier of the current request.
@@ -159,57 +161,61 @@ impl Client {
         self.reader.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
     }
 
-    /// The bytes held for the client that are freed if it gives way, without its request in a lane.
+    /// The bytes held for the client that its eviction frees, without its request in a lane.
     pub fn held(&self) -> usize {
-        let request = if matches!(self.state, State::Inside(_)) {
+        let request = if matches!(self.state, ClientState::Inside(_)) {
             0
         } else {
-            self.request.capacity() + self.reader.head.as_ref().map_or(0, Head::held)
+            self.request.capacity() + self.reader.head.as_ref().map_or(0, |head| head.summary.capacity())
         };
         self.stash.capacity() + request + self.out.capacity()
     }
 
-    /// Whether a request has begun, and its response is not sent yet.
+    /// Returns whether a request has begun, and its response is not sent yet.
     pub fn has_request(&self) -> bool {
-        !matches!(self.state, State::Idle | State::Lingering | State::Closed)
+        !matches!(self.state, ClientState::Idle | ClientState::Lingering | ClientState::Closed)
     }
 
-    /// Whether the body of its request is arriving, and does not stall.
+    /// Returns whether the body of its request is arriving, and does not stall.
     pub fn is_uploading(&self, now: Instant) -> bool {
-        self.state == State::Body && now.saturating_duration_since(self.since) < STALLED
+        self.state == ClientState::Body && now.saturating_duration_since(self.since) < STALLED
     }
 
-    /// Frees what is held, or its place, because room is short. If a response is still possible, it is a 503.
+    /// Frees its memory or its connection for others. If a response is still possible, it is a 503.
     pub fn evict(&mut self, shared: &mut Shared) {
         match self.state {
-            State::Head | State::Body | State::Ready(_) | State::Waiting => {
-                self.refuse(ApiError::new(Code::Overloaded), shared);
+            ClientState::Head | ClientState::Body | ClientState::Ready(_) | ClientState::Waiting => {
+                self.reject(ApiError::new(Code::Overloaded), shared);
             }
-            State::Inside(_) => {
+            ClientState::Inside(_) => {
                 // Pipelined bytes are dropped, so the connection cannot persist.
                 self.stash = Vec::new();
                 self.persists = false;
             }
-            State::Idle | State::HeldBack | State::Responding | State::Lingering | State::Closed => {
+            ClientState::Idle
+            | ClientState::HeldBack
+            | ClientState::Responding
+            | ClientState::Lingering
+            | ClientState::Closed => {
                 self.close(shared);
             }
         }
     }
 
     /// The only place where the state changes, and with it the deadline.
-    pub fn enter(&mut self, state: State, shared: &Shared) {
+    pub fn enter(&mut self, state: ClientState, shared: &Shared) {
         let deadlines = &shared.deadlines;
         let patience = match state {
-            State::Idle if shared.draining => Some(deadlines.idle.min(LAST_CALL)),
-            State::Idle => Some(deadlines.idle),
-            State::Head => Some(deadlines.head),
-            State::Body => Some(deadlines.body),
-            State::Waiting => Some(deadlines.lane),
-            State::HeldBack => Some(self.delay),
-            State::Responding => Some(deadlines.response),
-            State::Lingering => Some(deadlines.linger),
-            State::Inside(_) => Some(deadlines.answer),
-            State::Ready(_) | State::Closed => None,
+            ClientState::Idle if shared.draining => Some(deadlines.idle.min(LAST_CALL)),
+            ClientState::Idle => Some(deadlines.idle),
+            ClientState::Head => Some(deadlines.head),
+            ClientState::Body => Some(deadlines.body),
+            ClientState::Waiting => Some(deadlines.lane),
+            ClientState::HeldBack => Some(self.delay),
+            ClientState::Responding => Some(deadlines.response),
+            ClientState::Lingering => Some(deadlines.linger),
+            ClientState::Inside(_) => Some(deadlines.answer),
+            ClientState::Ready(_) | ClientState::Closed => None,
         };
         self.state = state;
         self.since = shared.now;
@@ -218,7 +224,7 @@ impl Client {
 
     /// Takes received bytes.
     pub fn receive(&mut self, bytes: &[u8], shared: &mut Shared) {
-        if self.state == State::Lingering {
+        if self.state == ClientState::Lingering {
             self.dropped += bytes.len();
             let silence = shared.deadlines.linger;
             self.deadline = Some((shared.now + silence).min(self.since + MAX_LINGER_TIMES * silence));
@@ -245,10 +251,10 @@ impl Client {
         }
     }
 
-    /// Reads on in the current request, and returns how many bytes were consumed.
+    /// Reads on in the current request, and returns the number of bytes consumed.
     fn read(&mut self, input: &[u8], shared: &mut Shared) -> usize {
         let mut done = 0;
-        if self.state == State::Idle {
+        if self.state == ClientState::Idle {
             self.begun = shared.now;
         }
         loop {
@@ -261,35 +267,35 @@ impl Client {
                 Step::Head(checked) => {
                     self.apply_head();
                     if let Err(error) = checked {
-                        self.refuse(error, shared);
+                        self.reject(error, shared);
                         return input.len();
                     }
                 }
                 Step::Request(kind) => {
-                    self.enter(State::Ready(kind), shared);
+                    self.enter(ClientState::Ready(kind), shared);
                     return done;
                 }
-                Step::Refuse(error) => {
+                Step::Reject(error) => {
                     self.stash = input[done..].to_vec();
-                    self.refuse(error, shared);
+                    self.reject(error, shared);
                     return input.len();
                 }
             }
         }
         if self.reader.is_in_body() {
-            self.has_sent_on = self.state == State::Body;
+            self.has_sent_on = self.state == ClientState::Body;
             if self.has_sent_on {
                 self.since = shared.now;
             } else {
-                self.enter(State::Body, shared);
+                self.enter(ClientState::Body, shared);
             }
-        } else if self.reader.has_begun() && self.state == State::Idle {
-            self.enter(State::Head, shared);
+        } else if self.reader.has_begun() && self.state == ClientState::Idle {
+            self.enter(ClientState::Head, shared);
         }
         done
     }
 
-    /// Takes from a complete head what it says of the connection.
+    /// Applies a complete head to the connection.
     fn apply_head(&mut self) {
         let Some(head) = &self.reader.head else { return };
         self.persists = head.keep_alive;
@@ -301,30 +307,30 @@ impl Client {
     pub fn end(&mut self, shared: &mut Shared) {
         self.ended = true;
         match self.state {
-            State::Head | State::Body => {
+            ClientState::Head | ClientState::Body => {
                 let message = "The connection was closed within the request.";
-                self.refuse(ApiError::with_message(Code::BadRequest, message), shared);
+                self.reject(ApiError::with_message(Code::BadRequest, message), shared);
             }
-            State::Idle | State::Lingering => self.close(shared),
+            ClientState::Idle | ClientState::Lingering => self.close(shared),
             _ => {}
         }
     }
 
-    /// Notes that the request went down a lane. A read is kept, because it may have to go down another.
+    /// Notes that the request went down a lane. A read is kept, because it may have to go down the other kind.
     pub fn go_inside(&mut self, kind: LaneKind, shared: &Shared) {
         if kind == LaneKind::Write {
             self.request = LaneRequest::default();
         }
-        self.enter(State::Inside(kind), shared);
+        self.enter(ClientState::Inside(kind), shared);
     }
 
     /// Responds; the connection persists if the client wants it to.
-    pub fn answer(&mut self, answer: &LaneResponse, shared: &mut Shared) {
+    pub fn respond(&mut self, response: &LaneResponse, shared: &mut Shared) {
         let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
         let mut preflight = Vec::new();
-        // What is malformed is no preflight.
-        if head.allowed.is_some() && self.request.line().starts_with(b"OPTIONS ") && answer.status != 400 {
-            Allowed::write_preflight(answer, self.request.fields(), &mut preflight);
+        // A malformed request is not a preflight.
+        if head.allowed.is_some() && self.request.line().starts_with(b"OPTIONS ") && response.status != 400 {
+            Allowed::write_preflight(response, self.request.fields(), &mut preflight);
         }
         let fields = preflight.as_slice();
         let granted = LaneResponse {
@@ -333,26 +339,26 @@ impl Client {
             body: b"",
             has_cache_control: false,
             key_name: b"-",
-            ..*answer
+            ..*response
         };
-        let answer = if preflight.is_empty() { answer } else { &granted };
+        let response = if preflight.is_empty() { response } else { &granted };
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
-        head.print(answer, !self.persists, &shared.general, &mut self.out);
-        head.log(self.peer, self.address, answer, duration);
-        shared.metrics.answered(answer.status, duration);
+        head.print(response, !self.persists, &shared.general, &mut self.out);
+        head.log(self.peer, self.address, response, duration);
+        shared.metrics.answered(response.status, duration);
         self.request = LaneRequest::default();
-        self.enter(State::Responding, shared);
+        self.enter(ClientState::Responding, shared);
     }
 
     /// Responds with a failure; the connection persists if the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         shared.metrics.refused(error.code.as_str(), 1);
-        self.answer(&LaneResponse::of(&error.into_response(), &mut Vec::new()), shared);
+        self.respond(&LaneResponse::of(&error.into_response(), &mut Vec::new()), shared);
     }
 
     /// Responds with a failure, and closes the connection afterwards.
-    pub fn refuse(&mut self, error: ApiError, shared: &mut Shared) {
+    pub fn reject(&mut self, error: ApiError, shared: &mut Shared) {
         self.persists = false;
         let (arrived, intake) = (std::mem::take(&mut self.stash), &mut shared.intake);
         self.reader.head.get_or_insert_with(|| Head::of_part(&arrived, intake, &mut self.request));
@@ -367,14 +373,14 @@ impl Client {
         }
         self.out = Vec::new();
         self.sent = 0;
-        if self.state != State::Responding {
+        if self.state != ClientState::Responding {
             return;
         }
         if !self.persists {
-            self.enter(if self.ended { State::Closed } else { State::Lingering }, shared);
+            self.enter(if self.ended { ClientState::Closed } else { ClientState::Lingering }, shared);
             return;
         }
-        self.enter(State::Idle, shared);
+        self.enter(ClientState::Idle, shared);
         // The next request may have arrived already.
         if !self.stash.is_empty() {
             self.read_stash(shared);
@@ -384,23 +390,23 @@ impl Client {
     /// Handles a deadline that has passed, or the end of the service.
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
-            State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
-            State::Waiting | State::Inside(LaneKind::Read) => {
-                self.refuse(ApiError::new(Code::Overloaded), shared);
+            ClientState::Head | ClientState::Body => self.reject(ApiError::new(Code::RequestTimeout), shared),
+            ClientState::Waiting | ClientState::Inside(LaneKind::Read) => {
+                self.reject(ApiError::new(Code::Overloaded), shared);
             }
-            State::Inside(LaneKind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
-            State::HeldBack => self.enter(State::Responding, shared),
+            ClientState::Inside(LaneKind::Write) => self.reject(ApiError::new(Code::OutcomeUnknown), shared),
+            ClientState::HeldBack => self.enter(ClientState::Responding, shared),
             _ => self.close(shared),
         }
     }
 
-    /// Gives up on the client: nothing more is sent or read.
+    /// Drops all bytes: nothing more is sent or read.
     pub fn close(&mut self, shared: &Shared) {
         self.stash = Vec::new();
         self.request = LaneRequest::default();
         self.out = Vec::new();
         self.sent = 0;
-        self.enter(State::Closed, shared);
+        self.enter(ClientState::Closed, shared);
     }
 }
 

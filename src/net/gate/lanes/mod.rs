@@ -11,11 +11,9 @@ use mio::{Interest, Registry, Token};
 
 use crate::net::lane::{LaneKind, LaneRequest, LaneResponse, NO_TICKET, Ticket};
 
-/// The most bytes of requests in a lane at once, so that its memory stays bounded and later requests do not wait for
-/// long. A single request may exceed it.
+/// The most bytes of requests in a lane at once, which bounds its memory and the wait of later requests. A single
+/// request may exceed it.
 const WINDOW_BYTES: usize = 256 * 1024;
-/// The size above which an empty buffer of a lane is freed.
-const KEEP_BYTES: usize = 256 * 1024;
 /// The bytes to read from a lane at once. A buffer that had to grow for a larger response shrinks to this again.
 const READ_BYTES: usize = 256 * 1024;
 
@@ -32,7 +30,7 @@ pub struct OpenLane {
     /// The connection to its server.
     pub stream: net::UnixStream,
     pub kind: LaneKind,
-    /// The most requests in it at once.
+    /// The most requests in the lane at once.
     pub window: usize,
 }
 
@@ -42,18 +40,18 @@ pub struct Lane {
     window: usize,
     token: Token,
     stream: UnixStream,
-    /// The clients of the requests inside, in the order sent, and how many bytes each request has.
+    /// The client and the length of each request inside, in the order sent.
     inside: VecDeque<(ClientId, usize)>,
     /// The bytes of the requests inside.
     bytes: usize,
     /// The ticket of the next request.
     next: Ticket,
-    /// Bytes for the server, and how many of them have been sent.
+    /// Bytes for the server, and the number of those sent.
     out: Vec<u8>,
     sent: usize,
-    /// Whether the server accepts no more bytes for now. Only then is the gate woken when it does again.
+    /// The server accepts no more bytes for now. Only then the gate waits for the event that it does again.
     is_full: bool,
-    /// The buffer for bytes from the server, and how many of it are not a delivered response yet.
+    /// The buffer for bytes from the server, and the number of those not delivered yet.
     input: Vec<u8>,
     filled: usize,
 }
@@ -84,12 +82,12 @@ impl Lane {
         })
     }
 
-    /// How many requests are inside; the least busy lane of a kind gets the next.
+    /// The number of requests inside. The least busy lane of a kind gets the next.
     pub fn load(&self) -> usize {
         self.inside.len()
     }
 
-    /// Whether there is room for a request with this many bytes.
+    /// Returns whether a request of this length fits into the window.
     pub fn has_capacity(&self, bytes: usize) -> bool {
         let has_turn = self.inside.len() < self.window;
         has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= WINDOW_BYTES)
@@ -103,7 +101,7 @@ impl Lane {
         self.inside.push_back((client, request.len()));
     }
 
-    /// Sends what the server accepts without blocking.
+    /// Sends the bytes that the server accepts without blocking.
     ///
     /// # Errors
     /// If the connection has failed.
@@ -124,17 +122,15 @@ impl Lane {
             registry.reregister(&mut self.stream, self.token, interest)?;
         }
         if !self.is_full {
-            // While the socket is full nothing more is added, so the buffer does not grow before it gets
-            // here.
+            // A full lane gets no more requests, so the buffer does not grow meanwhile.
             self.out.clear();
-            self.out.shrink_to(KEEP_BYTES);
             self.sent = 0;
         }
         Ok(())
     }
 
-    /// Reads once what the server has sent, and passes each complete response to `deliver`. Returns whether there may be
-    /// more to read. `is_ending` means that the lane's last bytes came together with its end.
+    /// Reads once, and passes each complete response to `deliver`. Returns whether there may be more to read. `is_ending`:
+    /// the lane's last bytes came together with its end.
     ///
     /// # Errors
     /// If the connection has failed or ended, or the bytes are not the responses to the requests.
@@ -154,8 +150,7 @@ impl Lane {
             Err(error) => return Err(error),
         };
         self.filled += count;
-        // After a short read nothing is left, and later bytes cause another event. But the event of an end that came along
-        // has already been used.
+        // After a short read nothing is left, and later bytes cause another event. An end that came along has none.
         let has_more = is_ending || self.filled == self.input.len();
         let mut input = std::mem::take(&mut self.input);
         let end = std::mem::take(&mut self.filled);

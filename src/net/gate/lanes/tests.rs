@@ -98,7 +98,7 @@ fn expect_503(client: TcpStream, code: &str) {
 }
 
 #[test]
-fn broken_lane_ends_the_service_and_its_clients_are_told() {
+fn broken_lane_ends_the_service_with_a_response_to_each_client() {
     let response = |ticket| {
         let mut bytes = Vec::new();
         write_response(&Response::new(200, b"abc"), ticket, &mut bytes).unwrap();
@@ -235,7 +235,7 @@ fn response_larger_than_what_sockets_hold_arrives_whole() {
     bench.stop();
 }
 
-/// A lane that is open, its far end, and what watches it.
+/// An open lane, its far end, and its poll.
 fn open_lane(window: usize) -> (Lane, UnixStream, Poll) {
     let folder = Folder::new();
     let path = folder.0.join("lane");
@@ -246,14 +246,14 @@ fn open_lane(window: usize) -> (Lane, UnixStream, Poll) {
     (lane, listener.accept().unwrap().0, poll)
 }
 
-/// Has the next request answered, and the lane take the response.
+/// Responds to the next request, and receives the response.
 fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
     let ticket = expect(far_end, path);
     answer(far_end, ticket, "");
     assert_eq!(received(lane, false), (1, false));
 }
 
-/// How many responses one read brings, and whether there may be more to read.
+/// The number of responses of one read, and whether there may be more to read.
 fn received(lane: &mut Lane, is_ending: bool) -> (usize, bool) {
     let mut count = 0;
     let has_more = lane.receive(is_ending, |_, _| count += 1).unwrap();
@@ -262,7 +262,7 @@ fn received(lane: &mut Lane, is_ending: bool) -> (usize, bool) {
 
 const CLIENT: ClientId = ClientId { slot: 1, serial: 1 };
 
-/// A request with a body of so many bytes.
+/// A request with a body of this length.
 fn request_of(bytes: usize) -> LaneRequest {
     let mut request = LaneRequest::default();
     request.begin(b"GET", [b"/", b""], 0);
@@ -272,7 +272,7 @@ fn request_of(bytes: usize) -> LaneRequest {
 }
 
 #[test]
-fn lane_has_room_for_so_many_requests_and_bytes() {
+fn lane_has_a_window_of_requests_and_of_bytes() {
     let (mut lane, mut far_end, poll) = open_lane(3);
     for _ in 0..2 {
         assert!(lane.has_capacity(2 * WINDOW_BYTES), "a single one may have more");
@@ -288,7 +288,7 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
 }
 
 #[test]
-fn lane_that_takes_no_more_has_no_room_until_it_does() {
+fn full_lane_gets_nothing_until_it_is_writable() {
     let (mut lane, mut far_end, mut poll) = open_lane(64);
     let mut events = Events::with_capacity(8);
     lane.push(CLIENT, b"-", &request_of(8 * 1024 * 1024));
@@ -309,7 +309,7 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
         lane.flush(poll.registry()).unwrap();
     }
     let far_end = reader.join().unwrap();
-    // Nobody needs to be told any more that it takes bytes.
+    // No event is needed any more when it accepts bytes.
     poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
     assert!(events.is_empty(), "{events:?}");
     drop(far_end);
@@ -341,7 +341,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
 }
 
 #[test]
-fn client_who_resets_the_connection_before_the_response_holds_up_nobody() {
+fn client_that_resets_the_connection_does_not_hold_up_others() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
     let head = "GET /reset HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n";
@@ -360,7 +360,7 @@ fn client_who_resets_the_connection_before_the_response_holds_up_nobody() {
 }
 
 #[test]
-fn response_for_a_client_who_has_gone_is_thrown_away() {
+fn response_for_a_closed_connection_is_dropped() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
     drop(bench.ask("/gone"));
@@ -377,7 +377,7 @@ fn response_for_a_client_who_has_gone_is_thrown_away() {
 fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
-    let health = HealthCheck::new(bench.stopper.clone());
+    let health = HealthCheck(bench.stopper.clone());
     assert!(!health.is_answered(Duration::from_millis(20)), "the lane has not answered yet");
     let ticket = expect(&mut lane, "/healthz");
     answer(&mut lane, ticket, "too late");
@@ -385,7 +385,7 @@ fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
     let ticket = expect(&mut lane, "/healthz");
     answer(&mut lane, ticket, "ok");
     assert!(answered.join().unwrap());
-    let health = HealthCheck::new(bench.stopper.clone());
+    let health = HealthCheck(bench.stopper.clone());
     let refused = std::thread::spawn(move || health.is_answered(PATIENCE));
     expect(&mut lane, "/healthz");
     drop(lane);
@@ -394,7 +394,7 @@ fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
 }
 
 #[test]
-fn service_ends_where_a_worker_has_died_and_its_clients_are_told() {
+fn dead_worker_ends_the_service_with_a_response_to_each_client() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Write, 1);
     let mut lane = far_end.accept();
     let (inside, waiting) = (bench.ask_to_write(), bench.ask_to_write());

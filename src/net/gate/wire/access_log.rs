@@ -12,11 +12,11 @@ impl Head {
     /// Writes the line of the access log, and its parts as key-value pairs.
     ///
     /// It names the peer, or the client that a trusted proxy names.
-    pub fn log(&self, peer: Peer, client: IpAddr, answer: &LaneResponse, duration: Duration) {
+    pub fn log(&self, peer: Peer, client: IpAddr, response: &LaneResponse, duration: Duration) {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
             let (method, path) = self.summary.split_once(' ').unwrap_or_default();
-            let details = self.details(answer);
+            let details = self.details(response);
             let [key, code, created, traceparent] = details.map(Option::unwrap_or_default);
             log::info!(
                 target: ACCESS_LOG,
@@ -24,36 +24,37 @@ impl Head {
                 request = self.id.as_str(),
                 method,
                 path,
-                status = answer.status,
-                bytes = answer.body.len(),
+                status = response.status,
+                bytes = response.body.len(),
                 milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
                 key, code, created, traceparent;
-                "{}", self.line(&client, answer, details, duration)
+                "{}", self.line(&client, response, details, duration)
             );
         }
     }
 
-    /// What only some requests have: the name of their key, the code of their failure, the id of what they created, and
-    /// the place in a trace.
-    fn details<'a>(&'a self, answer: &LaneResponse<'a>) -> [Option<&'a str>; 4] {
+    /// The parts that only some lines have: the name of the key, the code of the failure, the id of the created resource,
+    /// and the place in a trace.
+    fn details<'a>(&'a self, response: &LaneResponse<'a>) -> [Option<&'a str>; 4] {
         let text = |bytes: &'a [u8]| str::from_utf8(bytes).ok();
-        let code = answer.body.strip_prefix(b"{\"code\":\"").filter(|_| answer.status >= 400);
+        let code = response.body.strip_prefix(b"{\"code\":\"").filter(|_| response.status >= 400);
         let code = code.and_then(|rest| text(rest.split(|b| *b == b'"').next()?));
-        let location = if answer.status == 201 { answer.field("Location") } else { None };
+        let location = if response.status == 201 { response.field("Location") } else { None };
         let created = location.and_then(|path| text(path.rsplit(|b| *b == b'/').next()?));
-        [text(answer.key_name).filter(|name| *name != "-"), code, created, self.trace_parent.as_deref()]
+        [text(response.key_name).filter(|name| *name != "-"), code, created, self.trace_parent.as_deref()]
     }
 
     fn line(
         &self,
         client: &str,
-        answer: &LaneResponse,
+        response: &LaneResponse,
         details: [Option<&str>; 4],
         duration: Duration,
     ) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
-        let (id, summary) = (self.id.as_str(), &self.summary);
-        let (status, length) = (answer.status, answer.body.len());
+        let id = self.id.as_str();
+        let summary = if self.summary.is_empty() { "-" } else { &self.summary };
+        let (status, length) = (response.status, response.body.len());
         let mut line = format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
         for (name, value) in [" key=", " code=", " created=", " traceparent="].into_iter().zip(details) {
             line.extend(value.into_iter().flat_map(|value| [name, value]));
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn log_tells_failures_by_their_codes_and_what_was_created_by_its_id() {
+    fn log_names_failures_by_code_and_new_resources_by_id() {
         let details = |response: &Response| {
             let (head, mut buffer) = (head(), Vec::new());
             head.details(&LaneResponse::of(response, &mut buffer)).map(|detail| detail.map(str::to_owned))

@@ -4,7 +4,7 @@ use crate::base::http::limits::{MAX_BODY_BYTES, MAX_DROPPED_BYTES};
 use crate::base::http::{ApiError, Code};
 use crate::net::gate::wire::request_line::{bad_request, is_token_byte};
 
-/// What is left of a body.
+/// The rest of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BodyDecoder {
     /// This many bytes; 0 if the body is complete or absent.
@@ -20,8 +20,7 @@ impl BodyDecoder {
         )
     }
 
-    /// Moves body bytes from the start of `input` to `out`, and returns how many bytes of the input were
-    /// consumed.
+    /// Moves body bytes from the start of `input` to `out`, and returns the number of bytes consumed.
     ///
     /// # Errors
     /// 400 for malformed chunks, 413 for a body that is too large, and 431 for too many extensions or trailer
@@ -166,7 +165,7 @@ impl Chunked {
     }
 }
 
-/// Whether a byte is neither a control character nor a line end.
+/// Returns whether a byte is neither a control character nor a line end.
 pub fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_chunks_are_refused() {
+    fn broken_chunks_are_rejected() {
         for input in [
             "\r\n",
             ";x\r\n",

@@ -1,20 +1,19 @@
-//! Which other origins may read responses in a browser (CORS: Fetch standard, section 3.2).
+//! The other origins that may read responses in a browser (CORS: Fetch standard, section 3.2).
 
-use crate::base::http::find_fields;
 use crate::base::http::response::write_field;
-use crate::net::gate::wire::head::elements;
+use crate::base::http::{elements, find_fields};
 use crate::net::gate::wire::request_line::is_token_byte;
 use crate::net::lane::LaneResponse;
 
 /// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
 const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
     WWW-Authenticate, Idempotency-Replayed";
-/// The request header fields of a preflight with the method and the header fields that a script wants to send. They are
-/// in the request for the lane, where the gate finds them again.
+/// The request header fields of a preflight, with the method and the header fields that a script wants to send. The gate
+/// reads them from the request for the lane.
 pub const ASKED: [&str; 2] = ["Access-Control-Request-Method", "Access-Control-Request-Headers"];
-/// The request header fields that scripts may send even unasked, in addition to the safelisted ones.
+/// The request header fields that scripts may always send, in addition to the safelisted ones.
 const SENT: &[u8] = b"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";
-/// How many seconds a browser may cache the answer to a preflight.
+/// The seconds for which a browser may cache the response to a preflight.
 const MAX_AGE: &[u8] = b"600";
 
 /// The allowed origins; `*` stands for all. None by default.
@@ -26,20 +25,20 @@ pub struct Origins(pub Vec<String>);
 pub struct Allowed(Box<str>);
 
 impl Origins {
-    /// Whether the origin that a request names is allowed.
+    /// The permission for the origin of a request, if it has one.
     pub fn allow(&self, origin: &[u8]) -> Option<Allowed> {
         let find = |origin: &[u8]| self.0.iter().find(|known| known.as_bytes() == origin);
         let known = find(b"*").or_else(|| find(origin))?;
         Some(Allowed(known.as_str().into()))
     }
 
-    /// The one that is allowed, unless there are several.
+    /// The one allowed origin, unless there are several.
     pub fn only(&self) -> Option<Allowed> {
         if let [only] = &*self.0 { Some(Allowed(only.as_str().into())) } else { None }
     }
 
-    /// Whether responses depend on the origin, so that caches must tell them apart.
-    pub fn tell_apart(&self) -> bool {
+    /// Returns whether responses depend on the origin, so that caches must keep them apart.
+    pub fn vary(&self) -> bool {
         self.0.iter().any(|known| known != "*")
     }
 }
@@ -52,13 +51,13 @@ impl Allowed {
     }
 
     /// If a request with these header fields is a preflight (Fetch standard, section 3.2.2), writes the fields of the 204
-    /// that takes the place of any answer: a script must be able to read a failure itself. It allows what the path does,
-    /// and what is asked for, because nothing depends on refusing it.
-    pub fn write_preflight(answer: &LaneResponse, request: &[u8], out: &mut Vec<u8>) {
+    /// that replaces any response: a script must be able to read a failure itself. It allows the methods of the path, and
+    /// the method and fields of the preflight, because nothing depends on their rejection.
+    pub fn write_preflight(response: &LaneResponse, request: &[u8], out: &mut Vec<u8>) {
         let is_token = |word: &&[u8]| word.iter().all(|b| is_token_byte(*b));
         let asked = |name| find_fields(request, name).flat_map(elements).filter(is_token);
         let Some(method) = asked(ASKED[0]).next() else { return };
-        let allow = answer.field("Allow").unwrap_or_default();
+        let allow = response.field("Allow").unwrap_or_default();
         let more = Some(method).filter(|method| elements(allow).all(|known| known != *method));
         let methods: Vec<_> = elements(allow).chain(more).collect();
         let fields: Vec<_> = [SENT].into_iter().chain(asked(ASKED[1])).collect();
@@ -80,14 +79,14 @@ mod tests {
         for origin in ["https://A.example", "https://a.example:443", "http://a.example", "null", "*", ""] {
             assert_eq!(origins.allow(origin.as_bytes()), None, "{origin}");
         }
-        assert!(origins.tell_apart());
+        assert!(origins.vary());
     }
 
     #[test]
     fn star_allows_everybody_and_nothing_allows_nobody() {
         let all = Origins(vec!["*".to_owned()]);
         assert_eq!(all.allow(b"null"), Some(Allowed("*".into())));
-        assert!(!all.tell_apart());
+        assert!(!all.vary());
         assert_eq!(Origins::default().allow(b"https://a.example"), None);
     }
 }

@@ -1,10 +1,9 @@
-//! The head of a request: what the gate itself acts on, and what it passes on to the lane.
+//! The head of a request: the part for the gate itself, and the part that it forwards to the lane.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
-use crate::base::http::{ACCESS_LOG, ApiError, Code};
+use crate::base::http::{ACCESS_LOG, ApiError, Code, elements};
 use crate::net::gate::trusted_proxies::TrustedProxies;
 use crate::net::gate::wire::body::{BodyDecoder, Chunked};
 use crate::net::gate::wire::cors::{Allowed, Origins};
@@ -12,49 +11,49 @@ use crate::net::gate::wire::request_id::{RequestId, RequestIds, trace_parent};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::net::lane::{LaneKind, LaneRequest};
 
-/// So many bytes of the method and the path stand in the access log.
+/// The most bytes of method and path in the access log.
 const MAX_SUMMARY: usize = 1024;
 
-/// What every head is read by.
+/// The settings for reading heads.
 #[derive(Default)]
 pub struct Intake {
-    /// Identifiers for the requests that bring none.
+    /// Identifiers for requests without one.
     pub ids: RequestIds,
-    /// The header fields that the service behind the lanes reads; no others are passed on.
+    /// The header fields that the service behind the lanes reads. No others are forwarded.
     pub forwarded: Vec<&'static str>,
-    /// Whose word on a client's address counts.
+    /// The proxies that may name a client's address.
     pub trusted: TrustedProxies,
-    /// Whose scripts may read responses in a browser.
+    /// The origins whose scripts may read responses in a browser.
     pub origins: Origins,
 }
 
-/// What the gate must remember of a request.
+/// The facts about a request that the gate needs for its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     pub kind: LaneKind,
-    /// Whether the response has no body, whatever the lane returns.
+    /// The method is HEAD: the response has no body.
     pub is_head: bool,
-    /// HTTP/1.0 clients must be told if the connection persists, HTTP/1.1 clients if it does not.
+    /// A response to HTTP/1.0 says if the connection persists, one to HTTP/1.1 if it does not.
     pub is_http_1_0: bool,
-    /// Whether the client wants the connection to persist.
+    /// The client wants the connection to persist.
     pub keep_alive: bool,
-    /// Whether it waits for a 100 Continue before it sends the body.
+    /// The client waits for a 100 Continue before it sends the body.
     pub expects_continue: bool,
-    /// The client's identifier if it sent a usable one, otherwise one made here.
+    /// The client's identifier if that is usable, otherwise a new one.
     pub id: RequestId,
-    /// Whether and how the origin that a browser sent is allowed.
+    /// The permission for the origin that a browser sent.
     pub allowed: Option<Allowed>,
     /// The client's address if a trusted proxy names it.
     pub forwarded_for: Option<IpAddr>,
     /// The place of the request in a distributed trace, for the access log.
     pub trace_parent: Option<Box<str>>,
     pub body: BodyDecoder,
-    /// Method and path, without the query, if there is an access log.
-    pub summary: Cow<'static, str>,
+    /// Method and path, without the query, if there is an access log; otherwise empty.
+    pub summary: String,
 }
 
 impl Head {
-    /// A head of which nothing is understood.
+    /// A head without any information.
     pub fn unknown(id: RequestId) -> Self {
         Self {
             kind: LaneKind::Write,
@@ -67,23 +66,18 @@ impl Head {
             forwarded_for: None,
             trace_parent: None,
             body: BodyDecoder::Length(0),
-            summary: "-".into(),
+            summary: String::new(),
         }
     }
 
-    /// The bytes kept for the access log.
-    pub fn held(&self) -> usize {
-        if let Cow::Owned(summary) = &self.summary { summary.capacity() } else { 0 }
-    }
-
-    /// What the lines of an incomplete head say that have arrived, whatever is wrong with them. The only origin that is
-    /// allowed may read the refusal in any case, since a browser compares it with the script's.
+    /// Reads the complete lines of an incomplete head, without regard to errors. If only one origin is allowed, it may read
+    /// the failure in any case, since a browser compares it with the script's.
     pub fn of_part(arrived: &[u8], intake: &mut Intake, out: &mut LaneRequest) -> Self {
         let method = arrived.trim_ascii_start().split(|b| *b == b' ').next().unwrap_or_default();
         let mut head = Self { is_head: method == b"HEAD", ..Self::unknown(intake.ids.next()) };
         let lines = arrived.split(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
         let headers: Vec<_> = lines.filter_map(header_in).collect();
-        // What is wrong has been found already.
+        // The error has been found already.
         let _ = head.apply(&headers, intake);
         head.allowed = head.allowed.or_else(|| intake.origins.only());
         out.begin(method, [b"", b""], 0);
@@ -91,8 +85,8 @@ impl Head {
         head
     }
 
-    /// Reads a complete head, and writes it to `out` for the lane, with the header fields that are passed on. If this
-    /// fails, what was understood still counts: the response has the client's identifier, and no body for HEAD.
+    /// Reads a complete head, and writes it to `out` for the lane, with the forwarded header fields. If this fails, the part
+    /// that was read still counts: the response has the client's identifier, and no body for HEAD.
     pub fn parse(
         line: &RequestLine,
         head: &[u8],
@@ -117,7 +111,7 @@ impl Head {
             let path = out.line().split(|b| *b == b'?').next().unwrap_or_default();
             let kept = &path[..path.len().min(MAX_SUMMARY)];
             let end = if kept.len() < path.len() { "…" } else { "" };
-            parsed.summary = (String::from_utf8_lossy(kept) + end).into_owned().into();
+            parsed.summary = (String::from_utf8_lossy(kept) + end).into_owned();
         }
         // After the version, such as " HTTP/1.1", and the line end.
         let start = line.target.end + 11;
@@ -211,7 +205,7 @@ impl Head {
             (None, Some(_)) if self.is_http_1_0 => {
                 return Err(bad_request("HTTP/1.0 does not support Transfer-Encoding."));
             }
-            // Nothing else, not even an empty element: what a proxy in front reads differently could hide a request.
+            // Nothing else, not even an empty element: a difference from a proxy in front could hide a request.
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
                 self.body = BodyDecoder::Chunked(Chunked::default());
             }
@@ -239,11 +233,6 @@ fn header_in(line: &[u8]) -> Option<httparse::Header<'_>> {
     Some(httparse::Header { name: str::from_utf8(&line[..colon]).ok()?, value: &line[colon + 1..] })
 }
 
-/// The elements of a list, without empty ones (RFC 9110, section 5.6.1.2).
-pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
-}
-
 /// Writes the request line for the lane, with its target in origin form.
 fn begin_request(target: &[u8], method: &[u8], capacity: usize, out: &mut LaneRequest) {
     let start: &[u8] = if target.is_empty() && method == b"OPTIONS" {
@@ -269,7 +258,9 @@ fn forward(
         if let Some(name) = intake.forwarded.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
             let is_replaced = *name == HOST && authority.is_some();
             let is_doubted = *name == FORWARDED_PROTO && !is_trusted;
-            if !is_replaced && !is_doubted {
+            // The same as no field (RFC 9110, section 12.5.1). Most clients send it.
+            let is_needless = *name == ACCEPT && header.value == b"*/*";
+            if !is_replaced && !is_doubted && !is_needless {
                 out.field(name, header.value);
             }
         }
@@ -280,13 +271,16 @@ fn forward(
     out.end_head();
 }
 
+const ACCEPT: &str = "Accept";
 const HOST: &str = "Host";
-/// The scheme of the request to the proxy; believed only from a trusted one.
+/// The scheme of the request to the proxy; it counts only from a trusted one.
 const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::gate::wire::cors::ASKED;
+    use crate::net::lane::TICKET;
 
     const FORWARDED: [&str; 2] = ["Authorization", "Content-Type"];
 
@@ -312,12 +306,34 @@ mod tests {
         assert_eq!(
             forwarded(
                 "POST http://h/v1/pets HTTP/1.0\r\nhost: h\r\nCookie: x\r\nAUTHORIZATION: Bearer \u{e9}\r\n\
-                 te: gzip\r\nTicket: 9 forged\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
+                 te: gzip\r\nT: 9 forged\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
             ),
             "POST /v1/pets HTTP/1.1\r\nAuthorization: Bearer \u{7f}\u{7f}\r\nContent-Type: text/x\r\n\
              Content-Type: a\r\n\r\n"
         );
         assert_eq!(forwarded("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
+    }
+
+    /// tiny_http acts on some fields, and the worker on the ticket.
+    #[test]
+    fn forwarded_fields_neither_frame_nor_forge() {
+        let mut config = crate::base::config::Config::new();
+        config.hosting.platform_host = Some("pets.example".to_owned());
+        let fields = crate::app::pipeline::header_fields(&config);
+        assert!(fields.contains(&HOST) && fields.contains(&FORWARDED_PROTO));
+        for name in ["Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade", "TE", TICKET] {
+            assert!(fields.iter().chain(&ASKED).all(|field| !field.eq_ignore_ascii_case(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn accept_of_everything_is_not_forwarded() {
+        let head = "GET / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nAccept: text/html\r\n\r\n";
+        let line = RequestLine::parse(head.as_bytes(), 0..14).unwrap();
+        let mut out = LaneRequest::default();
+        let mut intake = Intake { forwarded: vec![ACCEPT], ..Intake::default() };
+        Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out).1.unwrap();
+        assert_eq!(text(out), "GET / HTTP/1.1\r\nAccept: text/html\r\n\r\n");
     }
 
     #[test]
@@ -440,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_heads_keep_the_identifier() {
+    fn rejected_heads_keep_the_identifier() {
         let (head, checked) = parse("HEAD / HTTP/1.1\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
         assert_eq!(checked, Err(Code::BadRequest));
         assert_eq!(head.id.as_str(), "mine");

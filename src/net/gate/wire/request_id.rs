@@ -55,7 +55,7 @@ impl RequestIds {
 /// The length of `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
 const TRACE_LENGTH: usize = 55;
 
-/// The value of a `traceparent`, as far as version 00 defines it; `None` if it is malformed.
+/// The value of a `traceparent`, without the parts of versions after 00; `None` if it is malformed.
 pub fn trace_parent(value: &[u8]) -> Option<&str> {
     let (known, rest) = value.split_at_checked(TRACE_LENGTH)?;
     let mut parts = known.split(|byte| *byte == b'-');
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usable_identifiers_are_taken() {
+    fn usable_identifiers_are_kept() {
         let [amazon, haproxy] =
             ["Root=1-67891233-abcdef012345678912345678", "7F000001:E2C4_7F000001:1F90_67@~!/(x)"];
         for value in ["a", "A-z_0.9", amazon, haproxy, &"x".repeat(128)] {

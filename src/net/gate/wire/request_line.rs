@@ -6,11 +6,11 @@ use std::ops::Range;
 use crate::base::http::limits::MAX_TARGET_BYTES;
 use crate::base::http::{ApiError, Code, percent};
 
-/// A valid request line: where its parts are in the head.
+/// A valid request line: the positions of its parts in the head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestLine {
     pub method: Range<usize>,
-    /// Path and query, or `*`. Of an absolute form, what follows the authority, possibly nothing.
+    /// Path and query, or `*`. Of an absolute form, the part after the authority, possibly empty.
     pub target: Range<usize>,
     /// Host and port of an absolute form, which count instead of the Host field (RFC 9112, section 3.2.2).
     pub authority: Option<Range<usize>>,
@@ -25,7 +25,7 @@ impl RequestLine {
     /// 400, 414, 501 (for a tunnel) or 505.
     pub fn parse(head: &[u8], at: Range<usize>) -> Result<Self, ApiError> {
         let line = &head[at.clone()];
-        // First, since a line is too long before it is complete.
+        // This check comes first, since it applies to an incomplete line too.
         if is_target_too_long(line) {
             return Err(ApiError::new(Code::UriTooLong));
         }
@@ -54,7 +54,7 @@ impl RequestLine {
     }
 }
 
-/// Whether a line that may be unfinished has a target beyond [`MAX_TARGET_BYTES`].
+/// Returns whether a line, possibly incomplete, has a target beyond [`MAX_TARGET_BYTES`].
 pub fn is_target_too_long(line: &[u8]) -> bool {
     line.len() > MAX_TARGET_BYTES
         && line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET_BYTES)
@@ -104,7 +104,7 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiEr
     Err(bad_request("The request target must begin with '/', or be an http address."))
 }
 
-/// Whether a text is a host, possibly empty, with an optional port (RFC 3986, sections 3.2.2 and 3.2.3).
+/// Returns whether a text is a host, possibly empty, with an optional port (RFC 3986, sections 3.2.2 and 3.2.3).
 pub fn is_authority(text: &[u8]) -> bool {
     let port = match text {
         [b'[', rest @ ..] => {
@@ -136,7 +136,7 @@ fn is_name(mut text: &[u8]) -> bool {
     true
 }
 
-/// Whether a text is an IPv6 address, possibly with a zone, which some clients send (RFC 6874, section 2).
+/// Returns whether a text is an IPv6 address, possibly with a zone, which some clients send (RFC 6874, section 2).
 fn is_ipv6(text: &[u8]) -> bool {
     let (address, zone) = text.split_at(text.iter().position(|b| *b == b'%').unwrap_or(text.len()));
     let is_zone = |b: &u8| b.is_ascii_alphanumeric() || b"-._~".contains(b);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn four_forms_of_targets_are_told_apart() {
+    fn four_forms_of_targets_are_distinguished() {
         assert_eq!(parts("GET /v1/pets?limit=1 HTTP/1.1"), Ok(("GET", "/v1/pets?limit=1", 1)));
         assert_eq!(parts("OPTIONS * HTTP/1.0"), Ok(("OPTIONS", "*", 0)));
         assert_eq!(parts("GET HTTP://a.b:80/v1 HTTP/1.1"), Ok(("GET", "/v1", 1)));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_lines_are_refused() {
+    fn broken_lines_are_rejected() {
         for line in [
             "",
             "GET",

@@ -1,5 +1,4 @@
-//! Reads one request from a client's bytes, strictly, and scans each byte of the head only once, however
-//! small the pieces.
+//! Reads one request from a client's bytes, strictly. Each byte of the head is scanned once, however small the pieces.
 
 use crate::base::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
 use crate::base::http::{ApiError, Code};
@@ -12,11 +11,11 @@ use crate::net::lane::{LaneKind, LaneRequest};
 #[derive(Debug, Default)]
 pub struct RequestReader {
     scan: HeadScan,
-    /// What the current request's head says, once that is complete. Who responds takes it, and the next request begins.
+    /// The head of the current request, once it is complete. The response takes it, and the next request begins.
     pub head: Option<Head>,
 }
 
-/// What is known of an incomplete head.
+/// The progress within an incomplete head.
 #[derive(Debug, Default)]
 struct HeadScan {
     /// The bytes scanned.
@@ -25,9 +24,9 @@ struct HeadScan {
     line_start: usize,
     /// The complete lines, including the request line.
     lines: usize,
-    /// Whether an empty line before the request was ignored (RFC 9112, section 2.2).
+    /// An empty line before the request was ignored (RFC 9112, section 2.2).
     passed_over_line: bool,
-    /// Whether anything but that line has arrived.
+    /// Bytes other than that line have arrived.
     begun: bool,
     request_line: Option<RequestLine>,
 }
@@ -37,29 +36,29 @@ struct HeadScan {
 pub enum Step {
     /// The request is incomplete. Pass the unconsumed bytes again, with the ones that follow.
     More,
-    /// The head is complete: the rule that it breaks, if it does.
+    /// The head is complete, or breaks a rule.
     Head(Result<(), ApiError>),
     /// The client waits for a 100 Continue.
     Continue,
     /// A complete request for this kind of lane is in `out`.
     Request(LaneKind),
     /// The request breaks a rule.
-    Refuse(ApiError),
+    Reject(ApiError),
 }
 
 impl RequestReader {
-    /// Whether more than an empty line has arrived.
+    /// Returns whether more than an empty line has arrived.
     pub fn has_begun(&self) -> bool {
         self.scan.begun || self.is_in_body()
     }
 
-    /// Whether the head is complete and the body is not.
+    /// Returns whether the head is complete and the body is not.
     pub fn is_in_body(&self) -> bool {
         self.head.is_some()
     }
 
-    /// Reads on, and returns how many bytes were consumed. Writes the request line and header fields for the
-    /// lane, and then the body, to `out`. `is_trusted`: the peer's X-Forwarded-For is believed.
+    /// Reads on, and returns the number of bytes consumed. Writes the request line and header fields for the lane, and then
+    /// the body, to `out`. `is_trusted`: the peer's X-Forwarded-For counts.
     pub fn advance(
         &mut self,
         input: &[u8],
@@ -71,7 +70,7 @@ impl RequestReader {
             let (line, length) = match self.scan.advance(input) {
                 Ok(Some(whole)) => whole,
                 Ok(None) => return (0, Step::More),
-                Err(error) => return (0, Step::Refuse(error)),
+                Err(error) => return (0, Step::Reject(error)),
             };
             let (head, checked) = Head::parse(&line, &input[..length], is_trusted, intake, out);
             *self = Self { scan: HeadScan::default(), head: Some(head) };
@@ -79,7 +78,7 @@ impl RequestReader {
         };
         let consumed = match head.body.decode(input, out.body()) {
             Ok(consumed) => consumed,
-            Err(error) => return (0, Step::Refuse(error)),
+            Err(error) => return (0, Step::Reject(error)),
         };
         if head.body.is_whole() {
             return (consumed, Step::Request(head.kind));
@@ -97,7 +96,7 @@ impl HeadScan {
     /// length once the head is complete.
     fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
         let found = self.scan(input);
-        // The first fault counts, whether what follows it has arrived or not.
+        // The first fault counts, even if the line is incomplete.
         if !matches!(found, Ok(Some(_)))
             && self.request_line.is_none()
             && is_target_too_long(&input[..self.scanned])
@@ -163,7 +162,7 @@ fn text_length(bytes: &[u8]) -> usize {
     plain + rest.iter().position(|byte| !is_text(*byte)).unwrap_or(rest.len())
 }
 
-/// Whether eight bytes are text without a tab, tested all at once (Warren, Hacker's Delight, section 6-1).
+/// Returns whether eight bytes are text without a tab, tested all at once (Warren, Hacker's Delight, section 6-1).
 fn is_plain(bytes: [u8; 8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
@@ -198,7 +197,7 @@ pub mod tests {
                         let (head, body) = text.split_once("\r\n\r\n").unwrap();
                         steps.push(format!("{} {body}", head.split(" HTTP").next().unwrap()));
                     }
-                    Step::Head(Err(error)) | Step::Refuse(error) => {
+                    Step::Head(Err(error)) | Step::Reject(error) => {
                         steps.push(format!("{} {}", error.code.status(), error.code.as_str()));
                         return steps;
                     }
@@ -290,7 +289,7 @@ pub mod tests {
     }
 
     #[test]
-    fn bad_request_lines_are_refused_before_the_head_is_whole() {
+    fn bad_request_lines_are_rejected_before_the_head_is_complete() {
         assert_eq!(steps(b"nonsense\r\n"), ["400 bad_request"]);
         assert_eq!(steps(b"GET / HTTP/3.0\r\n"), ["505 http_version_not_supported"]);
     }

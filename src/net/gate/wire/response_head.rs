@@ -7,14 +7,14 @@ use crate::base::http::response::{write_field, write_status_line};
 use crate::net::gate::wire::head::Head;
 use crate::net::lane::LaneResponse;
 
-/// Space for what the gate adds to a response.
+/// Space for the fields that the gate adds to a response.
 const HEAD_CAPACITY: usize = 512;
 
 impl Head {
     /// Writes the response for the client. The response's own Cache-Control replaces the general one.
-    pub fn print(&self, answer: &LaneResponse, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
-        out.reserve(HEAD_CAPACITY + answer.fields.len() + answer.body.len());
-        write_status_line(out, answer.status);
+    pub fn print(&self, response: &LaneResponse, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
+        out.reserve(HEAD_CAPACITY + response.fields.len() + response.body.len());
+        write_status_line(out, response.status);
         out.extend_from_slice(&general.block);
         write_field(out, "X-Request-Id", self.id.as_bytes());
         if close {
@@ -25,12 +25,12 @@ impl Head {
         if let Some(allowed) = &self.allowed {
             allowed.write_response(out);
         }
-        if !answer.has_cache_control {
+        if !response.has_cache_control {
             write_field(out, "Cache-Control", b"no-store");
         }
-        let mut fields = answer.fields;
+        let mut fields = response.fields;
         if general.varies {
-            // RFC 9110, section 12.5.5. Another Vary would be the first field, and becomes the rest of this line.
+            // RFC 9110, section 12.5.5. A Vary of the service is its first field, and joins this line.
             out.extend_from_slice(b"Vary: Origin");
             let rest = fields.strip_prefix(b"Vary: ");
             out.extend_from_slice(if rest.is_some() { b", " } else { b"\r\n" });
@@ -39,22 +39,22 @@ impl Head {
         out.extend_from_slice(fields);
         // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
         if !self.is_head {
-            out.extend_from_slice(answer.body);
+            out.extend_from_slice(response.body);
         }
     }
 }
 
-/// The lines, made again every second because of the date.
+/// The fields that all responses have, printed once a second because of the date.
 pub struct GeneralFields {
     /// Each with its line end.
     block: Vec<u8>,
     second: u64,
-    /// Whether responses depend on the origin, so that each has `Vary: Origin`.
+    /// Responses depend on the origin, so each has `Vary: Origin`.
     varies: bool,
 }
 
 impl GeneralFields {
-    /// `varies`: whether responses depend on the origin of a request.
+    /// `varies`: responses depend on the origin of a request.
     pub fn new(varies: bool) -> Self {
         let mut fields = Self { block: Vec::new(), second: 0, varies };
         fields.refresh(SystemTime::now());
