@@ -99,21 +99,13 @@ pub fn exists(path: &Path) -> Error {
     Error::new(ErrorKind::FileExists, format!("{} already exists and is not overwritten", path.display()))
 }
 
-/// A path that is named after a time.
-pub struct Dated {
-    pub path: PathBuf,
-    /// The time, in seconds of Unix time.
-    pub unix_time: i64,
-}
-
 /// The path that `name` gives to the present time in UTC, such as `2026-11-22T06-25-40Z`: some file systems allow no
 /// colons. If there is such a file, waits for the next second.
-pub fn dated(name: impl Fn(&str) -> PathBuf) -> Dated {
+pub fn dated(name: impl Fn(&str) -> PathBuf) -> PathBuf {
     loop {
-        let unix_time = unix_time();
-        let path = name(&rfc3339(unix_time).replace(':', "-"));
+        let path = name(&rfc3339(unix_time()).replace(':', "-"));
         if path.symlink_metadata().is_err() {
-            return Dated { path, unix_time };
+            return path;
         }
         std::thread::sleep(Duration::from_secs(1));
     }

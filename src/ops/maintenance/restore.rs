@@ -102,7 +102,7 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
     let pets = fill(&partial, file, database, stop)?;
-    let kept = dated(|date| target.with_added_extension(date)).path;
+    let kept = dated(|date| target.with_added_extension(date));
     // From here on, no instance acknowledges a write that would be in neither database.
     let closed = store::close(database)?;
     let kept =
@@ -124,7 +124,7 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
-    usable(&partial.path, file.display()).map(|usable| usable.pets).map_err(of_backup)
+    usable(&partial.path, file.display()).map(|copy| copy.pets).map_err(of_backup)
 }
 
 /// The failure to read a backup, which is not that of the database.
@@ -157,7 +157,7 @@ fn put(
     let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry_over(old, &partial.path, with_keys))?;
     let flushed = partial.file.sync_all();
     flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
-    let kept = dated(|date| target.with_added_extension(date)).path;
+    let kept = dated(|date| target.with_added_extension(date));
     let log = log_of(target);
     let kept_log = log_of(&kept);
     let has_log = log.exists();
