@@ -13,7 +13,7 @@
 //! A failure before the end of step 5 removes the files that were made.
 
 use std::fs::{self, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -26,9 +26,6 @@ use crate::base::files::folder_of;
 use crate::store::{
     self, Claim, Snapshot, Whole, carry_over, check_supported, is_cluster, lacks_log, lock_old, log_of,
 };
-
-/// The bytes after which a copy asks whether to stop.
-const STEP: u64 = 1 << 20;
 
 /// The result of a [`restore`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +91,7 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
         None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
-    put(partial, pets, &target, old.as_ref(), with_keys, stop)
+    put(partial, pets, &target, old.as_ref(), with_keys)
 }
 
 /// Replaces the database of a cluster, and keeps the old one next to the backup.
@@ -145,7 +142,6 @@ fn put(
     target: &Path,
     old: Option<&Claim>,
     with_keys: bool,
-    stop: Stop,
 ) -> Result<Restored, Error> {
     // The log of another database must not be applied to the old one.
     let is_whole = old.is_some_and(|old| old.check_log(target).is_ok());
@@ -162,7 +158,7 @@ fn put(
     let kept_log = log_of(&kept);
     let has_log = log.exists();
     let in_place = match old {
-        Some(old) => keep(old, target, &kept, stop)
+        Some(old) => keep(old, target, &kept)
             .and_then(|()| partial.replace(target).inspect_err(|_| drop(fs::remove_file(&kept)))),
         None => partial.put(target),
     };
@@ -180,7 +176,7 @@ fn put(
 }
 
 /// Step 4. If it fails, there is nothing with the dated name.
-fn keep(old: &Claim, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error> {
+fn keep(old: &Claim, target: &Path, kept: &Path) -> Result<(), Error> {
     if fs::hard_link(target, kept).is_ok() {
         // Otherwise, a power cut could keep the rename and lose this name.
         return flush_new(kept);
@@ -188,12 +184,8 @@ fn keep(old: &Claim, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error
     // Without a date, so that the next restore removes what a killed one leaves.
     let mut copy = Partial::beside(&target.with_added_extension("old"))?;
     let cannot = |error| Error::io(format!("cannot write {}", kept.display()), error);
-    let content = old.file().map_err(cannot)?;
-    while io::copy(&mut content.take(STEP), &mut copy.file).map_err(cannot)? > 0 {
-        if stop() {
-            return fail(ErrorKind::Interrupted, "interrupted");
-        }
-    }
+    let mut content = old.file().map_err(cannot)?;
+    io::copy(&mut content, &mut copy.file).map_err(cannot)?;
     let owner = content.metadata().map_err(cannot)?;
     give(&copy, &owner).and_then(|()| copy.file.sync_all()).map_err(cannot)?;
     copy.put(kept)
