@@ -4,14 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
-use petstore::{Error, Stopper};
+use petstore::{Error, Stopper, start_thread};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, exit, signal_name};
 
-use super::output::start_thread;
 use super::{logging, supervisor};
 
 /// Signals within this time of the first count as the same request: a supervisor and a shell may both send one,
@@ -72,7 +71,7 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
             }
         }
     };
-    start_thread("signals", Box::new(handle))?;
+    start_thread("signals", handle)?;
     Ok(ending)
 }
 

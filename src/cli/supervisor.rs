@@ -4,10 +4,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use petstore::{Error, ErrorKind, HealthCheck};
+use petstore::{Error, ErrorKind, HealthCheck, start_thread};
 use sd_notify::NotifyState;
-
-use super::output::start_thread;
 
 /// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`), if any.
 ///
@@ -48,7 +46,7 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
         }
     };
     // The thread ends with the process.
-    start_thread("watchdog", Box::new(watch))
+    start_thread("watchdog", watch).map(drop)
 }
 
 /// Checks once, and calls `notify` if the service answered.
