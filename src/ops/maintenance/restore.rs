@@ -91,7 +91,36 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
         None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
-    put(partial, pets, &target, old.as_ref(), with_keys)
+    // The log of another database must not be applied to the old one.
+    let is_whole = old.as_ref().is_some_and(|old| old.check_log(&target).is_ok());
+    // Held until the new database is in place, so that nobody writes to the old one.
+    let locked = is_whole.then(|| lock_old(&target)).transpose()?.flatten();
+    if old.is_some() && locked.is_none() {
+        log::warn!("the old database cannot be read, so ids that it has given may be given again");
+    }
+    let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry_over(old, &partial.path, with_keys))?;
+    let flushed = partial.file.sync_all();
+    flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
+    let kept = dated(|date| target.with_added_extension(date));
+    let log = log_of(&target);
+    let kept_log = log_of(&kept);
+    let has_log = log.exists();
+    let in_place = match &old {
+        Some(old) => keep(old, &target, &kept)
+            .and_then(|()| partial.replace(&target).inspect_err(|_| drop(fs::remove_file(&kept)))),
+        None => partial.put(&target),
+    };
+    in_place.map_err(|error| error.followed_by("nothing was changed"))?;
+    let kept = old.as_ref().map(|_| kept).or_else(|| has_log.then(|| kept_log.clone()));
+    let move_log = || fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error));
+    let finished = flush_name(&target)
+        .and_then(|()| if has_log { move_log().and_then(|()| flush_name(&kept_log)) } else { Ok(()) });
+    finished.map_err(|error| {
+        let old = kept.iter().map(|kept| format!(", and the old one is {}", kept.display()));
+        let left = log.exists().then(|| format!("; move {} elsewhere", log.display()));
+        error.followed_by("the new database is in place".to_owned() + &old.chain(left).collect::<String>())
+    })?;
+    Ok(Restored { pets, kept, has_old_keys })
 }
 
 /// Replaces the database of a cluster, and keeps the old one next to the backup.
@@ -133,46 +162,6 @@ fn of_backup(error: impl Into<Error>) -> Error {
         }
         _ => error,
     }
-}
-
-/// Steps 2 to 6.
-fn put(
-    partial: Partial,
-    pets: u64,
-    target: &Path,
-    old: Option<&Claim>,
-    with_keys: bool,
-) -> Result<Restored, Error> {
-    // The log of another database must not be applied to the old one.
-    let is_whole = old.is_some_and(|old| old.check_log(target).is_ok());
-    // Held until the new database is in place, so that nobody writes to the old one.
-    let locked = is_whole.then(|| lock_old(target)).transpose()?.flatten();
-    if old.is_some() && locked.is_none() {
-        log::warn!("the old database cannot be read, so ids that it has given may be given again");
-    }
-    let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry_over(old, &partial.path, with_keys))?;
-    let flushed = partial.file.sync_all();
-    flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
-    let kept = dated(|date| target.with_added_extension(date));
-    let log = log_of(target);
-    let kept_log = log_of(&kept);
-    let has_log = log.exists();
-    let in_place = match old {
-        Some(old) => keep(old, target, &kept)
-            .and_then(|()| partial.replace(target).inspect_err(|_| drop(fs::remove_file(&kept)))),
-        None => partial.put(target),
-    };
-    in_place.map_err(|error| error.followed_by("nothing was changed"))?;
-    let kept = old.map(|_| kept).or_else(|| has_log.then(|| kept_log.clone()));
-    let move_log = || fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error));
-    let finished = flush_name(target)
-        .and_then(|()| if has_log { move_log().and_then(|()| flush_name(&kept_log)) } else { Ok(()) });
-    finished.map_err(|error| {
-        let old = kept.iter().map(|kept| format!(", and the old one is {}", kept.display()));
-        let left = log.exists().then(|| format!("; move {} elsewhere", log.display()));
-        error.followed_by("the new database is in place".to_owned() + &old.chain(left).collect::<String>())
-    })?;
-    Ok(Restored { pets, kept, has_old_keys })
 }
 
 /// Step 4. If it fails, there is nothing with the dated name.
