@@ -33,10 +33,9 @@ pub fn end_as_first() -> Result<(), Error> {
 /// Returns a flag that each of these signals sets, in place of what it did before.
 pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let noted = Arc::new(AtomicBool::new(false));
-    signals
-        .iter()
-        .try_for_each(|signal| flag::register(*signal, Arc::clone(&noted)).map(drop))
-        .map_err(cannot_watch)?;
+    for signal in signals {
+        flag::register(*signal, Arc::clone(&noted)).map_err(cannot_watch)?;
+    }
     if signals.contains(&SIGTERM) {
         ENDS.store(false, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ const PREFIX: &str = "petstore-private-";
 /// A folder that only this user may enter. Dropping it removes it. While it exists it is locked, which also keeps
 /// systemd's clean-up of `/tmp` away (`systemd.io/TEMPORARY_DIRECTORIES`).
 pub struct PrivateFolder {
-    path: PathBuf,
+    pub path: PathBuf,
     _lock: File,
 }
 
@@ -37,11 +37,6 @@ impl PrivateFolder {
         // A file system without locks has no clean-up that asks for them.
         let _ = lock.try_lock();
         Ok(Self { path, _lock: lock })
-    }
-
-    /// The path of a file in the folder.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
     }
 }
 
@@ -73,7 +68,7 @@ mod tests {
         let folder = PrivateFolder::new_in(&parent.0).unwrap();
         let path = folder.path.clone();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        UnixListener::bind(folder.file("read-99")).unwrap();
+        UnixListener::bind(folder.path.join("read-99")).unwrap();
         assert!(path.join("read-99").exists());
         drop(folder);
         assert!(!path.exists());
