@@ -63,6 +63,8 @@ pub use base::error::{Error, ErrorKind, Expected};
 pub use base::files::flush_folder;
 pub use base::http::limits::{LIMITS, Limit};
 pub use base::metrics::note_dropped_log_lines;
+#[doc(hidden)]
+pub use base::threads::start_thread;
 pub use model::{ApiKey, KeyScope, PetStatus};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{

@@ -163,6 +163,7 @@ impl std::error::Error for Expected {}
 /// `Display` prints one line without a trailing period. It includes the cause, so a caller need not print
 /// [`source`](std::error::Error::source) as well.
 #[derive(Debug)]
+#[must_use]
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -176,21 +177,18 @@ impl Error {
     }
 
     /// Adds the error that caused this one. The message stays as it is.
-    #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
     /// Puts `what` and a colon before the message. The kind and the cause stay.
-    #[must_use]
     pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
     /// Puts a semicolon and `what` after the message. The kind and the cause stay.
-    #[must_use]
     pub fn followed_by(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{}; {what}", self.message);
         self

@@ -109,6 +109,11 @@ impl CommandError {
     }
 }
 
+/// A fault of the command line.
+pub fn usage<T>(line: impl Into<String>) -> Result<T, CommandError> {
+    Err(CommandError::Usage(line.into()))
+}
+
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
@@ -138,6 +143,21 @@ impl Invocation {
     /// Returns the value of a flag; the last one if it was given more than once.
     pub fn flag(&self, name: &str) -> Option<&str> {
         self.flags.iter().rfind(|(flag, _)| *flag == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a flag as `parse` returns it.
+    ///
+    /// # Errors
+    /// A fault of the command line, which names the `expected` value, if `parse` returns `None`.
+    pub fn read<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, CommandError> {
+        let Some(text) = self.flag(name) else { return Ok(None) };
+        let wrong = || CommandError::wrong(&format!("--{name}"), expected, text);
+        parse(text).map(Some).ok_or_else(wrong)
     }
 
     /// Returns whether a flag is given.

@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use petstore::{Error, ErrorKind};
+use petstore::{Error, ErrorKind, start_thread};
 
 use super::command::{Command, CommandResult, Invocation, Takes};
-use super::output::{print, start_thread};
+use super::output::print;
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::Only(&["listen"]),
@@ -26,7 +26,7 @@ fn run(call: &Invocation) -> CommandResult {
     let address = call.config.listen.text().unwrap_or_default();
     let (sender, response) = mpsc::channel();
     let asked = address.clone();
-    start_thread("healthcheck", Box::new(move || drop(sender.send(ask(&asked)))))?;
+    start_thread("healthcheck", move || drop(sender.send(ask(&asked))))?;
     let late = |_| Err(io::Error::other(format!("no response within {} s", PATIENCE.as_secs())));
     let response = response.recv_timeout(PATIENCE).unwrap_or_else(late);
     let response = response.map_err(|error| Error::io(format!("cannot ask {address}"), error))?;

@@ -9,10 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Record};
-use petstore::{Error, ErrorKind};
+use petstore::{Error, ErrorKind, start_thread};
 
 use super::json_line;
-use super::output::start_thread;
 
 /// The most lines that can wait to be written, and their most bytes.
 const MAX_LINES: usize = 2048;
@@ -34,7 +33,7 @@ enum Message {
 /// Starts the log to standard error. `RUST_LOG` filters it.
 pub fn start(is_json: bool) -> Result<(), Error> {
     let (sender, receiver) = sync_channel(MAX_LINES);
-    start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, is_json)))?;
+    start_thread("log", move || write_lines(&receiver, &mut io::stderr(), &DROPPED, is_json))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
     env_logger::Builder::new()
         .filter_level(LevelFilter::Warn)

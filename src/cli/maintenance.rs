@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use petstore::{Error, ErrorKind, RestoredKeys};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::command::{Command, CommandError, CommandResult, Flag, Invocation};
+use super::command::{Command, CommandError, CommandResult, Flag, Invocation, usage};
 use super::output::{absolute, count, existing, print, report};
 use super::signals;
 
@@ -33,10 +33,8 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 fn backup(call: &Invocation) -> CommandResult {
-    let keep = call.flag("keep").map(|text| {
-        text.parse().map_err(|_| CommandError::wrong("--keep", "a number of backups, at least 1", text))
-    });
-    let keep: Option<NonZeroUsize> = keep.transpose()?;
+    let number = |text: &str| text.parse::<NonZeroUsize>().ok();
+    let keep = call.read("keep", "a number of backups, at least 1", number)?;
     let database = &call.config.database;
     let made = match (call.operands.first(), call.flag("to")) {
         (_, None) if keep.is_some() => return usage("--keep needs --to FOLDER"),
@@ -56,10 +54,6 @@ fn backup(call: &Invocation) -> CommandResult {
     made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
     report(&text);
     Ok(())
-}
-
-fn usage(line: &str) -> CommandResult {
-    Err(CommandError::Usage(line.to_owned()))
 }
 
 fn check(call: &Invocation) -> CommandResult {

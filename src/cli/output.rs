@@ -86,18 +86,9 @@ pub fn past(at: i64) -> String {
 }
 
 /// Formats a number of things, such as `1 pet` or `2 pets`.
-pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
-    match number.try_into().unwrap_or(u64::MAX) {
-        1 => format!("1 {thing}"),
-        number => format!("{number} {thing}s"),
-    }
-}
-
-/// Starts a detached thread. The work is boxed, because the code that starts a thread is large and would otherwise be
-/// compiled for each kind of work.
-pub fn start_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> Result<(), Error> {
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-    thread.map(drop).map_err(Error::no_thread)
+pub fn count(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }
 
 /// Prints rows with aligned columns.

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use super::output::{existing, print};
-use super::{first_key, logging, signals, supervisor, unknown_variables};
+use super::{command, first_key, logging, signals, supervisor, unknown_variables};
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
@@ -48,7 +48,7 @@ const MAX_DELAY: u64 = 60_000;
 fn run(call: &Invocation) -> CommandResult {
     let mut config = call.config.clone();
     if let Some((one, other)) = EXCLUSIVE.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
-        return Err(CommandError::Usage(format!("--{one} and --{other} cannot be combined")));
+        return command::usage(format!("--{one} and --{other} cannot be combined"));
     }
     config.read_only = call.is_on("read-only");
     config.ephemeral = ephemeral(call)?;
@@ -120,24 +120,16 @@ fn raise_open_files() -> Result<usize, Error> {
 fn ephemeral(call: &Invocation) -> Result<Option<Ephemeral>, CommandError> {
     if !call.is_on("ephemeral") {
         let alone = ["sample", "fail", "delay"].into_iter().find(|flag| call.has(flag));
-        return alone
-            .map_or(Ok(None), |flag| Err(CommandError::Usage(format!("--{flag} needs --ephemeral"))));
+        return alone.map_or(Ok(None), |flag| command::usage(format!("--{flag} needs --ephemeral")));
     }
+    let count = |text: &str| text.parse().ok().filter(|count| *count <= MAX_SAMPLE);
+    let rate = |text: &str| text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
     let mut ephemeral = Ephemeral::default();
-    if let Some(text) = call.flag("sample") {
-        let count = text.parse().ok().filter(|count| *count <= MAX_SAMPLE);
-        let expected = format!("a number from 0 to {MAX_SAMPLE}");
-        ephemeral.sample = count.ok_or_else(|| CommandError::wrong("--sample", expected, text))?;
-    }
-    if let Some(text) = call.flag("fail") {
-        let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
-        ephemeral.fail =
-            rate.ok_or_else(|| CommandError::wrong("--fail", "a number from 0 to 1, such as 0.1", text))?;
-    }
-    if let Some(text) = call.flag("delay") {
-        let expected = format!("milliseconds up to {MAX_DELAY}, such as 300 or 50-300");
-        ephemeral.delay = Some(delay(text).ok_or_else(|| CommandError::wrong("--delay", expected, text))?);
-    }
+    ephemeral.sample =
+        call.read("sample", &format!("a number from 0 to {MAX_SAMPLE}"), count)?.unwrap_or_default();
+    ephemeral.fail = call.read("fail", "a number from 0 to 1, such as 0.1", rate)?.unwrap_or_default();
+    let expected = format!("milliseconds up to {MAX_DELAY}, such as 300 or 50-300");
+    ephemeral.delay = call.read("delay", &expected, delay)?;
     Ok(Some(ephemeral))
 }
 

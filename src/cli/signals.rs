@@ -4,14 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
-use petstore::{Error, Stopper};
+use petstore::{Error, Stopper, start_thread};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, exit, signal_name};
 
-use super::output::start_thread;
 use super::{logging, supervisor};
 
 /// Signals within this time of the first count as the same request: a supervisor and a shell may both send one,
@@ -34,10 +33,9 @@ pub fn end_as_first() -> Result<(), Error> {
 /// Makes each of these signals set a flag, instead of its earlier effect, and returns the flag.
 pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let noted = Arc::new(AtomicBool::new(false));
-    signals
-        .iter()
-        .try_for_each(|signal| flag::register(*signal, Arc::clone(&noted)).map(drop))
-        .map_err(cannot_watch)?;
+    for signal in signals {
+        flag::register(*signal, Arc::clone(&noted)).map_err(cannot_watch)?;
+    }
     if signals.contains(&SIGTERM) {
         ENDS.store(false, Ordering::Relaxed);
     }
@@ -72,7 +70,7 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
             }
         }
     };
-    start_thread("signals", Box::new(handle))?;
+    start_thread("signals", handle)?;
     Ok(ending)
 }
 

@@ -4,10 +4,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use petstore::{Error, ErrorKind, HealthCheck};
+use petstore::{Error, ErrorKind, HealthCheck, start_thread};
 use sd_notify::NotifyState;
-
-use super::output::start_thread;
 
 /// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`); `None` if it passes none.
 ///
@@ -47,7 +45,8 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
             std::thread::sleep(interval / 4);
         }
     };
-    start_thread("watchdog", Box::new(watch))
+    // The thread ends with the process.
+    start_thread("watchdog", watch).map(drop)
 }
 
 /// Checks once, and calls `notify` if the service answered.

@@ -5,7 +5,7 @@ use std::io::{Write, stderr, stdin};
 use petstore::{ErrorKind, Expected, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation};
+use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation, usage};
 use super::output::{is_control, out};
 use super::signals;
 
@@ -50,14 +50,10 @@ fn import(call: &Invocation) -> CommandResult {
     options.skip_invalid = call.has("skip-invalid");
     options.resume = call.has("resume");
     if options.resume && (options.again || call.has("from-line")) {
-        return Err(CommandError::Usage(
-            "--resume cannot be combined with --from-line or --again".to_owned(),
-        ));
+        return usage("--resume cannot be combined with --from-line or --again");
     }
-    if let Some(line) = call.flag("from-line") {
-        let wrong = || CommandError::wrong("--from-line", "a line number, 1 or more", line);
-        options.from_line = Some(line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?);
-    }
+    let line = |text: &str| text.parse().ok().filter(|line| *line > 0);
+    options.from_line = call.read("from-line", "a line number, 1 or more", line)?;
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),

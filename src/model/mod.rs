@@ -17,3 +17,4 @@ pub use project::{
 };
 pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;
+pub(crate) use string_enum::words;

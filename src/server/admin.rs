@@ -23,7 +23,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Serves on an address. Calls `died` with the reason if the gate fails.
+    /// Serves on an address. If the gate fails, it stops the `service`.
     ///
     /// # Errors
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot
@@ -33,13 +33,13 @@ impl Admin {
         listening: Listening,
         settings: &ProjectSettings,
         reset: Option<Reset>,
-        died: impl FnOnce(Error) + Send + 'static,
+        service: Stopper,
     ) -> Result<Self, Error> {
         let config = &*shared.config;
         let stopper = Stopper::default();
         let mut workers = Workers::new(&config.database, &stopper, None);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
-            let service = AdminService::new(AdminContext {
+            let handler = AdminService::new(AdminContext {
                 metrics: shared.metrics.clone(),
                 store: Reader::open(&config.database)?,
                 damage: shared.damage.clone(),
@@ -49,7 +49,7 @@ impl Admin {
                 hosts: config.admin_hosts.clone(),
                 reset: reset.clone(),
             });
-            workers.start(kind, ADMIN_CONNECTIONS, name.to_owned(), service)?;
+            workers.start(kind, ADMIN_CONNECTIONS, name.to_owned(), handler)?;
         }
         let Workers { running, lanes, .. } = workers;
         let gate_config = GateConfig {
@@ -71,7 +71,7 @@ impl Admin {
             let ended = gate.run();
             drop(running);
             if let Err(error) = ended {
-                died(error);
+                service.stop_because(error.context("the admin address has died"));
             }
         };
         let gate = start_thread("admin", run)?;

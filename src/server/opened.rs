@@ -28,7 +28,10 @@ impl Opened {
     /// # Errors
     /// Those of [`Server::start`](crate::Server::start), except for threads.
     pub fn open(config: Config) -> Result<Self, Error> {
-        check_api_key(&config)?;
+        if config.api_key.as_ref().is_some_and(|key| !secret::is_sendable(key)) {
+            let line = "the API key cannot be sent as a bearer token; use letters, digits and - . _ ~ + /";
+            return fail(ErrorKind::Config("api_key"), line);
+        }
         let mut config = config.checked()?;
         config.database = store::absolute(&config.database)?;
         let max_connections = available_connections(&config)?;
@@ -39,7 +42,7 @@ impl Opened {
         let store = match &config.ephemeral {
             Some(ephemeral) => {
                 let private = folder.insert(PrivateFolder::new(&config.database)?);
-                config.database = private.file("pets.db");
+                config.database = private.path.join("pets.db");
                 store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
             }
             None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
@@ -76,12 +79,4 @@ fn open_for_service(config: &Config) -> Result<OpenStore, Error> {
         );
     }
     Ok(opened)
-}
-
-fn check_api_key(config: &Config) -> Result<(), Error> {
-    if config.api_key.as_ref().is_none_or(|key| secret::is_sendable(key)) {
-        return Ok(());
-    }
-    let line = "the API key cannot be sent as a bearer token; use letters, digits and - . _ ~ + /";
-    fail(ErrorKind::Config("api_key"), line)
 }

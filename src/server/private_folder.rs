@@ -14,7 +14,7 @@ const PREFIX: &str = "petstore-private-";
 /// A folder that only this user may enter. Dropping it removes it. It stays locked, so that systemd's clean-up of
 /// `/tmp` skips it (`systemd.io/TEMPORARY_DIRECTORIES`).
 pub struct PrivateFolder {
-    path: PathBuf,
+    pub path: PathBuf,
     _lock: File,
 }
 
@@ -38,11 +38,6 @@ impl PrivateFolder {
         // The lock may fail on a file system without locks, where no clean-up honours them either.
         let _ = lock.try_lock();
         Ok(Self { path, _lock: lock })
-    }
-
-    /// The path of a file in the folder.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
     }
 }
 
@@ -74,7 +69,7 @@ mod tests {
         let folder = PrivateFolder::new_in(&parent.0).unwrap();
         let path = folder.path.clone();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        UnixListener::bind(folder.file("read-99")).unwrap();
+        UnixListener::bind(folder.path.join("read-99")).unwrap();
         assert!(path.join("read-99").exists());
         drop(folder);
         assert!(!path.exists());

@@ -8,9 +8,7 @@ use super::private_folder::PrivateFolder;
 use super::project;
 use super::workers::Workers;
 use crate::admin::Reset;
-use crate::app::pipeline::{
-    self, Authenticator, Draws, Faults, Lost, ReadService, SharedState, WriteService,
-};
+use crate::app::pipeline::{self, Authenticator, Draws, Faults, ReadService, SharedState, WriteService};
 use crate::base::config::Config;
 use crate::base::error::Error;
 use crate::base::metrics::Metrics;
@@ -46,11 +44,12 @@ impl Running {
         check_threads((lanes + 1) * THREADS)?;
         let guide = config.root().map_or_else(|| listening.address.local_url(), str::to_owned);
         let (hosts, settings) = project::start(&config, &guide)?;
+        let when_lost = stopper.clone();
         let shared = SharedState {
             config: Arc::clone(&config),
             assets: site::lazy_assets(&config, &listening.address),
             authenticator: Authenticator::new(config.api_key.as_deref()),
-            lost: stop_when_lost(stopper),
+            lost: Arc::new(move |error| when_lost.stop_because(Error::from(error.clone()))),
             damage: Damage::default(),
             metrics: metrics(&config),
             hosts,
@@ -59,9 +58,7 @@ impl Running {
         let claim = store.claim.take();
         let Workers { running, lanes, .. } = start_workers(store, &shared, stopper, &draws)?;
         let admin = admin.zip(settings).map(|(listening, settings)| {
-            let stopper = stopper.clone();
-            let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
-            Admin::start(&shared, listening, &settings, reset(&config, &draws), died)
+            Admin::start(&shared, listening, &settings, reset(&config, &draws), stopper.clone())
         });
         let admin = admin.transpose()?;
         let gate_config = gate_config(&shared, max_connections, lanes, draws);
@@ -77,12 +74,6 @@ impl Running {
         // The gate is dropped here, and the other fields at the end of this function.
         self.gate.run()
     }
-}
-
-/// Stops the service when a worker finds that its database is lost.
-fn stop_when_lost(stopper: &Stopper) -> Lost {
-    let stopper = stopper.clone();
-    Arc::new(move |error| stopper.stop_because(Error::from(error.clone())))
 }
 
 /// Creates the counters; none without an admin address, where nobody could read them.

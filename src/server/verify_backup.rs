@@ -28,10 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// of [`restore`] and of [`Server::start`].
 pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = PrivateFolder::new(file)?;
-    let database = folder.file("pets.db");
+    let database = folder.path.join("pets.db");
     let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
     let listener =
-        LaneListener::bind(&folder.file(".")).map_err(|error| Error::io("cannot make a socket", error))?;
+        LaneListener::bind(&folder.path).map_err(|error| Error::io("cannot make a socket", error))?;
     let listen = Listen::Socket(Arc::new(listener.0.listener.into()));
     let server = Server::start(Config { listen, database, ..Config::default() })?;
     if !server.health_check().is_answered(PATIENCE) {

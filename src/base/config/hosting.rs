@@ -1,8 +1,6 @@
 //! The hosting of the project: its name, its platform, and the checks of its domains.
 
-use std::net::{IpAddr, SocketAddr};
-
-use super::setting::{Setting, list, put};
+use std::net::SocketAddr;
 
 /// The hosting of the project: its name, its platform, and the checks of its domains.
 ///
@@ -44,39 +42,8 @@ impl Hosting {
     }
 }
 
-pub const PROJECT: Setting = Setting::new("project", "NAME")
-    .help("name of the project on the hosting platform")
-    .default("petstore")
-    .set(|config, text| {
-        let name = is_label(text).then(|| text.to_owned());
-        put(&mut config.hosting.project, name, "lower-case letters, digits and hyphens")
-    });
-
-pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
-    .help("host of the hosting platform, to which DNS records of custom domains point")
-    .set(|config, text| {
-        put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
-    });
-
-pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
-    .help("DNS server to ask about domains, instead of their own name servers")
-    .set(|config, text| {
-        let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
-        let expected = "an address such as 192.0.2.53 or 192.0.2.53:5353";
-        put(&mut config.hosting.resolver, address.map(Some), expected)
-    });
-
-pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority", "NAME")
-    .help("certificate authority that CAA records must allow, by its name there")
-    .default("those of Let's Encrypt and ZeroSSL")
-    .list()
-    .set(|config, text| {
-        let names = list(text, host);
-        put(&mut config.hosting.certificate_authorities, names, "a name such as letsencrypt.org")
-    });
-
 /// Reads a host name of two labels or more. Returns it in lower case and without a trailing dot.
-fn host(text: &str) -> Option<String> {
+pub fn host(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
     let is_name = name.len() <= 253 && name.contains('.') && name.split('.').all(is_label);
@@ -85,7 +52,7 @@ fn host(text: &str) -> Option<String> {
 
 /// Returns whether a text is a DNS label: 1 to 63 lower-case letters, digits and hyphens, without a hyphen at its
 /// beginning or end (RFC 1123, section 2.1).
-fn is_label(label: &str) -> bool {
+pub fn is_label(label: &str) -> bool {
     let is_label_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     (1..=63).contains(&label.len())
         && label.bytes().all(is_label_byte)
@@ -93,34 +60,35 @@ fn is_label(label: &str) -> bool {
         && !label.ends_with('-')
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "site"))]
 mod tests {
     use super::*;
-    use crate::base::config::Config;
+    use crate::base::config::{Config, SETTINGS};
     use crate::base::error::Expected;
 
-    fn set(setting: &Setting, text: &str) -> Result<Hosting, Expected> {
+    fn set(flag: &str, text: &str) -> Result<Hosting, Expected> {
         let mut config = Config::default();
+        let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
         setting.set.unwrap()(&mut config, text).map(|()| config.hosting)
     }
 
     #[test]
     fn hosts_are_names() {
-        let found = set(&PLATFORM_HOST, "Sites.Example.net.").unwrap();
+        let found = set("platform-host", "Sites.Example.net.").unwrap();
         assert_eq!(found.address().as_deref(), Some("petstore.sites.example.net"));
-        assert!(set(&PLATFORM_HOST, "1st-2.example").is_ok());
+        assert!(set("platform-host", "1st-2.example").is_ok());
         for text in ["", "localhost", "a..b", "-a.b", "a_b.c", "192.0.2.1", "https://a.b", "a.b:443", "ä.de"]
         {
-            assert!(set(&PLATFORM_HOST, text).is_err(), "{text}");
+            assert!(set("platform-host", text).is_err(), "{text}");
         }
         for text in ["", "a.b", "A", "-", "ä"] {
-            assert!(set(&PROJECT, text).is_err(), "{text}");
+            assert!(set("project", text).is_err(), "{text}");
         }
         assert_eq!(
-            set(&CERTIFICATE_AUTHORITY, "letsencrypt.org, Pki.Goog").unwrap().certificate_authorities.len(),
+            set("certificate-authority", "letsencrypt.org, Pki.Goog").unwrap().certificate_authorities.len(),
             2
         );
-        assert!(set(&CERTIFICATE_AUTHORITY, "letsencrypt").is_err());
+        assert!(set("certificate-authority", "letsencrypt").is_err());
     }
 
     #[test]
@@ -128,8 +96,8 @@ mod tests {
         for (text, address) in
             [("192.0.2.1", "192.0.2.1:53"), ("[::1]:5353", "[::1]:5353"), ("::1", "[::1]:53")]
         {
-            assert_eq!(set(&RESOLVER, text).unwrap().resolver, address.parse().ok());
+            assert_eq!(set("resolver", text).unwrap().resolver, address.parse().ok());
         }
-        assert!(set(&RESOLVER, "dns.example").is_err());
+        assert!(set("resolver", "dns.example").is_err());
     }
 }

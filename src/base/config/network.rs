@@ -28,16 +28,13 @@ impl Network {
     /// Returns whether the network contains this address. An IPv4 network contains no IPv6 address, nor an IPv6 network
     /// an IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
-        // A network of 0 bits contains every address: a shift by the whole length is `None`, and counts as no
-        // difference.
-        let is_same = |different: u128, length: u8| {
-            different.checked_shr(u32::from(length - self.bits)).unwrap_or(0) == 0
+        // The network is the first bits of both kinds.
+        let bits = |address| match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+            IpAddr::V6(address) => address.to_bits(),
         };
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => is_same(u128::from(own.to_bits() ^ other.to_bits()), 32),
-            (IpAddr::V6(own), IpAddr::V6(other)) => is_same(own.to_bits() ^ other.to_bits(), 128),
-            _ => false,
-        }
+        let same = (bits(self.address) ^ bits(address)).leading_zeros();
+        self.address.is_ipv4() == address.is_ipv4() && same >= u32::from(self.bits)
     }
 
     fn parse(text: &str) -> Option<Self> {

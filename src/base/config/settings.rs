@@ -1,11 +1,12 @@
 //! The table of settings. The command line, the site's table and the tests of the documentation read it.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use super::hosting::{host, is_label};
 use super::setting::{Setting, Variable, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
-use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, hosting, memory};
+use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
@@ -106,13 +107,36 @@ pub const SETTINGS: &[Setting] = &[
         .help("contact for security reports, such as mailto:security@example.com, in security.txt")
         .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT)),
     #[cfg(feature = "site")]
-    hosting::PROJECT,
+    Setting::new("project", "NAME")
+        .help("name of the project on the hosting platform")
+        .default("petstore")
+        .set(|config, text| {
+            let name = is_label(text).then(|| text.to_owned());
+            put(&mut config.hosting.project, name, "lower-case letters, digits and hyphens")
+        }),
     #[cfg(feature = "site")]
-    hosting::PLATFORM_HOST,
+    Setting::new("platform-host", "HOST")
+        .help("host of the hosting platform, to which DNS records of custom domains point")
+        .set(|config, text| {
+            put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
+        }),
     #[cfg(feature = "site")]
-    hosting::RESOLVER,
+    Setting::new("resolver", "ADDRESS[:PORT]")
+        .help("DNS server to ask about domains, instead of their own name servers")
+        .set(|config, text| {
+            let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
+            let expected = "an address such as 192.0.2.53 or 192.0.2.53:5353";
+            put(&mut config.hosting.resolver, address.map(Some), expected)
+        }),
     #[cfg(feature = "site")]
-    hosting::CERTIFICATE_AUTHORITY,
+    Setting::new("certificate-authority", "NAME")
+        .help("certificate authority that CAA records must allow, by its name there")
+        .default("those of Let's Encrypt and ZeroSSL")
+        .list()
+        .set(|config, text| {
+            let names = list(text, host);
+            put(&mut config.hosting.certificate_authorities, names, "a name such as letsencrypt.org")
+        }),
 ];
 
 /// The settings that only the environment has.

@@ -2,7 +2,7 @@
 
 use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
 
-use crate::cli::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
+use crate::cli::command::{Command, CommandResult, Flag, Invocation, Takes};
 use crate::cli::output::{past, print};
 
 /// The settings that describe the hosting of the project.
@@ -161,9 +161,8 @@ fn remove(call: &Invocation) -> CommandResult {
 }
 
 fn add_redirect(call: &Invocation) -> CommandResult {
-    let status = call.flag("status").unwrap_or("301");
-    let wrong = |_| CommandError::wrong("--status", "301, 302, 307 or 308", status);
-    let status = status.parse().map_err(wrong)?;
+    let number = |text: &str| text.parse().ok();
+    let status = call.read("status", "301, 302, 307 or 308", number)?.unwrap_or(301);
     let redirect = Project::open(&call.config)?.add_redirect(call.operand(0), call.operand(1), status)?;
     Ok(print(&format!("{} redirects to {} with {}\n", redirect.from, redirect.to, redirect.status))?)
 }

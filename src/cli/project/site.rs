@@ -25,7 +25,7 @@ fn plan(call: &Invocation) -> CommandResult {
 fn deploy(call: &Invocation) -> CommandResult {
     let folder = call.operands.first().map(Path::new);
     let (deploy, files) = Project::open(&call.config)?.deploy(folder)?;
-    let mut text = format!("deploy {deploy} is live, with {}\n", count(files, "static file"));
+    let mut text = format!("deploy {deploy} is live, with {}\n", count(files as u64, "static file"));
     if folder.is_some_and(|folder| folder.join("index.html").is_file()) {
         text += "/ still shows the reference; your index.html is at /index.html\n";
     }

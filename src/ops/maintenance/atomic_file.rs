@@ -100,21 +100,13 @@ pub fn exists(path: &Path) -> Error {
     Error::new(ErrorKind::FileExists, format!("{} already exists and is not overwritten", path.display()))
 }
 
-/// A path with a date in its name.
-pub struct Dated {
-    pub path: PathBuf,
-    /// The time, in seconds of Unix time.
-    pub unix_time: i64,
-}
-
 /// Returns the path that `name` makes from the current time in UTC, such as `2026-11-22T06-25-40Z`, without colons,
 /// which some file systems do not allow. If the path exists, waits for the next second.
-pub fn dated(name: impl Fn(&str) -> PathBuf) -> Dated {
+pub fn dated(name: impl Fn(&str) -> PathBuf) -> PathBuf {
     loop {
-        let unix_time = unix_time();
-        let path = name(&rfc3339(unix_time).replace(':', "-"));
+        let path = name(&rfc3339(unix_time()).replace(':', "-"));
         if path.symlink_metadata().is_err() {
-            return Dated { path, unix_time };
+            return path;
         }
         std::thread::sleep(Duration::from_secs(1));
     }

@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::Stop;
-use super::atomic_file::{Dated, Partial, dated, exists};
-use super::check::{Usable, usable};
+use super::atomic_file::{Partial, dated, exists};
+use super::check::usable;
 use super::last_backup::{Note, last_backup};
 use super::rotation::Series;
+use crate::base::clock::unix_time;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::{Snapshot, Whole, is_cluster};
 
@@ -62,9 +63,9 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
         return Err(exists(file));
     }
     let partial = copied(&Whole::new(database)?, file, stop)?;
-    let Usable { bytes, pets, faults, .. } = checked(&partial, database)?;
+    let copy = checked(&partial, database)?;
     partial.put(file)?;
-    Ok(Backup { file: file.to_owned(), bytes, pets, faults, removed: Vec::new() })
+    Ok(Backup { file: file.to_owned(), ..copy })
 }
 
 /// Makes a [`backup`] in `folder`, and then rotates: the newest `keep` backups are retained, and older ones are
@@ -117,24 +118,24 @@ pub fn backup_to(
             log::warn!("cannot tell the service about this backup: {error}");
         }
     };
-    let Usable { bytes, pets, faults, identity } = checked(&partial, database).inspect_err(|error| {
+    let copy = checked(&partial, database).inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
             note(Note { is_sound: false, ..before });
         }
     })?;
-    let Dated { path: file, unix_time } = dated(|date| folder.join(series.name(date)));
+    let file = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
-    note(Note { unix_time, pets, is_sound: faults.is_empty() });
-    let mut backup = Backup { file, bytes, pets, faults, removed: Vec::new() };
+    let pets = copy.pets;
+    note(Note { unix_time: unix_time(), pets, is_sound: copy.faults.is_empty() });
+    let mut backup = Backup { file, ..copy };
     if pets < before.pets.div_ceil(2) {
         let before = before.pets;
         log::warn!("the backup has {pets} pets, and the one before had {before}: no backup was removed");
     } else if let Some(keep) = keep {
         // A file that does not identify its database counts as a backup of this one.
-        let is_own = |file: &Path| {
-            let other = Snapshot::of_file(file).ok().and_then(|backup| backup.identity());
-            other.is_none() || other == identity
-        };
+        let identity = |file: &Path| Snapshot::of_file(file).ok().and_then(|backup| backup.identity());
+        let own = identity(&backup.file);
+        let is_own = |file: &Path| identity(file).is_none_or(|other| Some(other) == own);
         let removed = series.remove_oldest(&backup.file, keep, is_own);
         let complete = || format!("{} is complete, but", backup.file.display());
         backup.removed = removed.map_err(|error| error.context(complete()))?;
@@ -151,7 +152,7 @@ pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Part
 }
 
 /// Checks a copy with [`usable`].
-fn checked(copy: &Partial, database: &Path) -> Result<Usable, Error> {
+fn checked(copy: &Partial, database: &Path) -> Result<Backup, Error> {
     let name = database.display();
     let found = usable(&copy.path, format_args!("the copy of {name}"));
     found.map_err(|error| error.followed_by(format!("{name} itself may be damaged, and no backup was made")))

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use super::Backup;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::{Checked, Snapshot, Whole, compare_nodes, kind_of};
 
@@ -61,32 +62,21 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     })
 }
 
-/// A copy that a service can use.
-pub struct Usable {
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// The number of pets in it.
-    pub pets: u64,
-    /// The values in it that their columns do not allow, one line each.
-    pub faults: Vec<String>,
-    /// The identity of its database, which all copies share.
-    pub identity: Option<String>,
-}
-
 /// Checks that a service can use a copy.
 ///
 /// # Errors
 /// The first fault, with `name` as its subject.
-pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
+pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Backup, Error> {
     let snapshot = Snapshot::of_file(copy)?;
     let found = snapshot.check()?;
     match (kind_of(&found.faults), found.faults.first()) {
         (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
-        _ => Ok(Usable {
+        _ => Ok(Backup {
+            file: copy.to_owned(),
             bytes: snapshot.bytes()?,
             pets: found.pets,
             faults: found.values.iter().map(Error::to_string).collect(),
-            identity: snapshot.identity(),
+            removed: Vec::new(),
         }),
     }
 }

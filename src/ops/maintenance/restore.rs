@@ -14,7 +14,7 @@
 //! If a step up to the fifth fails, the new files are removed.
 
 use std::fs::{self, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -27,9 +27,6 @@ use crate::base::files::folder_of;
 use crate::store::{
     self, Claim, Snapshot, Whole, carry_over, check_supported, is_cluster, lacks_log, lock_old, log_of,
 };
-
-/// A copy calls `stop` after this many bytes.
-const STEP: u64 = 1 << 20;
 
 /// The result of a [`restore`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +92,36 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
         None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
-    put(partial, pets, &target, old.as_ref(), with_keys, stop)
+    // The log of another database must not be applied to the old one.
+    let is_whole = old.as_ref().is_some_and(|old| old.check_log(&target).is_ok());
+    // Held until the new database is in place, so that nobody writes to the old one.
+    let locked = is_whole.then(|| lock_old(&target)).transpose()?.flatten();
+    if old.is_some() && locked.is_none() {
+        log::warn!("the old database cannot be read, so ids that it has given may be given again");
+    }
+    let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry_over(old, &partial.path, with_keys))?;
+    let flushed = partial.file.sync_all();
+    flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
+    let kept = dated(|date| target.with_added_extension(date));
+    let log = log_of(&target);
+    let kept_log = log_of(&kept);
+    let has_log = log.exists();
+    let in_place = match &old {
+        Some(old) => keep(old, &target, &kept)
+            .and_then(|()| partial.replace(&target).inspect_err(|_| drop(fs::remove_file(&kept)))),
+        None => partial.put(&target),
+    };
+    in_place.map_err(|error| error.followed_by("nothing was changed"))?;
+    let kept = old.as_ref().map(|_| kept).or_else(|| has_log.then(|| kept_log.clone()));
+    let move_log = || fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error));
+    let finished = flush_name(&target)
+        .and_then(|()| if has_log { move_log().and_then(|()| flush_name(&kept_log)) } else { Ok(()) });
+    finished.map_err(|error| {
+        let old = kept.iter().map(|kept| format!(", and the old one is {}", kept.display()));
+        let left = log.exists().then(|| format!("; move {} elsewhere", log.display()));
+        error.followed_by("the new database is in place".to_owned() + &old.chain(left).collect::<String>())
+    })?;
+    Ok(Restored { pets, kept, has_old_keys })
 }
 
 /// Replaces the database of a cluster, and keeps the old one next to the backup.
@@ -103,7 +129,7 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
     let pets = fill(&partial, file, database, stop)?;
-    let kept = dated(|date| target.with_added_extension(date)).path;
+    let kept = dated(|date| target.with_added_extension(date));
     // From here on, instances reject writes, which would be in neither database.
     let closed = store::close(database)?;
     let kept =
@@ -125,7 +151,7 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
-    usable(&partial.path, file.display()).map(|usable| usable.pets).map_err(of_backup)
+    usable(&partial.path, file.display()).map(|copy| copy.pets).map_err(of_backup)
 }
 
 /// Changes the kind of a failure to read the backup: the kinds of a database would mean the database to replace.
@@ -139,49 +165,8 @@ fn of_backup(error: impl Into<Error>) -> Error {
     }
 }
 
-/// Steps 2 to 6.
-fn put(
-    partial: Partial,
-    pets: u64,
-    target: &Path,
-    old: Option<&Claim>,
-    with_keys: bool,
-    stop: Stop,
-) -> Result<Restored, Error> {
-    // The log of another database must not be applied to the old one.
-    let is_whole = old.is_some_and(|old| old.check_log(target).is_ok());
-    // Held until the new database is in place, so that nobody writes to the old one.
-    let locked = is_whole.then(|| lock_old(target)).transpose()?.flatten();
-    if old.is_some() && locked.is_none() {
-        log::warn!("the old database cannot be read, so ids that it has given may be given again");
-    }
-    let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry_over(old, &partial.path, with_keys))?;
-    let flushed = partial.file.sync_all();
-    flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
-    let kept = dated(|date| target.with_added_extension(date)).path;
-    let log = log_of(target);
-    let kept_log = log_of(&kept);
-    let has_log = log.exists();
-    let in_place = match old {
-        Some(old) => keep(old, target, &kept, stop)
-            .and_then(|()| partial.replace(target).inspect_err(|_| drop(fs::remove_file(&kept)))),
-        None => partial.put(target),
-    };
-    in_place.map_err(|error| error.followed_by("nothing was changed"))?;
-    let kept = old.map(|_| kept).or_else(|| has_log.then(|| kept_log.clone()));
-    let move_log = || fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error));
-    let finished = flush_name(target)
-        .and_then(|()| if has_log { move_log().and_then(|()| flush_name(&kept_log)) } else { Ok(()) });
-    finished.map_err(|error| {
-        let old = kept.iter().map(|kept| format!(", and the old one is {}", kept.display()));
-        let left = log.exists().then(|| format!("; move {} elsewhere", log.display()));
-        error.followed_by("the new database is in place".to_owned() + &old.chain(left).collect::<String>())
-    })?;
-    Ok(Restored { pets, kept, has_old_keys })
-}
-
 /// Step 4. If it fails, it leaves no file with the dated name.
-fn keep(old: &Claim, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error> {
+fn keep(old: &Claim, target: &Path, kept: &Path) -> Result<(), Error> {
     if fs::hard_link(target, kept).is_ok() {
         // Without this flush, a power cut could keep the later rename and lose this name.
         return flush_new(kept);
@@ -189,12 +174,8 @@ fn keep(old: &Claim, target: &Path, kept: &Path, stop: Stop) -> Result<(), Error
     // Without a date, so that the next restore removes the file if this process is killed.
     let mut copy = Partial::beside(&target.with_added_extension("old"))?;
     let cannot = |error| Error::io(format!("cannot write {}", kept.display()), error);
-    let content = old.file().map_err(cannot)?;
-    while io::copy(&mut content.take(STEP), &mut copy.file).map_err(cannot)? > 0 {
-        if stop() {
-            return fail(ErrorKind::Interrupted, "interrupted");
-        }
-    }
+    let mut content = old.file().map_err(cannot)?;
+    io::copy(&mut content, &mut copy.file).map_err(cannot)?;
     let owner = content.metadata().map_err(cannot)?;
     give(&copy, &owner).and_then(|()| copy.file.sync_all()).map_err(cannot)?;
     copy.put(kept)

@@ -1,6 +1,6 @@
 //! Export: all pets of a database, in the order of their ids.
 
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -46,23 +46,17 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     let database = Whole::new(database)?;
     let store = Reader::open_existing(&database)?;
     let mut out = BufWriter::with_capacity(PIECE, out);
-    let mut piece = Vec::new();
-    if format == Format::Csv {
-        piece.extend_from_slice(csv::columns().join(",").as_bytes());
-        piece.extend_from_slice(b"\r\n");
-    }
-    let mut written = out.write_all(&piece);
+    let mut written = match format {
+        Format::Ndjson => Ok(()),
+        Format::Csv => write!(out, "{}\r\n", csv::columns().join(",")),
+    };
     store.visit_every_pet(|pet| {
-        piece.clear();
-        match format {
-            Format::Ndjson => {
-                // Writing plain structs to memory cannot fail.
-                let _ = serde_json::to_writer(&mut piece, &pet);
-                piece.push(b'\n');
-            }
-            Format::Csv => push_csv(&mut piece, &pet),
-        }
-        written = out.write_all(&piece);
+        written = match format {
+            Format::Ndjson => serde_json::to_writer(&mut out, &pet)
+                .map_err(io::Error::from)
+                .and_then(|()| out.write_all(b"\n")),
+            Format::Csv => write_csv(&mut out, &pet),
+        };
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     written
@@ -70,19 +64,16 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
         .map_err(|error| Error::io("cannot write the pets", error).followed_by("the export is incomplete"))
 }
 
-pub(super) fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {
-    piece.extend_from_slice(itoa::Buffer::new().format(pet.id).as_bytes());
+pub(super) fn write_csv(out: &mut impl Write, pet: &Pet) -> io::Result<()> {
+    write!(out, "{}", pet.id)?;
     for value in pet.values() {
-        piece.push(b',');
         match value {
-            MemberValue::Integer(number) => {
-                piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-            }
-            MemberValue::Text(text) => csv::push_field(piece, text),
-            MemberValue::None => {}
+            MemberValue::Integer(number) => write!(out, ",{number}")?,
+            MemberValue::Text(text) => write!(out, ",{}", csv::field(text))?,
+            MemberValue::None => out.write_all(b",")?,
         }
     }
-    piece.extend_from_slice(b"\r\n");
+    out.write_all(b"\r\n")
 }
 
 #[cfg(test)]
@@ -91,7 +82,7 @@ mod tests {
     use crate::model::NewPet;
     use crate::store::Writer;
     use crate::testing::Folder;
-    use std::io::{self, ErrorKind};
+    use std::io::ErrorKind;
 
     /// A writer that accepts this many bytes, and then fails with this kind.
     struct Full(usize, ErrorKind);

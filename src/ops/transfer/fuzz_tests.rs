@@ -5,7 +5,7 @@ use std::io::BufReader;
 
 use super::Format;
 use super::csv::columns;
-use super::export::push_csv;
+use super::export::write_csv;
 use super::rows::{InputRow, InputRows};
 
 /// Reads an import: CSV if the third bit of `kind` is set, and with ids if the second is.
@@ -19,7 +19,7 @@ pub fn rows(kind: u8, bytes: &[u8]) {
     let mut kept = Vec::new();
     for (_, row) in rows {
         let Ok(InputRow { id, pet }) = row else { continue };
-        push_csv(&mut csv, &pet.with_id(id.unwrap_or(1)));
+        write_csv(&mut csv, &pet.with_id(id.unwrap_or(1))).unwrap();
         kept.push(InputRow { id, pet });
     }
     let again = read(&csv, Format::Csv, kind & 2 > 0, 7).unwrap();

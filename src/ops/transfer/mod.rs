@@ -11,38 +11,22 @@ mod input;
 mod rows;
 mod start;
 
-use std::str::FromStr;
-
 pub use change::{delete_pets, set_status};
 pub use export::export;
 pub use import::{Import, ImportOptions, LinesWritten};
 pub use input::Source;
 
-use crate::base::error::Expected;
+use crate::model::words;
 
-/// The format of exported and imported pets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Newline-delimited JSON (`ndjson`): one pet on each line, with the members of the HTTP interface. The default.
-    #[default]
-    Ndjson,
-    /// CSV (`csv`, RFC 4180) with the names of the members as the header line. An absent member is an empty field, and
-    /// an empty field of an optional member is read as absent.
-    Csv,
-}
-
-impl FromStr for Format {
-    type Err = Expected;
-
-    /// Reads `ndjson` or `csv`.
-    ///
-    /// # Errors
-    /// The words that are allowed.
-    fn from_str(word: &str) -> Result<Self, Expected> {
-        match word {
-            "ndjson" => Ok(Self::Ndjson),
-            "csv" => Ok(Self::Csv),
-            _ => Err(Expected("'ndjson' or 'csv'".into())),
-        }
+words! {
+    /// The format of exported and imported pets.
+    #[derive(Default)]
+    Format {
+        /// Newline-delimited JSON (`ndjson`): one pet on each line, with the members of the HTTP interface. The default.
+        #[default]
+        Ndjson = "ndjson",
+        /// CSV (`csv`, RFC 4180) with the names of the members as the header line. An absent member is an empty field,
+        /// and an empty field of an optional member is read as absent.
+        Csv = "csv",
     }
 }
