@@ -78,22 +78,19 @@ impl WriteService {
     ) -> Result<Unanswered<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
         let mut entry = RequestInfo::default();
-        let call = match pipeline.enter(request, &context.store, now, &mut entry) {
-            Ok(Entered::Call(call)) => call,
-            Ok(Entered::Answered(response)) => {
-                return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Ok(response)) });
-            }
-            Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
-        };
+        let entered = pipeline.enter(request, &context.store, now, &mut entry);
         let is_deferred = context.store.is_deferred();
         let mut batch = BatchWriter::new(&mut context.store, is_deferred);
-        let handled = run(|| match call.operation.handler {
-            Handler::Write(_, handler) => {
-                pipeline.shared.damage.found()?;
-                Ok(Awaits::Commit(handler(&mut batch, &call)?))
-            }
-            Handler::Health { write, .. } => Ok(Awaits::Check(write)),
-            Handler::Get(_) => Err(wrong_lane()),
+        let handled = entered.and_then(|entered| match entered {
+            Entered::Answered(response) => Ok(Awaits::Nothing(Ok(response))),
+            Entered::Call(call) => run(|| match call.operation.handler {
+                Handler::Write(_, handler) => {
+                    pipeline.shared.damage.found()?;
+                    Ok(Awaits::Commit(handler(&mut batch, &call)?))
+                }
+                Handler::Health { write, .. } => Ok(Awaits::Check(write)),
+                Handler::Get(_) => Err(wrong_lane()),
+            }),
         });
         if handled.is_err() && batch.must_undo() {
             // A request that fails must leave nothing behind.
