@@ -77,7 +77,7 @@ impl AdminService {
             return Ok(redirect);
         }
         let operation = ROUTER.route(request.method, &target)?;
-        let call = AdminCall::new(operation, request, target);
+        let call = AdminCall { operation, request, target, caller: None };
         let AdminHandler(method, handler) = operation.handler;
         if method != "GET" {
             self.context.damage.found()?;

@@ -7,15 +7,15 @@ use crate::base::http::response::Body;
 use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
 
-pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
+pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", Handler::Get(get))];
 
 /// The pages of the feature `site`.
 pub static PAGES: &[Operation] = &[
     // The reference, with a panel to try each operation.
-    Operation { handler: Handler::Get(get_reference), ..row("/", "getReference") },
-    row("/docs", "getGuide"),
-    row("/docs/{page}", "getPage"),
-    Operation { handler: Handler::Get(get_asset), ..row("/assets/{digest}/{file}", "getAsset") },
+    row("/", "getReference", Handler::Get(get_reference)),
+    row("/docs", "getGuide", Handler::Get(get)),
+    row("/docs/{page}", "getPage", Handler::Get(get)),
+    row("/assets/{digest}/{file}", "getAsset", Handler::Get(get_asset)),
 ];
 
 /// Where every file of the pages is for clients that know another digest.
@@ -39,17 +39,8 @@ pub static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
 /// The page for paths that lead nowhere: the one of the deploy, or else the one of the site.
 pub const NOT_FOUND: &str = "/404.html";
 
-/// The header fields that decide what is sent for a path.
-pub(super) const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
-
 /// A static file of the deploy, or the page for paths that lead nowhere, for paths that match no row.
-pub const FILE: Operation = Operation {
-    // Which deploy is live, the file or the index of its folder, and the content; or the deploy's own page for what
-    // is not there.
-    rows: Some(8),
-    parameters: PARAMETERS,
-    ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
-};
+pub const FILE: Operation = row("/{file}", "getFile", Handler::Get(get_file));
 
 /// Returns a deployed file, or the page for what is not there.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
@@ -127,9 +118,12 @@ fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
     database.file(path, &index)
 }
 
-const fn row(path: &'static str, id: &'static str) -> Operation {
-    // The page for what is not there: which deploy is live, the file, and its content.
-    Operation { parameters: PARAMETERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
+pub(super) const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
+    // These header fields decide what is sent for a path.
+    const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
+    // Which deploy is live, the file or the index of its folder, and the content; the same for the page for what is
+    // not there.
+    Operation { parameters: PARAMETERS, rows: Some(8), ..Operation::new(path, id, handler) }
 }
 
 /// The response with a document of the site, or the 404.

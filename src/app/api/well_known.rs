@@ -1,6 +1,6 @@
 //! Well-known places (RFC 8615, RFC 9309). A deployed file at the same path takes precedence.
 
-use super::site_files::{PARAMETERS, asset, deployed, not_found};
+use super::site_files::{asset, deployed, not_found, row};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
 use crate::base::clock::{day, unix_time};
@@ -27,11 +27,6 @@ pub static PAGES: &[Operation] = &[
     row(SITEMAP, "getSitemap", Handler::Get(get)),
     row(FAVICON, "getFavicon", Handler::Get(get)),
 ];
-
-const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
-    // Which deploy is live, the file, and its content; the same for the page for what is not there.
-    Operation { parameters: PARAMETERS, rows: Some(8), ..Operation::new(path, id, handler) }
-}
 
 /// Returns what is at this place.
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {

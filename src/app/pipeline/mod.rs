@@ -193,9 +193,7 @@ impl Pipeline {
             return Ok(Entered::Answered(self.announce(operation, refused)));
         }
         entry.operation = Some(operation);
-        let mut call = Call::new(operation, request, target);
-        call.caller = caller;
-        Ok(Entered::Call(call))
+        Ok(Entered::Call(Call { operation, request, target, caller }))
     }
 
     /// The route of a path that matches no row: it may be a file of the deploy.
