@@ -44,12 +44,6 @@ struct Unanswered<'r> {
     awaits: Awaits<'r>,
 }
 
-impl Unanswered<'_> {
-    fn is_write(&self) -> bool {
-        matches!(self.awaits, Awaits::Commit(_))
-    }
-}
-
 /// A batch after the commit, and how long that took.
 struct FlushedBatch<'r> {
     unanswered: Vec<Unanswered<'r>>,
@@ -130,7 +124,7 @@ impl WriteService {
             batch = self.write(requests)?;
         }
         let FlushedBatch { unanswered, committed, flush } = batch;
-        let writes = unanswered.iter().filter(|one| one.is_write()).count();
+        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_))).count();
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
             Ok(_) => {}
@@ -159,7 +153,7 @@ impl WriteService {
 
     /// Counts and logs a batch whose commit failed.
     fn report_undone(&mut self, unanswered: &[Unanswered], error: &StoreError) {
-        let writes = unanswered.iter().filter(|one| one.is_write());
+        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_)));
         let ids: Vec<&str> = writes.map(|one| one.request.id).collect();
         let could_not_write = |one: &&Unanswered| {
             matches!(one.awaits, Awaits::Nothing(Err(Failure::Store(StoreError::Unavailable(..)))))
