@@ -3,12 +3,11 @@
 //!
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `error.rs` has a code for each way to break
 //! them. `name.rs` parses names, `suffix.rs` has the Public Suffix List, and `record.rs` is the DNS record that a name
-//! needs. `check.rs` checks a domain: `verify.rs` looks up its record, `caa.rs` the CAA records that may forbid its
+//! needs. `verify.rs` checks a domain: it looks up its record, then `caa.rs` the CAA records that may forbid its
 //! certificate, and `finding.rs` is the result. `background.rs` is the work of a running service besides requests.
 
 mod background;
 mod caa;
-mod check;
 mod deploys;
 mod domains;
 mod error;
