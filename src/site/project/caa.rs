@@ -8,11 +8,6 @@ use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, RecordType, with_
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
 const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
 
-/// The flag of a property that an authority must know, or not issue (RFC 8659, section 4.1).
-const CRITICAL: u8 = 128;
-/// The properties that all authorities know (RFC 8659 and RFC 9495).
-const KNOWN: [&str; 4] = ["issue", "issuewild", "issuemail", "iodef"];
-
 /// Looks up whether one of the authorities may issue a certificate for a name whose own record is right. Without any,
 /// the default ones count.
 pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
@@ -45,31 +40,19 @@ fn judge(answer: &DnsAnswer, authorities: &[&str]) -> Result<Option<Finding>, Dn
     if records.is_empty() {
         return Ok(None);
     }
-    let blocked = |records: Vec<&AnswerRecord>, advice: String| {
-        let records = list(records);
-        let message = format!(
-            "The record is correct, but the CAA records of {owner} block the certificate ({records}): {advice}"
-        );
-        Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
-    };
-    let (issuing, others): (Vec<&AnswerRecord>, Vec<_>) =
-        records.into_iter().partition(|record| issuer(record).is_some());
-    let is_unknown = |tag: String| !KNOWN.contains(&&*tag.to_ascii_lowercase());
-    let forbids = |record: &&AnswerRecord| {
-        record.caa().is_some_and(|own| own.flag & CRITICAL != 0 && is_unknown(own.tag.to_string()))
-    };
-    let unknown: Vec<_> = others.into_iter().filter(forbids).collect();
-    if !unknown.is_empty() {
-        let advice = "the flag 128 forbids it to every authority that does not know the property. Remove the record, or \
-                      set its flag to 0.";
-        return blocked(unknown, advice.to_owned());
-    }
+    let issuing: Vec<&AnswerRecord> = records.into_iter().filter(|record| issuer(record).is_some()).collect();
     let is_allowed =
         |issuer: &[u8]| authorities.iter().any(|name| issuer.eq_ignore_ascii_case(name.as_bytes()));
     if issuing.is_empty() || issuing.iter().filter_map(|record| issuer(record)).any(is_allowed) {
         return Ok(Some(Finding::RIGHT));
     }
-    blocked(issuing, format!("add the record CAA 0 issue \"{}\" there.", authorities[0]))
+    let message = format!(
+        "The record is correct, but the CAA records of {owner} block the certificate ({}): add the record CAA 0 issue \
+         \"{}\" there.",
+        list(issuing),
+        authorities[0]
+    );
+    Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
@@ -169,23 +152,6 @@ mod tests {
         assert_eq!(ask(vec![(WWW, Record::Caa(128, "ISSUE", "letsencrypt.org"))]), "");
         assert_eq!(ask(vec![(WWW, Record::Caa(128, "IssueWild", ";"))]), "");
         assert_eq!(ask(vec![(WWW, Record::Caa(1, "tbs", "un\x1bknown"))]), "");
-    }
-
-    #[test]
-    fn critical_property_that_is_unknown_blocks_whatever_else_allows() {
-        for (flag, tag) in [(128, "tbs"), (255, "tbs"), (129, "contactemail"), (128, "ISSUEX")] {
-            let message = ask(vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(flag, tag, "x"))]);
-            let start = format!(
-                "The record is correct, but the CAA records of www.example.com block the certificate (CAA {flag} {tag} \
-                 \"x\"): the flag 128 forbids it"
-            );
-            assert!(message.starts_with(&start), "{message}");
-        }
-        assert_eq!(ask(vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(127, "tbs", "x"))]), "");
-        // One of a parent does not count if the name has records of its own.
-        let parent = ("example.com", Record::Caa(128, "tbs", "x"));
-        assert_eq!(ask(vec![parent.clone(), (WWW, issue("letsencrypt.org"))]), "");
-        assert!(blocks_at("example.com", vec![parent]));
     }
 
     #[test]
