@@ -46,13 +46,8 @@ pub fn is_served_at(host: &str, target: &Target) -> bool {
 /// Prints the gauges.
 fn print(context: &AdminContext, text: &mut Exposition) {
     let version = [(env!("CARGO_PKG_VERSION"), 1)];
-    text.family(
-        "build_info",
-        "gauge",
-        "Always 1; the label has the version of the service.",
-        "version",
-        version,
-    );
+    let help = "Always 1; the label has the version of the service.";
+    text.family("build_info", "gauge", help, "version", version);
     text.gauge("read_only", "1 if the service is read-only, else 0.", u8::from(context.read_only));
     let hosts = meters(&context.database);
     if hosts.is_empty() {

@@ -1,7 +1,6 @@
 //! The admin address: metrics for monitoring, and the settings of the project. Knows no SQL and no sockets.
 
 mod metrics;
-mod reset;
 #[cfg_attr(not(feature = "site"), path = "no_settings.rs", warn(dead_code, unused_imports))]
 mod settings;
 
@@ -21,7 +20,7 @@ use crate::store::{Damage, Reader};
 pub use settings::ProjectSettings;
 
 /// The rows of the admin address.
-static ROUTER: Router<AdminHandler> = Router(&[metrics::OPERATIONS, reset::OPERATIONS, settings::OPERATIONS]);
+static ROUTER: Router<AdminHandler> = Router(&[metrics::OPERATIONS, RESET, settings::OPERATIONS]);
 
 type AdminOperation = endpoint::Endpoint<AdminHandler>;
 type AdminCall<'r> = endpoint::Routed<'r, AdminHandler>;
@@ -77,7 +76,7 @@ impl AdminService {
             return Ok(redirect);
         }
         let operation = ROUTER.route(request.method, &target)?;
-        let call = AdminCall::new(operation, request, target);
+        let call = AdminCall { operation, request, target, caller: None };
         let AdminHandler(method, handler) = operation.handler;
         if method != "GET" {
             self.context.damage.found()?;
@@ -121,6 +120,17 @@ fn is_at_home(hosts: &[String], request: &Request, target: &Target) -> Result<()
         return Ok(());
     }
     Err(forbidden("The admin address does not accept requests from pages of other origins."))
+}
+
+const RESET: &[AdminOperation] =
+    &[AdminOperation::new("/internal/reset", "resetService", AdminHandler("POST", reset))];
+
+/// Returns an ephemeral service to its first state.
+fn reset(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
+    let message = "Only a service that was started with --ephemeral can be reset.";
+    let reset = context.reset.as_ref().ok_or_else(|| ApiError::with_message(Code::NotFound, message))?;
+    reset().map_err(|error| Failure::Fault(error.to_string()))?;
+    Ok(Response::new(204, b""))
 }
 
 fn forbidden(message: &'static str) -> ApiError {

@@ -92,7 +92,7 @@ fn start_workers<'a>(
     draws: &Draws,
 ) -> Result<Workers<'a>, Error> {
     let fail = shared.config.ephemeral.as_ref().map_or(0.0, |ephemeral| ephemeral.fail);
-    let faults = (fail > 0.0).then(|| Faults::new(fail, draws.clone()));
+    let faults = (fail > 0.0).then(|| Faults { rate: fail, draws: draws.clone() });
     let mut workers = Workers::new(&shared.config.database, stopper, faults);
     for (i, reader) in store.readers.into_iter().enumerate() {
         let service = ReadService::new(reader, shared.clone());

@@ -7,15 +7,15 @@ use crate::base::http::response::ResponseBody;
 use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
 
-pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
+pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", Handler::Get(get))];
 
 /// The pages of the feature `site`.
 pub static PAGES: &[Operation] = &[
     // The reference, with a panel to try each operation.
-    Operation { handler: Handler::Get(get_reference), ..row("/", "getReference") },
-    row("/docs", "getGuide"),
-    row("/docs/{page}", "getPage"),
-    Operation { handler: Handler::Get(get_asset), ..row("/assets/{digest}/{file}", "getAsset") },
+    row("/", "getReference", Handler::Get(get_reference)),
+    row("/docs", "getGuide", Handler::Get(get)),
+    row("/docs/{page}", "getPage", Handler::Get(get)),
+    row("/assets/{digest}/{file}", "getAsset", Handler::Get(get_asset)),
 ];
 
 /// The path prefix of the pages' current files, for clients that ask for another digest.
@@ -40,16 +40,8 @@ pub static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
 /// The path of the page for a 404: the deploy's, or else the site's.
 pub const NOT_FOUND: &str = "/404.html";
 
-/// The request header fields that select the form of a document.
-pub(super) const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
-
 /// The operation for paths that match no row: a static file of the deploy, or the page for a 404.
-pub const FILE: Operation = Operation {
-    // The live deploy, the file or the index of its folder, and the content; or instead the deploy's page for a 404.
-    rows: Some(8),
-    parameters: PARAMETERS,
-    ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
-};
+pub const FILE: Operation = row("/{file}", "getFile", Handler::Get(get_file));
 
 /// Returns a deployed file, or the 404.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
@@ -132,9 +124,11 @@ fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
     database.file(path, &index)
 }
 
-const fn row(path: &'static str, id: &'static str) -> Operation {
-    // For the page of a 404: the live deploy, the file, and its content.
-    Operation { parameters: PARAMETERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
+pub(super) const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
+    // The request header fields that select the form of a document.
+    const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
+    // The live deploy, the file or the index of its folder, and the content; and again for the page of a 404.
+    Operation { parameters: PARAMETERS, rows: Some(8), ..Operation::new(path, id, handler) }
 }
 
 /// The response with a document of the site, or the 404.

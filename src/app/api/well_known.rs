@@ -1,6 +1,6 @@
 //! Well-known paths (RFC 8615, RFC 9309). A deployed file at the same path takes precedence.
 
-use super::site_files::{PARAMETERS, asset, deployed, not_found};
+use super::site_files::{asset, deployed, not_found, row};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::app::endpoint::Failure;
 use crate::base::clock::{day, unix_time};
@@ -27,11 +27,6 @@ pub static PAGES: &[Operation] = &[
     row(SITEMAP, "getSitemap", Handler::Get(get)),
     row(FAVICON, "getFavicon", Handler::Get(get)),
 ];
-
-const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
-    // The live deploy, the file, and its content; and again for the page of a 404.
-    Operation { parameters: PARAMETERS, rows: Some(8), ..Operation::new(path, id, handler) }
-}
 
 /// Returns the deployed file at this path, or the built-in document.
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {

@@ -22,11 +22,6 @@ pub struct Routed<'r, H: 'static> {
 }
 
 impl<'r, H> Routed<'r, H> {
-    /// Creates a call without a caller.
-    pub fn new(operation: &'static Endpoint<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
-        Self { operation, request, target, caller: None }
-    }
-
     /// Returns whether only the head of the response is sent.
     pub fn is_head(&self) -> bool {
         self.request.method == "HEAD"
@@ -125,7 +120,8 @@ mod tests {
         let headers = vec![("accept", "a"), ("If-None-Match", "b"), ("Accept", "c")];
         let request = Request { id: "an-id", method: "GET", target, headers, body: b"" };
         let target = Target::parse(target);
-        ask(&Routed::new(ROUTER.route("GET", &target).unwrap(), &request, target))
+        let operation = ROUTER.route("GET", &target).unwrap();
+        ask(&Routed { operation, request: &request, target, caller: None })
     }
 
     #[test]

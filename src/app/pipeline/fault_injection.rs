@@ -16,20 +16,16 @@ use crate::net::worker::Service;
 
 /// Two sequences of pseudo-random numbers, one for failures and one for delays, which are the same in every run.
 #[derive(Clone, Default)]
-pub struct Draws(Arc<Drawn>);
-
-/// The count of numbers drawn from each sequence.
-#[derive(Default)]
-struct Drawn {
-    failures: AtomicU64,
-    delays: AtomicU64,
+pub struct Draws {
+    failures: Arc<AtomicU64>,
+    delays: Arc<AtomicU64>,
 }
 
 impl Draws {
     /// Begins both sequences again.
     pub fn restart(&self) {
-        self.0.failures.store(0, Relaxed);
-        self.0.delays.store(0, Relaxed);
+        self.failures.store(0, Relaxed);
+        self.delays.store(0, Relaxed);
     }
 }
 
@@ -51,16 +47,16 @@ pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u
     move |line| {
         let (method, target) = str::from_utf8(line).unwrap_or_default().split_once(' ').unwrap_or_default();
         let is_delayed = method != "OPTIONS" && is_protected(&Target::parse(target));
-        if is_delayed { least + span.mul_f64(fraction(draw(&draws.0.delays))) } else { Duration::ZERO }
+        if is_delayed { least + span.mul_f64(fraction(draw(&draws.delays))) } else { Duration::ZERO }
     }
 }
 
 /// Chooses the requests that fail. All workers of a service share it.
 #[derive(Clone)]
 pub struct Faults {
-    /// The fraction of requests that fail.
-    rate: f64,
-    draws: Draws,
+    /// The fraction of requests that fail, from 0 to 1.
+    pub rate: f64,
+    pub draws: Draws,
 }
 
 /// An injected failure.
@@ -73,13 +69,8 @@ struct Fault {
 }
 
 impl Faults {
-    /// Fails this fraction of the requests, from 0 to 1.
-    pub fn new(rate: f64, draws: Draws) -> Self {
-        Self { rate, draws }
-    }
-
     fn draw(&self) -> Option<Fault> {
-        let bits = draw(&self.draws.0.failures);
+        let bits = draw(&self.draws.failures);
         let code = [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
         let is_done = bits & 1 == 1 && code != Some(Code::Overloaded);
         (fraction(bits) < self.rate).then_some(Fault { code, is_done })
@@ -149,7 +140,7 @@ mod tests {
     #[test]
     fn part_of_the_requests_fails_in_thirds_and_the_same_way_in_every_run() {
         let drawn = || -> Vec<_> {
-            let faults = Faults::new(0.3, Draws::default());
+            let faults = Faults { rate: 0.3, draws: Draws::default() };
             (0..30_000).map(|_| faults.draw()).collect()
         };
         let (one, other) = (drawn(), drawn());
@@ -170,7 +161,7 @@ mod tests {
     #[test]
     fn none_and_all_are_exact() {
         let count = |rate| {
-            let faults = Faults::new(rate, Draws::default());
+            let faults = Faults { rate, draws: Draws::default() };
             (0..1000).filter_map(|_| faults.draw()).count()
         };
         assert_eq!((count(0.0), count(1.0)), (0, 1000));
@@ -200,7 +191,8 @@ mod tests {
             }
         }
         let has_ended = Arc::default();
-        let mut service = Faults::new(0.5, Draws::default()).around(Stopped(Arc::clone(&has_ended)));
+        let faults = Faults { rate: 0.5, draws: Draws::default() };
+        let mut service = faults.around(Stopped(Arc::clone(&has_ended)));
         assert_eq!(service.rest(), Some(Duration::from_secs(7)));
         service.stop();
         assert!(has_ended.load(Relaxed));

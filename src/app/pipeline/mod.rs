@@ -195,9 +195,7 @@ impl Pipeline {
             return Ok(Entered::Answered(self.announce(operation, refused)));
         }
         entry.operation = Some(operation);
-        let mut call = Call::new(operation, request, target);
-        call.caller = caller;
-        Ok(Entered::Call(call))
+        Ok(Entered::Call(Call { operation, request, target, caller }))
     }
 
     /// Routes a path that matches no row, which may be a file of the deploy.

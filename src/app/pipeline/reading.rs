@@ -46,15 +46,13 @@ impl ReadService {
     }
 
     /// Handles a request up to its response.
-    fn handle(&mut self, request: &Request, now: i64) -> (RequestInfo, Handled) {
+    fn handle(&mut self, request: &Request, now: i64, entry: &mut RequestInfo) -> Handled {
         let Self { context, pipeline, refusal } = self;
-        let mut entry = RequestInfo::default();
-        let call = match pipeline.enter(request, &context.store, now, &mut entry) {
-            Ok(Entered::Call(call)) => call,
-            Ok(Entered::Answered(response)) => return (entry, Ok(response)),
-            Err(failure) => return (entry, Err(failure)),
+        let call = match pipeline.enter(request, &context.store, now, entry)? {
+            Entered::Call(call) => call,
+            Entered::Answered(response) => return Ok(response),
         };
-        let done = run(|| match call.operation.handler {
+        run(|| match call.operation.handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Health { read, read_only_body, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only_body.as_bytes()),
@@ -63,8 +61,7 @@ impl ReadService {
             Handler::Write(..) => Err(refusal
                 .clone()
                 .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
-        });
-        (entry, done)
+        })
     }
 }
 
@@ -78,7 +75,8 @@ impl Service for ReadService {
         let now = unix_time();
         let mut bytes = 0;
         for request in requests {
-            let (entry, done) = self.handle(request, now);
+            let mut entry = RequestInfo::default();
+            let done = self.handle(request, now, &mut entry);
             let response = self.pipeline.finish(request, entry, done);
             bytes += response.body().len();
             responses.push(response);

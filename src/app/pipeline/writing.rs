@@ -44,12 +44,6 @@ struct Unanswered<'r> {
     awaits: Awaits<'r>,
 }
 
-impl Unanswered<'_> {
-    fn is_write(&self) -> bool {
-        matches!(self.awaits, Awaits::Commit(_))
-    }
-}
-
 /// A batch after its commit, and the duration of the commit.
 struct FlushedBatch<'r> {
     unanswered: Vec<Unanswered<'r>>,
@@ -78,22 +72,19 @@ impl WriteService {
     ) -> Result<Unanswered<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
         let mut entry = RequestInfo::default();
-        let call = match pipeline.enter(request, &context.store, now, &mut entry) {
-            Ok(Entered::Call(call)) => call,
-            Ok(Entered::Answered(response)) => {
-                return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Ok(response)) });
-            }
-            Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
-        };
+        let entered = pipeline.enter(request, &context.store, now, &mut entry);
         let is_deferred = context.store.is_deferred();
         let mut batch = BatchWriter::new(&mut context.store, is_deferred);
-        let handled = run(|| match call.operation.handler {
-            Handler::Write(_, handler) => {
-                pipeline.shared.damage.found()?;
-                Ok(Awaits::Commit(handler(&mut batch, &call)?))
-            }
-            Handler::Health { write, .. } => Ok(Awaits::Check(write)),
-            Handler::Get(_) => Err(wrong_lane()),
+        let handled = entered.and_then(|entered| match entered {
+            Entered::Answered(response) => Ok(Awaits::Nothing(Ok(response))),
+            Entered::Call(call) => run(|| match call.operation.handler {
+                Handler::Write(_, handler) => {
+                    pipeline.shared.damage.found()?;
+                    Ok(Awaits::Commit(handler(&mut batch, &call)?))
+                }
+                Handler::Health { write, .. } => Ok(Awaits::Check(write)),
+                Handler::Get(_) => Err(wrong_lane()),
+            }),
         });
         if handled.is_err() && batch.must_undo() {
             // A request that fails must leave nothing behind.
@@ -133,7 +124,7 @@ impl WriteService {
             batch = self.write(requests)?;
         }
         let FlushedBatch { unanswered, committed, flush } = batch;
-        let writes = unanswered.iter().filter(|one| one.is_write()).count();
+        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_))).count();
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
             Ok(_) => {}
@@ -162,7 +153,7 @@ impl WriteService {
 
     /// Counts and logs a batch whose commit failed.
     fn report_undone(&mut self, unanswered: &[Unanswered], error: &StoreError) {
-        let writes = unanswered.iter().filter(|one| one.is_write());
+        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_)));
         let ids: Vec<&str> = writes.map(|one| one.request.id).collect();
         let could_not_write = |one: &&Unanswered| {
             matches!(one.awaits, Awaits::Nothing(Err(Failure::Store(StoreError::Unavailable(..)))))

@@ -10,17 +10,14 @@ use serde_json::value::RawValue;
 use super::Schema;
 
 /// A member that must be present.
-#[derive(Clone, Copy, Debug)]
-pub struct Required<S> {
-    pub name: &'static str,
-    /// Its meaning, for the interface description.
-    pub about: &'static str,
-    pub schema: S,
-}
+pub type Required<S> = Declared<S, true>;
 
 /// A member that may be absent. If it is present, it must not be null.
+pub type Optional<S> = Declared<S, false>;
+
+/// A member as an object declares it.
 #[derive(Clone, Copy, Debug)]
-pub struct Optional<S> {
+pub struct Declared<S, const IS_REQUIRED: bool> {
     pub name: &'static str,
     /// Its meaning, for the interface description.
     pub about: &'static str,
@@ -31,50 +28,30 @@ pub struct Optional<S> {
 pub trait Member: Sync {
     fn name(&self) -> &'static str;
     fn is_required(&self) -> bool;
-    fn about(&self) -> &'static str;
+    /// The JSON Schema with its meaning.
     fn schema(&self) -> serde_json::Value;
 }
 
-impl<S: Schema + Sync> Member for Required<S> {
+impl<S: Schema + Sync, const IS_REQUIRED: bool> Member for Declared<S, IS_REQUIRED> {
     fn name(&self) -> &'static str {
         self.name
     }
     fn is_required(&self) -> bool {
-        true
-    }
-    fn about(&self) -> &'static str {
-        self.about
+        IS_REQUIRED
     }
     fn schema(&self) -> serde_json::Value {
-        self.schema.describe()
-    }
-}
-
-impl<S: Schema + Sync> Member for Optional<S> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn is_required(&self) -> bool {
-        false
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-    fn schema(&self) -> serde_json::Value {
-        self.schema.describe()
+        // OpenAPI 3.1 allows a description next to a reference.
+        let mut schema = self.schema.describe();
+        schema["description"] = self.about.into();
+        schema
     }
 }
 
 /// The JSON Schema of an object with these members.
 pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value) -> serde_json::Value {
     let required: Vec<&str> = members.iter().filter(|m| m.is_required()).map(|m| m.name()).collect();
-    let mut properties = serde_json::Map::new();
-    for member in members {
-        // OpenAPI 3.1 allows a description next to a reference.
-        let mut schema = member.schema();
-        schema["description"] = member.about().into();
-        properties.insert(member.name().to_owned(), schema);
-    }
+    let properties: serde_json::Map<_, _> =
+        members.iter().map(|member| (member.name().to_owned(), member.schema())).collect();
     serde_json::json!({
         "type": "object",
         "description": about,

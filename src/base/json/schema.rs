@@ -136,11 +136,8 @@ impl<W: Copy> Schema for Enumeration<W> {
 
     fn expected(&self) -> Cow<'static, str> {
         let words: Vec<String> = self.words.iter().map(|(_, word)| format!("'{word}'")).collect();
-        match words.split_last() {
-            Some((last, [])) => last.clone().into(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")).into(),
-            None => "".into(),
-        }
+        let words = words.join(", ");
+        words.rsplit_once(", ").map_or(words.clone(), |(others, last)| format!("{others} or {last}")).into()
     }
 
     fn of_json(&self, value: JsonValue) -> Result<W, &'static str> {

@@ -45,11 +45,8 @@ impl DnsAnswer {
     pub fn canonical(&self) -> Result<String, DnsError> {
         let mut name = self.name.clone();
         for _ in 0..=MAX_ALIASES {
-            let target = self.of(&name).find_map(AnswerRecord::alias);
-            match target {
-                Some(target) => name = target,
-                None => return Ok(name),
-            }
+            let Some(target) = self.of(&name).find_map(AnswerRecord::alias) else { return Ok(name) };
+            name = target;
         }
         Err(DnsError(format!(
             "the CNAME records of {} lead in a circle, or to more than {MAX_ALIASES} names",

@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use super::DnsError;
 use super::message::{DnsResponse, Question};
-use super::{DnsError, RecordType};
 
 /// The most bytes of a message (RFC 1035, section 4.2.2).
 const MAX_MESSAGE: usize = 65_535;
@@ -14,14 +14,11 @@ const MAX_MESSAGE: usize = 65_535;
 /// attacker who cannot see the question cannot forge an answer (RFC 5452).
 pub(super) fn exchange(
     server: SocketAddr,
-    (name, kind): (&str, RecordType),
-    resolve: bool,
+    question: &Question,
     until: Instant,
 ) -> Result<DnsResponse, DnsError> {
-    let question = Question::new(name, kind)?;
-    let message = question.message(resolve)?;
-    let response = match over_udp(server, &question, &message, until) {
-        Ok(response) if response.truncated => over_tcp(server, &question, &message, until),
+    let response = match over_udp(server, question, until) {
+        Ok(response) if response.truncated => over_tcp(server, question, until),
         response => response,
     };
     response.map_err(|error| match error.kind() {
@@ -33,12 +30,7 @@ pub(super) fn exchange(
     })
 }
 
-fn over_udp(
-    server: SocketAddr,
-    question: &Question,
-    message: &[u8],
-    until: Instant,
-) -> io::Result<DnsResponse> {
+fn over_udp(server: SocketAddr, question: &Question, until: Instant) -> io::Result<DnsResponse> {
     let own: SocketAddr = match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -46,7 +38,7 @@ fn over_udp(
     let socket = UdpSocket::bind(own)?;
     // A connected socket receives no datagrams from other addresses.
     socket.connect(server)?;
-    socket.send(message)?;
+    socket.send(&question.message)?;
 
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut failure = ErrorKind::TimedOut;
@@ -62,17 +54,12 @@ fn over_udp(
     Err(failure.into())
 }
 
-fn over_tcp(
-    server: SocketAddr,
-    question: &Question,
-    message: &[u8],
-    until: Instant,
-) -> io::Result<DnsResponse> {
+fn over_tcp(server: SocketAddr, question: &Question, until: Instant) -> io::Result<DnsResponse> {
     let mut stream = TcpStream::connect_timeout(&server, left(until)?)?;
     stream.set_write_timeout(Some(left(until)?))?;
     // Length and message in one segment (RFC 7766, section 8).
-    let length = u16::try_from(message.len()).unwrap_or_default();
-    stream.write_all(&[&length.to_be_bytes(), message].concat())?;
+    let length = u16::try_from(question.message.len()).unwrap_or_default();
+    stream.write_all(&[&length.to_be_bytes(), &question.message[..]].concat())?;
 
     let mut length = [0; 2];
     read(&mut stream, &mut length, until)?;

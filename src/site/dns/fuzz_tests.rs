@@ -11,8 +11,8 @@ const TYPES: [RecordType; 5] =
 /// right id, which a fuzzer cannot guess.
 pub fn dns(bytes: &[u8]) {
     let Some((kind, message)) = bytes.split_first() else { return };
-    let question = Question::new(NAME, TYPES[usize::from(*kind) % TYPES.len()]).unwrap();
-    let query = question.message(true).unwrap();
+    let question = Question::new(NAME, TYPES[usize::from(*kind) % TYPES.len()], true).unwrap();
+    let query = &question.message;
     let mut message = message.to_vec();
     if let Some(id) = message.get_mut(..2) {
         id.copy_from_slice(&query[..2]);

@@ -15,6 +15,8 @@ pub(super) struct Question<'a> {
     id: u16,
     name: Name<'a>,
     kind: RecordType,
+    /// The encoded question.
+    pub message: Vec<u8>,
 }
 
 /// The response to a question.
@@ -31,28 +33,21 @@ pub(super) struct DnsResponse {
 }
 
 impl<'a> Question<'a> {
-    /// A question for the records of one type.
+    /// A question for the records of one type. `resolve` asks the server to query others (the flag RD).
     ///
     /// # Errors
     /// If DNS allows no such name, or the system gives no random id.
-    pub fn new(name: &'a str, kind: RecordType) -> Result<Self, DnsError> {
-        let id = getrandom::u32().map_err(|_| DnsError("the system gives no random bits".to_owned()))?;
+    pub fn new(name: &'a str, kind: RecordType, resolve: bool) -> Result<Self, DnsError> {
+        let id = getrandom::u32().map_err(|_| DnsError("the system gives no random bits".to_owned()))? as u16;
         let name = Name::new(name).map_err(|_| bad_name(name))?;
-        Ok(Self { id: id as u16, name, kind })
-    }
-
-    /// Encodes the message. `resolve` asks for recursion (the flag RD).
-    ///
-    /// # Errors
-    /// If the name is too long.
-    pub fn message(&self, resolve: bool) -> Result<Vec<u8>, DnsError> {
-        let mut message = Packet::new_query(self.id);
+        let mut message = Packet::new_query(id);
         if resolve {
             message.set_flags(PacketFlag::RECURSION_DESIRED);
         }
-        let kind = QTYPE::TYPE(self.kind);
-        message.questions.push(simple_dns::Question::new(self.name.clone(), kind, CLASS::IN.into(), false));
-        message.build_bytes_vec().map_err(|_| bad_name(&text(&self.name)))
+        let (class, of_type) = (CLASS::IN.into(), QTYPE::TYPE(kind));
+        message.questions.push(simple_dns::Question::new(name.clone(), of_type, class, false));
+        let message = message.build_bytes_vec().map_err(|_| bad_name(&text(&name)))?;
+        Ok(Self { id, name, kind, message })
     }
 
     /// Decodes a received message: only its question and its answers. Returns `None` if it is not a response to this
@@ -104,15 +99,14 @@ mod tests {
     use super::*;
 
     fn response(question: &Question, records: &Records) -> Vec<u8> {
-        respond(&question.message(true).unwrap(), records)
+        respond(&question.message, records)
     }
 
     #[test]
     fn question_is_one_and_asks_for_recursion_if_told() {
-        let question = Question::new("www.example.com", RecordType::MX).unwrap();
         for resolve in [false, true] {
-            let message = question.message(resolve).unwrap();
-            let packet = Packet::parse(&message).unwrap();
+            let question = Question::new("www.example.com", RecordType::MX, resolve).unwrap();
+            let packet = Packet::parse(&question.message).unwrap();
             assert_eq!(packet.has_flags(PacketFlag::RECURSION_DESIRED), resolve);
             assert_eq!((packet.id(), packet.questions.len()), (question.id, 1));
             assert_eq!(packet.questions[0].qname.to_string(), "www.example.com");
@@ -122,13 +116,13 @@ mod tests {
     #[test]
     fn names_that_dns_cannot_have_are_told() {
         for name in [&"a".repeat(64), &"a.".repeat(130), "a\\"] {
-            assert_eq!(Question::new(name, RecordType::A).err(), Some(bad_name(name)));
+            assert_eq!(Question::new(name, RecordType::A, true).err(), Some(bad_name(name)));
         }
     }
 
     #[test]
     fn id_question_and_flags_make_a_response() {
-        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A, true).unwrap();
         let good = response(&question, &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))]);
         let read = question.read(&good).unwrap();
         assert_eq!(read.answer.addresses().unwrap(), [std::net::IpAddr::from([192, 0, 2, 7])]);
@@ -149,7 +143,7 @@ mod tests {
 
     #[test]
     fn sections_that_nobody_needs_are_not_read() {
-        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A, true).unwrap();
         let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
         message[9] = 3;
         message.extend([0xff; 40]);
@@ -160,7 +154,7 @@ mod tests {
 
     #[test]
     fn records_of_another_class_are_left_out() {
-        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A, true).unwrap();
         let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
         // Internet, Chaos, and Internet with the bit of multicast DNS (RFC 6762, section 10.2).
         for (class, count) in [([0, 1], 1), ([0, 3], 0), ([0x80, 1], 0)] {
@@ -172,7 +166,7 @@ mod tests {
 
     #[test]
     fn truncated_response_may_be_cut_anywhere() {
-        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A, true).unwrap();
         let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
         message[2] |= 0x02;
         message.truncate(message.len() - 3);
@@ -181,7 +175,7 @@ mod tests {
 
     #[test]
     fn more_records_than_anybody_has_are_refused() {
-        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A, true).unwrap();
         let records = |number| vec![("www.example.com", Record::A([192, 0, 2, 7])); number];
         assert!(question.read(&response(&question, &records(512))).is_some());
         assert!(question.read(&response(&question, &records(513))).is_none());

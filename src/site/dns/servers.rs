@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use simple_dns::RCODE;
 
 use super::exchange::exchange;
-use super::message::DnsResponse;
+use super::message::{DnsResponse, Question};
 use super::{DnsAnswer, DnsError, RecordType};
 
 /// The most times that each server is asked.
@@ -35,8 +35,8 @@ impl NameServers {
             for _ in 0..self.addresses.len() {
                 let server = self.addresses[0];
                 let until = self.until.min(Instant::now() + self.patience * round);
-                let response = exchange(server, (name, kind), self.resolve, until);
-                match response.and_then(|response| self.judge(server, response)) {
+                let question = Question::new(name, kind, self.resolve)?;
+                match exchange(server, &question, until).and_then(|response| self.judge(server, response)) {
                     Ok(answer) => return Ok(answer),
                     Err(error) => last = error,
                 }

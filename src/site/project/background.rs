@@ -9,10 +9,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::Project;
-use super::check::check_dns;
 use super::domains::platform_host;
 use super::error::Refusal;
 use super::overview::{DomainView, Overview};
+use super::verify::check_dns;
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
 use crate::base::error::Error;

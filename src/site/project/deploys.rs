@@ -5,10 +5,8 @@ use std::path::Path;
 use super::Project;
 use super::error::{Refusal, RefusalCode};
 use super::folder::{self, StaticFile};
-use super::media_type;
 use crate::base::clock::unix_time;
-use crate::base::http::{gzip, tag_of};
-use crate::model::{Deploy, SiteFile};
+use crate::model::Deploy;
 
 /// The most retained deploys, in addition to the live one.
 const MAX_DEPLOYS: i64 = 5;
@@ -26,7 +24,7 @@ impl Project {
         let files = folder.map(folder::list).transpose()?.unwrap_or_default();
         let deploy = self.store.change_project(|project| project.add_deploy())?;
         for files in files.chunks(BATCH) {
-            let files = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+            let files = files.iter().map(StaticFile::read).collect::<Result<Vec<_>, _>>()?;
             self.store
                 .change_project(|project| files.iter().try_for_each(|file| project.add_file(deploy, file)))?;
         }
@@ -73,15 +71,6 @@ impl Project {
     }
 }
 
-/// Reads a static file and compresses it.
-fn read(found: &StaticFile) -> Result<SiteFile, Refusal> {
-    let content = found.read()?;
-    // Saving less than a tenth is not worth the client's time to decompress.
-    let gzip = gzip(&content).filter(|packed| packed.len() < content.len() / 10 * 9);
-    let (path, content_type) = (found.path.clone(), media_type::of(&found.path).to_owned());
-    Ok(SiteFile { path, content_type, tag: tag_of(&content), content, gzip })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,7 +87,7 @@ mod tests {
             [(vec![0; 1000], true), (bytes(16), true), (bytes(256), false), (b"x".to_vec(), false)]
         {
             std::fs::write(folder.0.join("file.txt"), &content).unwrap();
-            let file = read(&folder::list(&folder.0).unwrap()[0]).unwrap();
+            let file = folder::list(&folder.0).unwrap()[0].read().unwrap();
             assert_eq!(file.gzip.is_some(), is_smaller, "{} bytes", content.len());
             assert_eq!(file.content, content);
         }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::check::check_dns;
 use super::error::{Refusal, RefusalCode};
 use super::finding::Finding;
 use super::overview::DomainView;
+use super::verify::check_dns;
 use super::{Project, name};
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::error::{Refusal, RefusalCode};
+use super::media_type;
 use crate::app::api;
+use crate::base::http::{gzip, tag_of};
+use crate::model::SiteFile;
 
 /// The largest file, in bytes. The tests of attacks use responses of this size.
 const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
@@ -66,12 +69,16 @@ pub fn list(root: &Path) -> Result<Vec<StaticFile>, Refusal> {
 }
 
 impl StaticFile {
-    /// Reads the file.
+    /// Reads the file and compresses it.
     ///
     /// # Errors
     /// [`RefusalCode::INVALID_FOLDER`] if it cannot be read.
-    pub fn read(&self) -> Result<Vec<u8>, Refusal> {
-        fs::read(&self.place).map_err(|error| unreadable(&self.place, &error))
+    pub fn read(&self) -> Result<SiteFile, Refusal> {
+        let content = fs::read(&self.place).map_err(|error| unreadable(&self.place, &error))?;
+        // Saving less than a tenth is not worth the client's time to decompress.
+        let gzip = gzip(&content).filter(|packed| packed.len() < content.len() / 10 * 9);
+        let (path, content_type) = (self.path.clone(), media_type::of(&self.path).to_owned());
+        Ok(SiteFile { path, content_type, tag: tag_of(&content), content, gzip })
     }
 }
 
@@ -120,7 +127,7 @@ mod tests {
         let files = list(&root.0).unwrap();
         let found: Vec<_> = files.iter().map(|file| &file.path[..]).collect();
         assert_eq!(found, ["/.well-known/security.txt", "/a b.css", "/guide/index.html"]);
-        assert_eq!(files[2].read().unwrap(), b"x");
+        assert_eq!(files[2].read().unwrap().content, b"x");
     }
 
     #[test]

@@ -3,12 +3,11 @@
 //!
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `error.rs` has a code for each violation.
 //! `name.rs` parses names, `suffix.rs` has the Public Suffix List, and `record.rs` the DNS record to create for a name.
-//! `check.rs` checks a domain: `verify.rs` looks up its record, `caa.rs` the CAA records, which may forbid its
+//! `verify.rs` checks a domain: it looks up its record, then `caa.rs` the CAA records, which may forbid its
 //! certificate, and `finding.rs` has the result. `background.rs` has the work of a running service between requests.
 
 mod background;
 mod caa;
-mod check;
 mod deploys;
 mod domains;
 mod error;

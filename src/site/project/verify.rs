@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use super::caa::check_caa;
 use super::finding::{Finding, list};
 use super::suffix::{is_apex, registered};
+use crate::base::config::Hosting;
 use crate::model::DomainEvent;
 use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents};
 
@@ -22,6 +24,17 @@ const SLOW: &str = "DNS changes can take up to 48 hours.";
 
 /// The result of a check; `Err` if the name servers gave no answer.
 type Found = Result<Finding, DnsError>;
+
+/// Checks the record that points a domain to the platform and, if it is right, the CAA records that may forbid the
+/// certificate. Takes at most 20 s.
+pub fn check_dns(name: &str, hosting: &Hosting) -> Finding {
+    let platform = hosting.platform_host.as_deref().unwrap_or_default();
+    let dns = Dns::new(hosting.resolver);
+    match verify(name, platform, &dns) {
+        Finding::RIGHT => check_caa(name, &hosting.certificate_authorities, &dns),
+        found => found,
+    }
+}
 
 /// Looks up the record of a domain. The name has A-labels in lower case.
 pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
