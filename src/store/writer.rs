@@ -39,7 +39,6 @@ impl Writer {
     }
 
     /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.
-    /// On a cluster it may start without a request.
     ///
     /// # Errors
     /// If the database cannot be read.

@@ -10,7 +10,7 @@ use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
 use crate::ops::keys::KeyTasks;
-use crate::store::{BUSY_TIMEOUT, Committed, StoreError, Writer};
+use crate::store::{BUSY_TIMEOUT, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
@@ -48,13 +48,6 @@ impl Unanswered<'_> {
     fn is_write(&self) -> bool {
         matches!(self.awaits, Awaits::Commit(_))
     }
-}
-
-/// A batch after the commit, and how long that took.
-struct FlushedBatch<'r> {
-    unanswered: Vec<Unanswered<'r>>,
-    committed: Result<Committed, StoreError>,
-    flush: Duration,
 }
 
 /// A request of several has failed after it had written, so that all must be undone.
@@ -106,33 +99,22 @@ impl WriteService {
         Ok(Unanswered { request, entry, awaits })
     }
 
-    /// Handles and commits a batch.
-    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<FlushedBatch<'r>, MustUndo> {
-        if let Err(error) = self.context.store.begin() {
-            // The statements that follow fail as well, each with its own response.
-            self.pipeline.trouble("", "cannot begin to write", &error);
-        }
-        let (now, is_alone) = (unix_time(), requests.len() == 1);
-        let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
-        let unanswered = handled.collect::<Result<_, _>>()?;
-        let began = Instant::now();
-        let committed = self.context.store.commit();
-        Ok(FlushedBatch { unanswered, committed, flush: began.elapsed() })
-    }
-
     /// Answers requests that share a transaction. Returns how long its flush took.
     fn answer_together(
         &mut self,
         requests: &[Request],
         responses: &mut Vec<Response>,
     ) -> Result<Duration, MustUndo> {
-        let mut batch = self.write(requests)?;
-        // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
-        // first, so only a restore, or yet another change, can reject it.
-        if batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
-            batch = self.write(requests)?;
+        if let Err(error) = self.context.store.begin() {
+            // The statements that follow fail as well, each with its own response.
+            self.pipeline.trouble("", "cannot begin to write", &error);
         }
-        let FlushedBatch { unanswered, committed, flush } = batch;
+        let (now, is_alone) = (unix_time(), requests.len() == 1);
+        let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
+        let unanswered = handled.collect::<Result<Vec<_>, _>>()?;
+        let began = Instant::now();
+        let committed = self.context.store.commit();
+        let flush = began.elapsed();
         let writes = unanswered.iter().filter(|one| one.is_write()).count();
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
