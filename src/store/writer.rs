@@ -34,8 +34,8 @@ impl Drop for Writer {
 }
 
 impl Writer {
-    pub(super) fn new(connection: impl Into<Engine>) -> Self {
-        Self { reader: Reader::new(connection) }
+    pub(super) fn new(engine: Engine) -> Self {
+        Self { reader: Reader { engine } }
     }
 
     /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.

@@ -10,7 +10,7 @@ use super::client::{ClusterRows, Statement};
 use super::revision::Revision;
 use crate::store::StoreError;
 use crate::store::rows::Visit;
-use crate::store::sqlite::engine::rows;
+use crate::store::sqlite::rows;
 use crate::store::sqlite::schema::STEPS;
 use crate::store::statements::places;
 
