@@ -53,11 +53,7 @@ impl Writer {
 
     /// Returns whether the engine carries out the writes of a batch only at the commit, so that reads do not see them.
     pub fn is_deferred(&self) -> bool {
-        match self.reader.engine {
-            Engine::File(_) => false,
-            #[cfg(feature = "cluster")]
-            Engine::Cluster(_) => true,
-        }
+        !matches!(self.reader.engine, Engine::File(_))
     }
 
     /// Opens the transaction if it is not open yet. On a file, no other process can write until it ends. On a cluster,

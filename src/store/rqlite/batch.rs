@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 use rusqlite::ToSql;
 
 use super::client::{ClusterFailure, Statement, Trouble};
+use super::random_name;
 use super::request::{BatchRequest, Create, CreateResult, LEFT_OUT, REFUSED};
 use super::revision::Revision;
 use super::session::{Session, is_large};
+use crate::base::error::Error;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::outcome::{Committed, Inserted};
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
@@ -46,7 +48,7 @@ impl ClusterConnection {
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn new(reader: Session) -> Result<Self, ClusterFailure> {
+    pub fn new(reader: Session) -> Result<Self, Error> {
         Ok(Self {
             reader,
             name: random_name()?,
@@ -63,7 +65,7 @@ impl ClusterConnection {
         self.creates.clear();
         self.changes.clear();
         self.reader.mirror.roll_back();
-        self.reader.leave_batch();
+        let _ = self.reader.end();
     }
 
     /// Carries out creates and changes, if the small tables are those of the guard: all of them or none.
@@ -170,14 +172,6 @@ impl ClusterConnection {
         self.end();
         done
     }
-}
-
-/// A name that no other writer has.
-pub fn random_name() -> Result<String, ClusterFailure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| ClusterFailure::Node(Trouble::new(error.to_string(), false)))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The methods of [`Writer`](crate::store::Writer), which describes them.

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::reader::Engine;
 use super::whole::HostMeter;
-use crate::base::error::Error;
+use crate::base::error::{Error, ErrorKind};
 use client::Client;
 use session::Session;
 
@@ -70,15 +70,22 @@ fn connect(path: &Path) -> Result<Arc<Client>, Error> {
     Ok(client)
 }
 
+fn random() -> Result<u64, Error> {
+    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))
+}
+
+/// A name that no other writer has.
+fn random_name() -> Result<String, Error> {
+    Ok(format!("{:016x}{:016x}", random()?, random()?))
+}
+
 /// Opens a connection that cannot write.
 ///
 /// # Errors
 /// If the cluster does not answer, or has no database of this version.
 pub fn open_reader(path: &Path) -> Result<Engine, Error> {
     let client = connect(path)?;
-    if !schema::is_current(&client, path)? {
-        return Err(schema::unused(path));
-    }
+    schema::require_current(&client, path)?;
     Ok(Engine::Cluster(ClusterConnection::new(Session::new(client)?)?.into()))
 }
 

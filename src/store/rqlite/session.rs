@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::client::{Client, ClusterFailure, ClusterRows, Level, Statement};
+use super::client::{ANY_NODE, Client, ClusterFailure, ClusterRows, Statement};
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use crate::base::error::ErrorKind;
@@ -97,16 +97,11 @@ impl Session {
         begun.unwrap_or_else(|| self.begin())
     }
 
-    /// Ends a batch that reads.
+    /// Forgets the batch, which cannot fail.
     pub fn end(&self) -> Result<(), StoreError> {
-        self.leave_batch();
-        Ok(())
-    }
-
-    /// Forgets the batch.
-    pub fn leave_batch(&self) {
         self.state.borrow_mut().begun = None;
         self.prefetch.take();
+        Ok(())
     }
 
     /// Refreshes, but waits only once for a cluster that is away: it is then tried once a second, and other batches
@@ -178,7 +173,7 @@ impl Session {
             let revision = Revision::of(&rows.remove(0))?;
             Ok(self.has_seen_no_more_than(&revision).then_some(rows))
         };
-        match ask(Level::None) {
+        match ask(ANY_NODE) {
             Ok(Some(rows)) => return Ok(rows),
             Err(error) if error.passes() => return Err(error),
             // A node that is behind may fail because it lacks a table, for example.

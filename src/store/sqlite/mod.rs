@@ -148,27 +148,9 @@ impl FileReader {
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         Ok(())
     }
-}
 
-/// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
-pub fn rows(
-    connection: &Connection,
-    sql: &str,
-    values: &[&dyn ToSql],
-    visit: &mut Visit,
-) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(values)?;
-    while let Some(row) = rows.next()? {
-        if let ControlFlow::Break(()) = visit(row)? {
-            break;
-        }
-    }
-    Ok(())
-}
+    // The methods of `Reader`, which describes them.
 
-/// The methods of [`Reader`](super::Reader), which describes them.
-impl FileReader {
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
         rows(self.connection()?, sql, values, visit)
     }
@@ -191,6 +173,23 @@ impl FileReader {
     pub fn check_path(&mut self) -> Result<(), StoreError> {
         self.watch.look_now()
     }
+}
+
+/// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
+pub fn rows(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    visit: &mut Visit,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        if let ControlFlow::Break(()) = visit(row)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl From<FileReader> for FileConnection {

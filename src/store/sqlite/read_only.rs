@@ -61,8 +61,9 @@ impl FileReader {
 
 /// Returns true if everything is in the file itself.
 fn has_no_log(path: &Path) -> bool {
-    let is_empty = |log| std::fs::metadata(log).map_or(true, |log| log.len() == 0);
-    is_empty(log_of(path)) && is_empty(journal_of(path))
+    [log_of(path), journal_of(path)]
+        .iter()
+        .all(|log| std::fs::metadata(log).map_or(true, |log| log.len() == 0))
 }
 
 #[cfg(test)]
