@@ -63,7 +63,7 @@ pub(crate) mod tests {
     pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Writer {
         let mut connection = sqlite::FileConnection::open(path).unwrap();
         sqlite::tests::refuse_checkpoints(&mut connection);
-        Writer::new(connection)
+        Writer::new(reader::Engine::File(connection))
     }
 
     /// Takes the pets away, so that nobody can read them.

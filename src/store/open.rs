@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::location::is_cluster;
-use super::reader::Reader;
+use super::reader::{Engine, Reader};
 use super::rqlite;
-use super::sqlite::{self, Claim, FileConnection, FileReader};
+use super::sqlite::{self, Claim, FileConnection, FileReader, Purpose};
 use super::whole::{HostMeter, Whole};
 use super::writer::Writer;
 use crate::base::error::{Error, ErrorKind, fail};
@@ -39,11 +39,7 @@ impl Reader {
     /// If the database does not exist, is not a petstore database of this version, has the log of another one, or this
     /// user may not read it.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        if is_cluster(path) {
-            rqlite::open_reader(path).map(Self::new)
-        } else {
-            FileReader::open(path).map(Self::of_file)
-        }
+        Self::open_with(path, FileReader::open)
     }
 
     /// Opens an existing database without changing it.
@@ -51,15 +47,13 @@ impl Reader {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
-        if is_cluster(path) {
-            rqlite::open_reader(path).map(Self::new)
-        } else {
-            FileReader::open_existing(path).map(Self::of_file)
-        }
+        Self::open_with(path, FileReader::open_existing)
     }
 
-    fn of_file(reader: FileReader) -> Self {
-        Self::new(FileConnection::from(reader))
+    fn open_with(path: &Path, open: impl FnOnce(&Path) -> Result<FileReader, Error>) -> Result<Self, Error> {
+        let engine =
+            if is_cluster(path) { rqlite::open_reader(path)? } else { Engine::File(open(path)?.into()) };
+        Ok(Self { engine })
     }
 }
 
@@ -73,7 +67,7 @@ impl Writer {
         if is_cluster(path) {
             rqlite::open_writer(path).map(Self::new)
         } else {
-            FileConnection::open(path).map(Self::new)
+            FileConnection::open(path).map(Engine::File).map(Self::new)
         }
     }
 }
@@ -114,7 +108,7 @@ pub fn compare_nodes(path: &Path) -> Result<Vec<String>, Error> {
 /// fails.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     if !is_cluster(path) {
-        return open_file(path, readers, sqlite::open_for_service);
+        return open_file(path, readers, Purpose::Service);
     }
     Ok(OpenStore {
         writer: WriteAccess::Writes(Writer::open(path)?),
@@ -131,21 +125,18 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 /// # Errors
 /// Fails for the reasons of [`open_for_service`].
 pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
-    let store = open_file(path, readers, sqlite::open_ephemeral)?;
+    let store = open_file(path, readers, Purpose::Ephemeral)?;
     sqlite::reset_ephemeral(path, sample)?;
     Ok(store)
 }
 
-fn open_file(
-    path: &Path,
-    readers: usize,
-    open_writer: impl FnOnce(&Path) -> Result<FileConnection, Error>,
-) -> Result<OpenStore, Error> {
+fn open_file(path: &Path, readers: usize, purpose: Purpose) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
     let claim = Claim::take(path)?;
     let about = format!("{} database {}", if claim.is_new { "new" } else { "existing" }, path.display());
     // The writer before the readers: it makes the schema that they expect, and checkpoints the log, which they would keep.
-    let writer = WriteAccess::Writes(Writer::new(open_writer(path)?));
+    let writer = Engine::File(sqlite::open_for_service(path, purpose)?);
+    let writer = WriteAccess::Writes(Writer::new(writer));
     let readers = open_readers(path, readers)?;
     Ok(OpenStore { writer, readers, reads_at_once: sqlite::READS_AT_ONCE, claim: Some(claim), about })
 }

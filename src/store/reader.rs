@@ -18,19 +18,6 @@ pub(super) enum Engine {
     Cluster(Box<ClusterConnection>),
 }
 
-impl From<FileConnection> for Engine {
-    fn from(connection: FileConnection) -> Self {
-        Self::File(connection)
-    }
-}
-
-#[cfg(feature = "cluster")]
-impl From<ClusterConnection> for Engine {
-    fn from(connection: ClusterConnection) -> Self {
-        Self::Cluster(Box::new(connection))
-    }
-}
-
 /// Does the same with the connection of any engine.
 macro_rules! on_engine {
     ($engine:expr, $connection:ident => $work:expr) => {
@@ -49,10 +36,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(connection: impl Into<Engine>) -> Self {
-        Self { engine: connection.into() }
-    }
-
     /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
     ///
     /// # Errors

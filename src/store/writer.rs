@@ -34,12 +34,11 @@ impl Drop for Writer {
 }
 
 impl Writer {
-    pub(super) fn new(connection: impl Into<Engine>) -> Self {
-        Self { reader: Reader::new(connection) }
+    pub(super) fn new(engine: Engine) -> Self {
+        Self { reader: Reader { engine } }
     }
 
     /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.
-    /// On a cluster it may start without a request.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -54,11 +53,7 @@ impl Writer {
 
     /// Returns whether the engine carries out the writes of a batch only at the commit, so that reads do not see them.
     pub fn is_deferred(&self) -> bool {
-        match self.reader.engine {
-            Engine::File(_) => false,
-            #[cfg(feature = "cluster")]
-            Engine::Cluster(_) => true,
-        }
+        !matches!(self.reader.engine, Engine::File(_))
     }
 
     /// Opens the transaction if it is not open yet. On a file, no other process can write until it ends. On a cluster,

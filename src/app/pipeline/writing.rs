@@ -10,7 +10,7 @@ use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
 use crate::ops::keys::KeyTasks;
-use crate::store::{BUSY_TIMEOUT, Committed, StoreError, Writer};
+use crate::store::{BUSY_TIMEOUT, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
@@ -42,13 +42,6 @@ struct Unanswered<'r> {
     request: &'r Request<'r>,
     entry: RequestInfo,
     awaits: Awaits<'r>,
-}
-
-/// A batch after its commit, and the duration of the commit.
-struct FlushedBatch<'r> {
-    unanswered: Vec<Unanswered<'r>>,
-    committed: Result<Committed, StoreError>,
-    flush: Duration,
 }
 
 /// One of several requests failed after it had written, so the whole batch must be undone.
@@ -97,33 +90,23 @@ impl WriteService {
         Ok(Unanswered { request, entry, awaits })
     }
 
-    /// Handles and commits a batch.
-    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<FlushedBatch<'r>, MustUndo> {
-        if let Err(error) = self.context.store.begin() {
-            // The following statements fail as well, each with its own response.
-            self.pipeline.trouble("", "cannot begin to write", &error);
-        }
-        let (now, is_alone) = (unix_time(), requests.len() == 1);
-        let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
-        let unanswered = handled.collect::<Result<_, _>>()?;
-        let began = Instant::now();
-        let committed = self.context.store.commit();
-        Ok(FlushedBatch { unanswered, committed, flush: began.elapsed() })
-    }
-
     /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written.
     fn answer_together(
         &mut self,
         requests: &[Request],
         responses: &mut Vec<Response>,
     ) -> Result<Duration, MustUndo> {
-        let mut batch = self.write(requests)?;
-        // Another instance of the cluster has changed data that the batch relied on, such as the keys. The second try
-        // reads the data again first, so only a restore or one more change can make it fail.
-        if batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
-            batch = self.write(requests)?;
+        if let Err(error) = self.context.store.begin() {
+            // The following statements fail as well, each with its own response.
+            self.pipeline.trouble("", "cannot begin to write", &error);
         }
-        let FlushedBatch { unanswered, committed, flush } = batch;
+        let is_alone = requests.len() == 1;
+        let now = unix_time();
+        let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
+        let unanswered = handled.collect::<Result<Vec<_>, _>>()?;
+        let began = Instant::now();
+        let committed = self.context.store.commit();
+        let flush = began.elapsed();
         let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_))).count();
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),

@@ -142,7 +142,7 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
             Err(error) => return Err(error.followed_by("nothing was changed")),
         };
     let old = kept.as_ref().map(|kept| Snapshot::of_file(kept)).transpose()?;
-    let has_old_keys = old.map_or(Ok(false), |old| carry_over(&old.connection, &partial.path, with_keys))?;
+    let has_old_keys = old.map_or(Ok(false), |old| carry_over(old.connection(), &partial.path, with_keys))?;
     closed.load(&partial.path)?;
     Ok(Restored { pets, kept, has_old_keys })
 }

@@ -6,8 +6,7 @@
 //! key is decided within the transaction, whichever instance of the service sends it.
 //!
 //! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed anything
-//! since the mirror was read, which the first statement checks too. So a batch of creates does not check API keys
-//! first. If keys may have changed, the cluster rejects it, and the service handles its requests again.
+//! since the mirror was read, which the first statement checks too.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -15,9 +14,11 @@ use std::time::{Duration, Instant};
 use rusqlite::ToSql;
 
 use super::client::{ClusterFailure, Statement, Trouble};
+use super::random_name;
 use super::request::{BatchRequest, Create, CreateResult, LEFT_OUT, REFUSED};
 use super::revision::Revision;
-use super::session::{Phase, Session, is_large};
+use super::session::{Session, is_large};
+use crate::base::error::Error;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::outcome::{Committed, Inserted};
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
@@ -35,13 +36,9 @@ pub struct ClusterConnection {
     name: String,
     /// The number of its last batch.
     batch: Cell<i64>,
-    /// True if a batch may begin without asking: an earlier one has asked, and no commit has failed since.
-    is_sure: bool,
     creates: Vec<Create>,
     /// The changes other than creates.
     changes: Vec<Statement>,
-    /// True if the changes are tried out on the mirror.
-    is_open: bool,
     patience: Duration,
     probed: Option<(Instant, Result<(), StoreError>)>,
 }
@@ -51,15 +48,13 @@ impl ClusterConnection {
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn new(reader: Session) -> Result<Self, ClusterFailure> {
+    pub fn new(reader: Session) -> Result<Self, Error> {
         Ok(Self {
             reader,
             name: random_name()?,
             batch: Cell::new(0),
-            is_sure: false,
             creates: Vec::new(),
             changes: Vec::new(),
-            is_open: false,
             patience: SEND_FOR,
             probed: None,
         })
@@ -69,9 +64,8 @@ impl ClusterConnection {
     fn end(&mut self) {
         self.creates.clear();
         self.changes.clear();
-        self.is_open = false;
         self.reader.mirror.roll_back();
-        self.reader.leave_batch();
+        let _ = self.reader.end();
     }
 
     /// Carries out creates and changes, if the small tables are those of the guard: all of them or none.
@@ -133,11 +127,9 @@ impl ClusterConnection {
     fn carry_out(&self) -> Result<Vec<CreateResult>, StoreError> {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let changes = &self.changes;
-        let is_guarded = self.reader.phase() == Phase::Trusting || self.is_open && !changes.is_empty();
-        let guard = self.reader.seen().filter(|_| is_guarded);
+        let guard = self.reader.seen().filter(|_| !changes.is_empty());
         match self.send(guard, &creates, changes, self.patience) {
             Err(ClusterFailure::Statement(1.., _)) if changes.is_empty() => {
-                // The guard has held: the first statement was not rejected.
                 let alone = |create| match self.send(None, &[create], &[], self.patience) {
                     Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
                     Err(failure) => Err(explained(failure)),
@@ -182,43 +174,21 @@ impl ClusterConnection {
     }
 }
 
-/// A name that no other writer has.
-pub fn random_name() -> Result<String, ClusterFailure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| ClusterFailure::Node(Trouble::new(error.to_string(), false)))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 /// The methods of [`Writer`](crate::store::Writer), which describes them.
 impl ClusterConnection {
     pub fn begin(&mut self) -> Result<(), StoreError> {
         self.end();
-        if self.is_sure {
-            self.reader.begin_trusting();
-            return Ok(());
-        }
-        let begun = self.reader.begin();
-        self.is_sure = begun.is_ok();
-        begun
+        self.reader.begin()
     }
 
     pub fn written(&self) -> usize {
         self.creates.len() + self.changes.len()
     }
 
-    /// Changes are checked against what is read from here on.
+    /// Changes are checked against what was read since the batch began.
     pub fn open_transaction(&mut self) -> Result<(), StoreError> {
-        if self.is_open {
-            return Ok(());
-        }
-        match self.reader.phase() {
-            Phase::Trusting | Phase::Stale(_) => self.reader.settle()?,
-            Phase::None | Phase::Asked(_) => self.reader.begin()?,
-        }
-        self.reader.mirror.begin()?;
-        self.is_open = true;
-        Ok(())
+        self.reader.ensure_begun()?;
+        self.reader.mirror.begin()
     }
 
     /// If the cluster was away when the batch began, nothing of it is sent.
@@ -237,25 +207,10 @@ impl ClusterConnection {
 
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let has_work = !self.creates.is_empty() || !self.changes.is_empty();
-        if !has_work {
-            // Nothing is sent that could be rejected, so check here. If this fails, the batch is stale, and the next
-            // `begin` returns the cause.
-            let _ = self.reader.settle();
-        }
-        let done = match self.reader.phase() {
-            Phase::Stale(_) => {
-                let why = "the batch relied on something that has changed".to_owned();
-                Err(StoreError::Unavailable(Cause::Conflict, why))
-            }
-            _ if has_work => self.carry_out(),
-            _ => Ok(Vec::new()),
-        };
+        let done = if has_work { self.carry_out() } else { Ok(Vec::new()) };
         self.end();
         if done.is_err() {
-            self.is_sure = false;
-            if has_work {
-                self.probed = None;
-            }
+            self.probed = None;
         }
         done.map(|outcomes| Committed { outcomes })
     }

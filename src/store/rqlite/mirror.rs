@@ -10,7 +10,7 @@ use super::client::{ClusterRows, Statement};
 use super::revision::Revision;
 use crate::store::StoreError;
 use crate::store::rows::Visit;
-use crate::store::sqlite::engine::rows;
+use crate::store::sqlite::rows;
 use crate::store::sqlite::schema::STEPS;
 use crate::store::statements::places;
 
@@ -122,12 +122,15 @@ impl Mirror {
         Ok(self.connection.prepare_cached(sql)?.execute(values)?)
     }
 
-    /// Opens a transaction for changes.
+    /// Opens a transaction for changes, unless one is open.
     ///
     /// # Errors
-    /// If one is open.
+    /// If SQLite fails.
     pub fn begin(&self) -> Result<(), StoreError> {
-        Ok(self.connection.execute_batch("BEGIN")?)
+        if self.connection.is_autocommit() {
+            self.connection.execute_batch("BEGIN")?;
+        }
+        Ok(())
     }
 
     /// Undoes the changes since the transaction began, if one is open.

@@ -39,8 +39,9 @@ mod whole;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::reader::Engine;
 use super::whole::HostMeter;
-use crate::base::error::Error;
+use crate::base::error::{Error, ErrorKind};
 use client::Client;
 use session::Session;
 
@@ -69,26 +70,33 @@ fn connect(path: &Path) -> Result<Arc<Client>, Error> {
     Ok(client)
 }
 
+fn random() -> Result<u64, Error> {
+    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))
+}
+
+/// A name that no other writer has.
+fn random_name() -> Result<String, Error> {
+    Ok(format!("{:016x}{:016x}", random()?, random()?))
+}
+
 /// Opens a connection that cannot write.
 ///
 /// # Errors
 /// If the cluster does not answer, or has no database of this version.
-pub fn open_reader(path: &Path) -> Result<ClusterConnection, Error> {
+pub fn open_reader(path: &Path) -> Result<Engine, Error> {
     let client = connect(path)?;
-    if !schema::is_current(&client, path)? {
-        return Err(schema::unused(path));
-    }
-    Ok(ClusterConnection::new(Session::new(client)?)?)
+    schema::require_current(&client, path)?;
+    Ok(Engine::Cluster(ClusterConnection::new(Session::new(client)?)?.into()))
 }
 
 /// Opens a connection that writes, and makes or updates the schema.
 ///
 /// # Errors
 /// If the cluster does not answer, or its database is not ours.
-pub fn open_writer(path: &Path) -> Result<ClusterConnection, Error> {
+pub fn open_writer(path: &Path) -> Result<Engine, Error> {
     let client = connect(path)?;
     schema::migrate(&client, path)?;
-    Ok(ClusterConnection::new(Session::new(client)?)?)
+    Ok(Engine::Cluster(ClusterConnection::new(Session::new(client)?)?.into()))
 }
 
 /// Describes a cluster for the log.

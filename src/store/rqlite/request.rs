@@ -62,12 +62,13 @@ pub struct BatchRequest<'c> {
     /// The places of the creates without keys, which get consecutive ids. They come before those with keys, so ids do
     /// not follow the order of requests.
     plain: Vec<usize>,
+    /// The places of the creates with keys.
+    once: Vec<usize>,
     /// [`BATCH`] comes first, then the inserts of the pets, each with what checks or records it.
     pub writes: Vec<Statement>,
     write_abouts: Vec<About>,
     /// [`FIRST`], and [`FIND`] for each create with a key: their rows have the outcomes of the creates.
     pub finds: Vec<Statement>,
-    find_abouts: Vec<About>,
 }
 
 impl<'c> BatchRequest<'c> {
@@ -83,7 +84,7 @@ impl<'c> BatchRequest<'c> {
         let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
         let mut writes =
             vec![(About::Nothing, Statement::new(BATCH, params![name, batch, state, now, mark])?)];
-        let mut finds = vec![(About::Plain, Statement::new(FIRST, params![name, batch])?)];
+        let mut finds = vec![Statement::new(FIRST, params![name, batch])?];
         let columns = COLUMNS.join(", ");
         if !plain.is_empty() {
             let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
@@ -108,7 +109,7 @@ impl<'c> BatchRequest<'c> {
             writes.push((About::Once(place), Statement::new(&insert_once, &values.collect::<Vec<_>>())?));
             let record = params![key.0, new.fingerprint(), now];
             writes.push((About::Nothing, Statement::new(RECORD, record)?));
-            finds.push((About::Once(place), Statement::new(FIND, params![key.0])?));
+            finds.push(Statement::new(FIND, params![key.0])?);
         }
         if !once.is_empty() {
             let forget = params![retries::share(once.len()), now - retries::KEPT];
@@ -119,8 +120,7 @@ impl<'c> BatchRequest<'c> {
             writes.push((About::Nothing, Statement::plain(PRUNE)));
         }
         let (write_abouts, writes) = writes.into_iter().unzip();
-        let (find_abouts, finds) = finds.into_iter().unzip();
-        Ok(Self { creates, plain, writes, write_abouts, finds, find_abouts })
+        Ok(Self { creates, plain, once, writes, write_abouts, finds })
     }
 
     /// Gives the creates without keys consecutive ids.
@@ -145,13 +145,11 @@ impl<'c> BatchRequest<'c> {
 
     /// The outcomes of the creates, from the rows of the finds; `None` if the batch was not carried out.
     pub fn found(&self, found: &[ClusterRows]) -> Option<Vec<CreateResult>> {
-        let answers = || self.find_abouts.iter().zip(found);
-        let (_, rows) = answers().find(|(about, _)| matches!(about, About::Plain))?;
-        let &[ClusterValue::Integer(first)] = rows.first()?.as_slice() else { return None };
+        let (first, once) = found.split_first()?;
+        let &[ClusterValue::Integer(first)] = first.first()?.as_slice() else { return None };
         let (mut done, mut made) = (vec![None; self.creates.len()], HashSet::new());
         self.number_plain(&mut done, first);
-        for (about, rows) in answers() {
-            let About::Once(place) = about else { continue };
+        for (place, rows) in self.once.iter().zip(once) {
             done[*place] = Some(match rows.first().map(Vec::as_slice) {
                 Some([ClusterValue::Integer(pet), ClusterValue::Blob(fingerprint)]) => {
                     let is_same = self.creates[*place].new.fingerprint() == fingerprint.as_slice();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::batch::random_name;
 use super::client::{Client, ClusterFailure, ClusterValue, Statement};
 use super::mirror::TABLES;
+use super::random_name;
 use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
 use crate::store::sqlite::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version};
@@ -31,19 +31,19 @@ const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
 const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore log')";
 
-/// Returns `true` if the database has every step done.
+/// Requires a database that has every step done.
 ///
 /// # Errors
-/// If the database is foreign or newer, or the cluster does not answer.
-pub fn is_current(client: &Client, path: &Path) -> Result<bool, Error> {
-    Ok(state(client, path)? == current())
+/// If it has not, is foreign or newer, or the cluster does not answer.
+pub fn require_current(client: &Client, path: &Path) -> Result<(), Error> {
+    if state(client, path)? == current() { Ok(()) } else { Err(unused(path)) }
 }
 
 /// Returns `true` if services can have written to the database since it was made or restored. If an earlier version has made it,
 /// its services may still run, and nobody can keep them from writing.
 ///
 /// # Errors
-/// Those of [`is_current`], or if it is of an earlier version.
+/// Those of [`require_current`], or if it is of an earlier version.
 pub fn is_in_use(client: &Client, path: &Path) -> Result<bool, Error> {
     match state(client, path)? {
         state if state == current() => Ok(true),
@@ -56,7 +56,7 @@ pub fn is_in_use(client: &Client, path: &Path) -> Result<bool, Error> {
 /// Makes the schema, or does the steps that it lacks.
 ///
 /// # Errors
-/// Those of [`is_current`], or if the cluster cannot be written.
+/// Those of [`require_current`], or if the cluster cannot be written.
 pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
     for _ in 0..MOST_TRIES {
         let state = state(client, path)?;
@@ -64,18 +64,17 @@ pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
             return Ok(());
         }
         let (version, _) = state;
-        let plain = |sql: String| Statement::plain(sql);
         // First, so that an interrupted start leaves a database known to be ours.
-        client.write(&[plain(format!("PRAGMA application_id = {APPLICATION_ID}"))], PATIENCE)?;
+        client.write(&[Statement::plain(format!("PRAGMA application_id = {APPLICATION_ID}"))], PATIENCE)?;
         let writer = random_name()?;
         // Together with the triggers, because services write as soon as they find these tables.
         let mut statements = vec![Statement::plain(OWN), Statement::new(GUARD, params![writer, version])?];
         let done = usize::try_from(version).unwrap_or(0);
         statements.extend(STEPS.iter().skip(done).map(|step| Statement::plain(*step)));
-        statements.extend(triggers().into_iter().map(plain));
+        statements.extend(triggers().into_iter().map(Statement::plain));
         statements.push(Statement::new(MARK, params![format!("{} 0", writer[..16].to_ascii_uppercase())])?);
         statements.push(Statement::new(IDENTIFY, params![writer])?);
-        statements.push(plain(format!("PRAGMA user_version = {}", newest())));
+        statements.push(Statement::plain(format!("PRAGMA user_version = {}", newest())));
         match client.write(&statements, PATIENCE) {
             // Migrated by this request or another instance; look again.
             Ok(_) | Err(ClusterFailure::Statement(1, _)) => {}
@@ -117,7 +116,7 @@ fn state(client: &Client, path: &Path) -> Result<(i64, usize), Error> {
 }
 
 /// The refusal of a database that no service has used yet.
-pub fn unused(path: &Path) -> Error {
+fn unused(path: &Path) -> Error {
     let message =
         format!("{} is empty, or not up to date: no service of this version has used it yet", path.display());
     Error::new(ErrorKind::ClusterOutdated, message)

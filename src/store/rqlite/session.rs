@@ -4,7 +4,7 @@
 //! will do: the session asks for its revision and the rows in one request, and takes the rows if that revision is no
 //! older. Otherwise it asks again at the first level. Gets of single pets go in one request if they were announced.
 //!
-//! A write batch begins without asking: see `batch.rs`.
+//! A write batch begins in the same way.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::client::{Client, ClusterFailure, ClusterRows, Level, Statement};
+use super::client::{ANY_NODE, Client, ClusterFailure, ClusterRows, Statement};
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use crate::base::error::ErrorKind;
@@ -56,25 +56,13 @@ struct Prefetch {
 struct SessionState {
     /// The last revision seen.
     seen: Option<Revision>,
-    phase: Phase,
+    /// How the batch under way began: if the cluster did not answer, its reads fail. `None`: there is none, and each
+    /// read asks.
+    begun: Option<Result<(), StoreError>>,
     /// The error if the cluster did not answer in time, and when to try again; `None` once it answers again.
     away: Option<(StoreError, Instant)>,
-    /// Changes when the small tables may have changed. After `settle`, new pets alone do not change it.
+    /// Changes when anything may have changed.
     data_version: i64,
-}
-
-/// How sure the current batch is that it sees everything that was acknowledged before.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Phase {
-    /// There is none: each read asks.
-    #[default]
-    None,
-    /// It relies on the last revision seen, and has not asked whether that still holds.
-    Trusting,
-    /// It has asked. If the cluster did not answer, its reads fail.
-    Asked(Result<(), StoreError>),
-    /// It relied on a revision that did not hold, or that nobody could confirm, so that it must be repeated. It has asked then.
-    Stale(Result<(), StoreError>),
 }
 
 impl Session {
@@ -93,57 +81,27 @@ impl Session {
     pub fn begin(&self) -> Result<(), StoreError> {
         let refreshed = self.refresh_unless_away();
         let mut state = self.state.borrow_mut();
-        state.phase = Phase::Asked(refreshed.clone());
+        state.begun = Some(refreshed.clone());
         if refreshed.is_err() {
             state.data_version += 1;
         }
         refreshed
     }
 
-    /// Begins a batch without asking. Until its first read it relies on the last revision seen: its commit must be
-    /// rejected if that no longer holds. Call this only after a batch that could begin.
-    pub fn begin_trusting(&self) {
-        self.state.borrow_mut().phase = Phase::Trusting;
-    }
-
-    /// How sure the current batch is.
-    pub fn phase(&self) -> Phase {
-        self.state.borrow().phase.clone()
-    }
-
-    /// Checks whether what the batch relies on still holds. Asks once for each batch.
+    /// Begins a batch, unless one is under way.
     ///
     /// # Errors
-    /// If the cluster does not answer. The reads of the batch fail then too.
-    pub fn settle(&self) -> Result<(), StoreError> {
-        if self.phase() != Phase::Trusting {
-            return self.begun();
-        }
-        let (relied_on, data_version) = (self.seen(), self.data_version());
-        let begun = self.begin();
-        let seen = self.seen();
-        let holds =
-            matches!((&relied_on, &seen), (Some(one), Some(other)) if one.has_same_small_tables(other));
-        let mut state = self.state.borrow_mut();
-        if begun.is_err() || !holds {
-            state.phase = Phase::Stale(begun.clone());
-        } else {
-            // Only pets were added. With another number, callers would read the keys again in each batch.
-            state.data_version = data_version;
-        }
-        begun
+    /// If the cluster does not answer, or did not at the beginning.
+    pub fn ensure_begun(&self) -> Result<(), StoreError> {
+        let begun = self.state.borrow().begun.clone();
+        begun.unwrap_or_else(|| self.begin())
     }
 
-    /// Ends a batch that reads.
+    /// Forgets the batch, which cannot fail.
     pub fn end(&self) -> Result<(), StoreError> {
-        self.leave_batch();
-        Ok(())
-    }
-
-    /// Forgets the batch.
-    pub fn leave_batch(&self) {
-        self.state.borrow_mut().phase = Phase::None;
+        self.state.borrow_mut().begun = None;
         self.prefetch.take();
+        Ok(())
     }
 
     /// Refreshes, but waits only once for a cluster that is away: it is then tried once a second, and other batches
@@ -204,15 +162,7 @@ impl Session {
 
     /// Returns the error with which the current batch began, if it could not begin.
     pub fn begun(&self) -> Result<(), StoreError> {
-        match &self.state.borrow().phase {
-            Phase::None | Phase::Trusting => Ok(()),
-            Phase::Asked(begun) | Phase::Stale(begun) => begun.clone(),
-        }
-    }
-
-    /// Makes sure that the next read is fresh: within a batch, no older than its beginning.
-    fn be_fresh(&self) -> Result<(), StoreError> {
-        if self.phase() == Phase::None { self.refresh_unless_away() } else { self.settle() }
+        self.state.borrow().begun.clone().unwrap_or(Ok(()))
     }
 
     /// Returns the rows of each statement, no older than the last revision seen.
@@ -223,7 +173,7 @@ impl Session {
             let revision = Revision::of(&rows.remove(0))?;
             Ok(self.has_seen_no_more_than(&revision).then_some(rows))
         };
-        match ask(Level::None) {
+        match ask(ANY_NODE) {
             Ok(Some(rows)) => return Ok(rows),
             Err(error) if error.passes() => return Err(error),
             // A node that is behind may fail because it lacks a table, for example.
@@ -239,7 +189,9 @@ impl Session {
 /// The methods of [`Reader`](crate::store::Reader), which describes them.
 impl Session {
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        self.be_fresh()?;
+        // Within a batch, what is read is no older than its beginning.
+        let begun = self.state.borrow().begun.clone();
+        begun.unwrap_or_else(|| self.refresh_unless_away())?;
         if !is_large(sql) {
             return self.mirror.rows(sql, values, visit);
         }
@@ -278,8 +230,8 @@ impl Session {
         let rows = self.ask(&wanted).inspect_err(|error| {
             let mut state = self.state.borrow_mut();
             // If the cluster is away, the reads that follow fail at once.
-            if error.passes() && state.phase != Phase::None {
-                state.phase = Phase::Asked(Err(error.clone()));
+            if error.passes() && state.begun.is_some() {
+                state.begun = Some(Err(error.clone()));
             }
         })?;
         prefetch.found = wanted.into_iter().zip(rows).collect();

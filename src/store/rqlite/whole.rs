@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::client::{self, ClusterValue, Statement};
-use super::connect;
 use super::request::CLOSER;
 use super::revision::{REVISION, Revision};
-use super::schema::{PATIENCE, is_current, is_in_use, migrate, unused};
+use super::schema::{PATIENCE, is_in_use, migrate, require_current};
 use super::session::Session;
+use super::{connect, random};
 use crate::base::clock::unix_time;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
@@ -31,8 +31,8 @@ const OPEN: &str = "DELETE FROM cluster_writers WHERE writer = ?1 AND first = ?2
 const FORGET_MARK: &str = "DELETE FROM sqlite_sequence WHERE name = 'petstore log'";
 /// The name of the copy.
 const NAME: &str = "petstore.db";
-const OBJECTS: &str =
-    "SELECT type, name FROM sqlite_schema WHERE name LIKE 'cluster\\_%' ESCAPE '\\' ORDER BY type DESC";
+const DROPS: &str = "SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema \
+    WHERE name LIKE 'cluster\\_%' ESCAPE '\\' AND type <> 'index' ORDER BY type DESC";
 
 /// Copies the database of a cluster into a private folder in the one for temporary files. The copy has everything that
 /// was acknowledged before, and is that of a single machine.
@@ -41,9 +41,7 @@ const OBJECTS: &str =
 /// If the cluster does not answer, has no database of this version, or the copy cannot be written.
 pub fn fetch(path: &Path) -> Result<Whole, Error> {
     let client = connect(path)?;
-    if !is_current(&client, path)? {
-        return Err(unused(path));
-    }
+    require_current(&client, path)?;
     let session = Session::new(std::sync::Arc::clone(&client))?;
     session.begin()?;
     let folder = std::env::temp_dir().join(format!("petstore-copy-{:016x}", random()?));
@@ -64,10 +62,6 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
     fail(ErrorKind::DatabaseUnreachable, message)
 }
 
-fn random() -> Result<u64, Error> {
-    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))
-}
-
 /// Opens a copy to change it.
 fn open(copy: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -82,13 +76,9 @@ fn strip(copy: &Path) -> Result<Revision, StoreError> {
     let revision = connection.query_row(REVISION, [], |row| {
         Ok(Revision { changes: row.get(0)?, seq: row.get(1)?, mark: row.get(2)? })
     })?;
-    let objects = connection
-        .prepare(OBJECTS)?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
-    for (kind, name) in objects.iter().filter(|(kind, _)| kind != "index") {
-        connection.execute_batch(&format!("DROP {kind} {name}"))?;
-    }
+    let mut drops = connection.prepare(DROPS)?;
+    let drops = drops.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    drops.iter().try_for_each(|drop| connection.execute_batch(drop))?;
     connection.pragma_update(None, "journal_mode", "DELETE")?;
     Ok(revision)
 }

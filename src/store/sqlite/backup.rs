@@ -40,7 +40,7 @@ impl Snapshot {
         let say = |error: rusqlite::Error| self.cannot_copy(name, error);
         let flush = |error| Error::io(format!("cannot write {}", name.display()), error);
         let mut copy = open_copy(path).map_err(say)?;
-        let backup = Backup::new(&self.connection, &mut copy).map_err(say)?;
+        let backup = Backup::new(self.connection(), &mut copy).map_err(say)?;
         loop {
             let start = Instant::now();
             let step = backup.step(STEP).map_err(say)?;

@@ -52,7 +52,7 @@ impl FileConnection {
             BatchState::Open => Ok(()),
             BatchState::Failed(error) => Err(error.clone()),
             BatchState::Closed => {
-                self.end_reading()?;
+                self.end()?;
                 // A batch waits for the lock of another process once, and fails whole.
                 self.wait_for_lock().map_err(|error| self.failed(error))
             }
@@ -81,7 +81,7 @@ impl FileConnection {
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let written = mem::take(&mut self.written);
         let ended = match mem::replace(&mut self.state, BatchState::Closed) {
-            BatchState::Closed => return self.end_reading().map(|()| Committed { outcomes: Vec::new() }),
+            BatchState::Closed => return self.end().map(|()| Committed { outcomes: Vec::new() }),
             // Writes to a file that was moved away must not be acknowledged.
             BatchState::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
             BatchState::Failed(error) => Err(error),

@@ -73,12 +73,10 @@ const BRIEFLY: Duration = Duration::from_millis(10);
 /// # Errors
 /// If it is held so, or its file system has no locks.
 fn refuse_second_name(path: &Path, file: &OpenFile) -> Result<(), Error> {
-    let claimed = held(&CLAIMED);
     // A file that announces no log, such as a backup, is whole under each of its names.
-    if claimed.contains(&file.id) || !file.has_log_mode().unwrap_or(false) {
+    if held(&CLAIMED).contains(&file.id) || !file.has_log_mode().unwrap_or(false) {
         return Ok(());
     }
-    drop(claimed);
     let began = Instant::now();
     // Soon after it has the lock, a service keeps the index of its log next to the name that it uses. It never uses a
     // file that is mounted alone, and files next to such a file belong to others.
@@ -154,7 +152,6 @@ impl Claim {
             TryLockError::Error(error) => cannot_open(path, error),
         })?;
         claimed.push(locked.id);
-        drop(claimed);
         Ok(Self { is_new, locked })
     }
 

@@ -1,24 +1,15 @@
 //! Connects to a database, and names the reason if it cannot.
 
 use std::path::Path;
-use std::time::SystemTime;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use super::open_file::{OpenFile, journal_of, log_of};
+use super::open_file::{journal_of, log_of};
 use super::{BUSY_TIMEOUT, StoreError};
 use crate::base::error::{Error, ErrorKind as Kind};
 use crate::base::files::whose;
-
-/// A database that was opened. The fields drop in their order: the connection before the file.
-pub struct Opened {
-    pub connection: Connection,
-    pub file: OpenFile,
-    /// The time of the last write to the file, if no lock keeps others from writing.
-    pub unlocked_since: Option<SystemTime>,
-}
 
 /// The access to a database that is only read. If it has a write-ahead log, the connection must not write: the last
 /// connection to close would run a checkpoint, which only the service may do. If it has none, SQLite makes one, and only

@@ -33,7 +33,7 @@ impl Snapshot {
     /// If the disk or the system fails. Damage is a finding.
     pub fn check(&self) -> Result<Checked, Error> {
         let mut checked = Checked::default();
-        match check(&self.connection, &mut checked) {
+        match check(self.connection(), &mut checked) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
                 checked.faults.push(loss(format!("it cannot be read to its end: it {DAMAGED}")));
             }

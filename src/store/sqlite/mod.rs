@@ -15,7 +15,6 @@ mod batch;
 mod checkpoint;
 mod claim;
 mod connection;
-pub(super) mod engine;
 mod integrity;
 mod open_file;
 #[cfg(test)]
@@ -30,13 +29,13 @@ mod startup;
 mod values;
 mod watch;
 
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ToSql};
 
 pub use claim::{Claim, lacks_log};
 pub use integrity::Checked;
@@ -45,11 +44,12 @@ pub use restore::{carry_over, lock_old};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
-pub use startup::{open_ephemeral, open_for_service, reset_ephemeral};
+pub use startup::{Purpose, open_for_service, reset_ephemeral};
 
 use super::outcome::{Committed, Inserted, Outcome};
+use super::rows::Visit;
 use super::{Cause, StoreError};
-use connection::Opened;
+use open_file::OpenFile;
 use watch::Watch;
 
 /// The time to wait for another process to release its lock.
@@ -110,9 +110,9 @@ impl Deref for FileConnection {
 }
 
 impl FileReader {
-    /// A connection that has read the database, so that all its files are open.
-    fn new(path: &Path, opened: Opened) -> Self {
-        let Opened { connection, file, unlocked_since } = opened;
+    /// A connection that has read the database, so that all its files are open. `unlocked_since` is the time of the last
+    /// write to the file, if no lock keeps others from writing.
+    fn new(path: &Path, connection: Connection, file: OpenFile, unlocked_since: Option<SystemTime>) -> Self {
         let identity = schema::identity(&connection).ok().flatten();
         let watch = Watch::new(path, file, unlocked_since, identity);
         Self { connection, watch, data_version: 0, unread_data_versions: 0 }
@@ -134,7 +134,7 @@ impl FileReader {
     }
 
     /// Ends a transaction that has written nothing, if one is open.
-    fn end_reading(&self) -> Result<(), StoreError> {
+    pub fn end(&self) -> Result<(), StoreError> {
         if self.connection.is_autocommit() { Ok(()) } else { self.run("COMMIT") }
     }
 
@@ -148,6 +148,48 @@ impl FileReader {
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         Ok(())
     }
+
+    // The methods of `Reader`, which describes them.
+
+    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+        rows(self.connection()?, sql, values, visit)
+    }
+
+    pub fn begin(&mut self) -> Result<(), StoreError> {
+        self.forget_data_version();
+        self.watch.look()?;
+        self.run("BEGIN")?;
+        // This read takes the snapshot; BEGIN alone does not.
+        self.read_data_version()
+    }
+
+    /// Many reads at once are no faster here.
+    pub fn announce_pets(&self, _: impl Iterator<Item = i64>) {}
+
+    pub fn data_version(&self) -> i64 {
+        self.data_version
+    }
+
+    pub fn check_path(&mut self) -> Result<(), StoreError> {
+        self.watch.look_now()
+    }
+}
+
+/// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
+pub fn rows(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    visit: &mut Visit,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        if let ControlFlow::Break(()) = visit(row)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl From<FileReader> for FileConnection {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::FileConnection;
 use super::schema::STEPS;
 use super::tests::pair;
 use crate::model::{Page, PetQuery, PetStatus};
+use crate::store::reader::Engine;
 use crate::store::statements::{COLUMNS, places};
 use crate::store::{Reader, StoreError};
 
@@ -239,7 +239,7 @@ fn page_of_a_rare_value_reads_only_its_rows() {
     writer.connection.execute_batch(many).unwrap();
     // Stops each statement that takes a thousand steps of SQLite's virtual machine; a page of 20 takes a few hundred.
     reader.connection.progress_handler(1000, Some(|| true)).unwrap();
-    let reader = Reader::new(FileConnection::from(reader));
+    let reader = Reader { engine: Engine::File(reader.into()) };
     let ids = |query: &PetQuery| -> Result<Vec<i64>, StoreError> {
         let mut ids = Vec::new();
         reader.visit_pets(query, |pet| {

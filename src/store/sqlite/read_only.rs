@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 
 use super::claim::{open_with_own_log, refuse_log_of_another};
-use super::connection::{Opened, cannot_open, connect, reading};
+use super::connection::{cannot_open, connect, reading};
 use super::open_file::{immutable, journal_of, log_of, modified};
 use super::{FileReader, schema};
 use crate::base::error::Error;
@@ -18,55 +18,52 @@ impl FileReader {
     /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
     /// not read it.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let opened = open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        schema::refuse_older(&opened.connection, path)?;
-        Ok(Self::new(path, opened))
+        let reader = Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        schema::refuse_older(&reader.connection, path)?;
+        Ok(reader)
     }
 
-    /// Opens an existing database without changing it.
+    /// Opens an existing database without changing it, whether a service has it or not.
     ///
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
-        Ok(Self::new(path, open_existing(path, reading(path))?))
+        Self::open_with(path, reading(path))
     }
-}
 
-/// Opens an existing database without changing it, whether a service has it or not.
-///
-/// # Errors
-/// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
-pub fn open_existing(path: &Path, access: OpenFlags) -> Result<Opened, Error> {
-    let file = open_with_own_log(path)?;
-    let open = |path: &Path, access: OpenFlags| {
-        let connection = connect(path, access)?;
-        // Otherwise SQLite would leave a log that the file's owner could not write.
-        if access.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) && connection.is_readonly(MAIN_DB)? {
-            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY), None));
-        }
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-        Ok::<Connection, rusqlite::Error>(connection)
-    };
-    let mut unlocked_since = None;
-    let opened = open(path, access).or_else(|error| match error.sqlite_error_code() {
-        // SQLite cannot make the log's index here, and the file alone is whole
-        // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices.
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) if has_no_log(path) => {
-            unlocked_since = modified(path);
-            open(&immutable(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
-        }
-        _ => Err(error),
-    });
-    let connection = opened.map_err(|error| cannot_open(path, error))?;
-    schema::check_used(&connection, path)?;
-    refuse_log_of_another(path, &connection)?;
-    Ok(Opened { connection, file, unlocked_since })
+    fn open_with(path: &Path, access: OpenFlags) -> Result<Self, Error> {
+        let file = open_with_own_log(path)?;
+        let open = |path: &Path, access: OpenFlags| {
+            let connection = connect(path, access)?;
+            // Otherwise SQLite would leave a log that the file's owner could not write.
+            if access.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) && connection.is_readonly(MAIN_DB)? {
+                return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY), None));
+            }
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+            Ok::<Connection, rusqlite::Error>(connection)
+        };
+        let mut unlocked_since = None;
+        let opened = open(path, access).or_else(|error| match error.sqlite_error_code() {
+            // SQLite cannot make the log's index here, and the file alone is whole
+            // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices.
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) if has_no_log(path) => {
+                unlocked_since = modified(path);
+                open(&immutable(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+            }
+            _ => Err(error),
+        });
+        let connection = opened.map_err(|error| cannot_open(path, error))?;
+        schema::check_used(&connection, path)?;
+        refuse_log_of_another(path, &connection)?;
+        Ok(Self::new(path, connection, file, unlocked_since))
+    }
 }
 
 /// Returns true if everything is in the file itself.
 fn has_no_log(path: &Path) -> bool {
-    let is_empty = |log| std::fs::metadata(log).map_or(true, |log| log.len() == 0);
-    is_empty(log_of(path)) && is_empty(journal_of(path))
+    [log_of(path), journal_of(path)]
+        .iter()
+        .all(|log| std::fs::metadata(log).map_or(true, |log| log.len() == 0))
 }
 
 #[cfg(test)]

@@ -74,8 +74,7 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<i64
 /// The refusal of a database of a later version.
 pub fn newer(path: &Path, version: i64) -> Error {
     let name = path.display();
-    let newest = newest_version(STEPS);
-    let message = format!("{name} is of version {version}, and this program knows versions up to {newest}");
+    let message = format!("{name} is of version {version}, and this program knows versions up to {VERSION}");
     Error::new(ErrorKind::DatabaseNewer, message)
 }
 
@@ -91,12 +90,11 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
 /// Refuses a file of an earlier version, for whoever may not bring it up to date. A new one is made.
 pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
     let version = schema_version(connection).map_err(|error| cannot_open(path, error))?;
-    let name = path.display();
-    let newest = newest_version(STEPS);
-    if version == newest || version == 0 {
+    if version == newest_version(STEPS) || version == 0 {
         return Ok(());
     }
-    let message = format!("{name} is of version {version}, and this program needs version {newest}");
+    let name = path.display();
+    let message = format!("{name} is of version {version}, and this program needs version {VERSION}");
     Err(Error::new(ErrorKind::DatabaseOlder, message))
 }
 
@@ -109,10 +107,9 @@ pub fn foreign(path: &Path) -> Error {
 /// The refusal of a database of ours whose header does not name us, which a start could take for a new one.
 fn unmarked(path: &Path) -> Error {
     let name = path.display();
-    let newest = newest_version(STEPS);
     let message = format!(
         "{name} has the tables of petstore without the marks of its file, which a dump as SQL leaves out; \
-         this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {newest}"
+         this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}"
     );
     Error::new(ErrorKind::SchemaChanged, message)
 }

@@ -2,24 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use rusqlite::Connection;
 
-use super::connection::{Opened, cannot_open, reading};
-use super::open_file::{OpenFile, modified};
-use super::read_only::open_existing;
-use super::schema;
+use super::connection::cannot_open;
+use super::{FileReader, schema};
 use crate::base::error::{Error, ErrorKind as Kind, fail};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
-    pub connection: Connection,
-    /// Closed after the connection.
-    file: OpenFile,
+    pub(super) reader: FileReader,
     pub(super) path: PathBuf,
-    /// The time of the last write to the file, if no lock keeps others from writing.
-    unlocked_since: Option<SystemTime>,
 }
 
 impl Snapshot {
@@ -28,11 +21,11 @@ impl Snapshot {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
-        let Opened { connection, file, unlocked_since } = open_existing(path, reading(path))?;
+        let reader = FileReader::open_existing(path)?;
         // The first read takes it; BEGIN alone does not.
-        let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
+        let begun = reader.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
         begun.map_err(|error| cannot_open(path, error))?;
-        Ok(Self { connection, file, path: path.to_owned(), unlocked_since })
+        Ok(Self { reader, path: path.to_owned() })
     }
 
     /// Checks that everything that was read is of one moment.
@@ -40,7 +33,7 @@ impl Snapshot {
     /// # Errors
     /// If nothing kept others from writing to the file, and somebody has.
     pub(super) fn look(&self) -> Result<(), Error> {
-        if self.unlocked_since.is_some() && modified(&self.path) != self.unlocked_since {
+        if self.reader.watch.files[0].is_written_to() {
             let line = format!("{} was written to while it was read; try again", self.path.display());
             return fail(Kind::Conflict, line);
         }
@@ -61,41 +54,46 @@ impl Snapshot {
         Self::of_database(&real)
     }
 
+    /// The connection, whose reads are of that moment.
+    pub fn connection(&self) -> &Connection {
+        &self.reader.connection
+    }
+
     /// The size of the file in bytes.
     ///
     /// # Errors
     /// If the system cannot report it.
     pub fn bytes(&self) -> Result<u64, Error> {
-        let file = self.file.metadata();
+        let file = self.reader.watch.file.metadata();
         Ok(file.map_err(|error| Error::io(format!("cannot read {}", self.path.display()), error))?.len())
     }
 
     /// The text that this database and its copies have in common; `None` if that cannot be read.
     pub fn identity(&self) -> Option<String> {
-        schema::identity(&self.connection).ok().flatten()
+        schema::identity(self.connection()).ok().flatten()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::open_file::{journal_of, log_of};
+    use super::super::open_file::{journal_of, log_of, modified};
     use super::super::tests::{Folder, new_pet, pair};
     use super::*;
 
     /// How many pets a snapshot of the file has.
     fn pets(snapshot: &Snapshot) -> i64 {
-        snapshot.connection.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
+        snapshot.connection().query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
     }
 
     #[test]
     fn write_to_a_file_that_is_read_without_locks_is_noticed() {
         let (folder, mut writer, _reader) = pair();
         let mut snapshot = Snapshot::of_database(&folder.database()).unwrap();
-        snapshot.unlocked_since = modified(&folder.database());
+        snapshot.reader.watch.files[0].unlocked_since = modified(&folder.database());
         snapshot.check().unwrap();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
-        snapshot.connection.execute_batch("COMMIT").unwrap();
+        snapshot.connection().execute_batch("COMMIT").unwrap();
         writer.checkpoint().unwrap();
         assert_eq!(snapshot.check().err().unwrap().kind(), Kind::Conflict);
     }

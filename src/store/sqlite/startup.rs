@@ -9,7 +9,7 @@ use rusqlite::{MAIN_DB, OpenFlags};
 
 use super::checkpoint::count_frames;
 use super::claim::{open_with_own_log, prepare, refuse_log_of_another};
-use super::connection::{Opened, cannot_open, cannot_write, connect};
+use super::connection::{cannot_open, cannot_write, connect};
 use super::open_file::log_of;
 use super::{Cause, FileConnection, FileReader, StoreError, schema, schema_diff};
 use crate::base::error::{Error, ErrorKind};
@@ -18,20 +18,33 @@ use crate::model::sample_pets;
 /// The most bytes of the write-ahead log that stay after a checkpoint.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
-/// Opens the writer of a service that has claimed the file, and brings the schema up to date.
+/// The purpose of a writer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A command, which migrates no database: its service may still run.
+    Command,
+    /// A service.
+    Service,
+    /// A service whose database ends with it, and is never flushed to the disk.
+    Ephemeral,
+}
+
+/// Opens the writer of a service that has claimed the file, brings the schema up to date, and checkpoints the log of a
+/// crash.
 ///
 /// # Errors
 /// If it is not a database of ours, its log is that of another one or cannot be applied, or the system fails.
-pub fn open_for_service(path: &Path) -> Result<FileConnection, Error> {
-    FileConnection::open_at_start(path, "FULL")
-}
-
-/// Opens the writer of an ephemeral database, which is never flushed to the disk.
-///
-/// # Errors
-/// Fails for the reasons of [`open_for_service`].
-pub fn open_ephemeral(path: &Path) -> Result<FileConnection, Error> {
-    FileConnection::open_at_start(path, "OFF")
+pub fn open_for_service(path: &Path, purpose: Purpose) -> Result<FileConnection, Error> {
+    let mut writer = FileConnection::open_with(path, purpose)?;
+    match writer.checkpoint() {
+        Err(error) if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) => {
+            return Err(Error::from(error).context("its log cannot be applied"));
+        }
+        Err(error) if error.passes() => log::debug!("the write-ahead log stays for now: {error}"),
+        Err(error) => log::warn!("the write-ahead log stays next to the database: {error}"),
+        Ok(()) => {}
+    }
+    Ok(writer)
 }
 
 /// Returns an ephemeral database to its first state, while it is served.
@@ -39,7 +52,7 @@ pub fn open_ephemeral(path: &Path) -> Result<FileConnection, Error> {
 /// # Errors
 /// Fails for the reasons of [`open_for_service`].
 pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
-    let mut writer = FileConnection::open_with(path, "OFF", true)?;
+    let mut writer = FileConnection::open_with(path, Purpose::Ephemeral)?;
     writer.begin()?;
     writer.write(schema::empty)?;
     for pet in sample_pets(sample) {
@@ -56,13 +69,11 @@ impl FileConnection {
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
-        Self::open_with(path, "FULL", false)
+        Self::open_with(path, Purpose::Command)
     }
 
-    /// Opens the database like [`FileConnection::open`]. `synchronous` is the pragma, and a service migrates an older
-    /// database.
-    fn open_with(path: &Path, synchronous: &str, is_service: bool) -> Result<Self, Error> {
+    /// Opens the database like [`FileConnection::open`]. A service migrates an older one.
+    fn open_with(path: &Path, purpose: Purpose) -> Result<Self, Error> {
         prepare(path)?;
         let file = open_with_own_log(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, error);
@@ -77,11 +88,13 @@ impl FileConnection {
         }
         schema::check(&connection, path, schema::STEPS)?;
         refuse_log_of_another(path, &connection)?;
-        if !is_service {
+        if purpose == Purpose::Command {
             schema::refuse_older(&connection, path)?;
         }
         // Before the migration, so that a refused database stays as it is.
         schema_diff::refuse_gaps(&connection, path)?;
+        // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
+        let synchronous = if purpose == Purpose::Ephemeral { "OFF" } else { "FULL" };
         connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
@@ -99,21 +112,7 @@ impl FileConnection {
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let frames = count_frames(&mut connection).map_err(say)?;
-        let reader = FileReader::new(path, Opened { connection, file, unlocked_since: None });
+        let reader = FileReader::new(path, connection, file, None);
         Ok(Self { frames, ..Self::from(reader) })
-    }
-
-    /// Opens the database for a service, and checkpoints the log of a crash.
-    fn open_at_start(path: &Path, synchronous: &str) -> Result<Self, Error> {
-        let mut writer = Self::open_with(path, synchronous, true)?;
-        match writer.checkpoint() {
-            Err(error) if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) => {
-                return Err(Error::from(error).context("its log cannot be applied"));
-            }
-            Err(error) if error.passes() => log::debug!("the write-ahead log stays for now: {error}"),
-            Err(error) => log::warn!("the write-ahead log stays next to the database: {error}"),
-            Ok(()) => {}
-        }
-        Ok(writer)
     }
 }

@@ -28,8 +28,12 @@ pub(super) struct WatchedFile {
 impl WatchedFile {
     /// Returns true if the path leads to another file, or the file was written to without a lock.
     fn has_changed(&self) -> bool {
-        !is_at(&self.path, self.id)
-            || self.unlocked_since.is_some() && modified(&self.path) != self.unlocked_since
+        !is_at(&self.path, self.id) || self.is_written_to()
+    }
+
+    /// Returns true if the file was written to without a lock.
+    pub fn is_written_to(&self) -> bool {
+        self.unlocked_since.is_some() && modified(&self.path) != self.unlocked_since
     }
 }
 
@@ -37,7 +41,7 @@ impl WatchedFile {
 #[derive(Debug)]
 pub struct Watch {
     pub(super) files: Vec<WatchedFile>,
-    file: OpenFile,
+    pub(super) file: OpenFile,
     /// The database that is in the file, if it is known.
     identity: Option<String>,
     /// When the identity in the file was last compared.

@@ -50,16 +50,12 @@ const VERSION_FIELD: &str = "X-Rqlite-Version";
 const NEEDED: [u16; 2] = [9, 4];
 const JSON: &str = "application/json";
 
-/// How sure a read is to see what was acknowledged before it (`rqlite.io/docs/api/read-consistency/`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// The rows of the node itself, which may be old.
-    None,
-    /// The leader asks a quorum whether it is the leader still.
-    Linearizable,
-    /// The read goes through the log.
-    Strong,
-}
+/// The path of a read of the node itself, whose rows may be old (`rqlite.io/docs/api/read-consistency/`).
+pub const ANY_NODE: &str = "/db/query?level=none";
+/// The path of a read before which the leader asks a quorum whether it is the leader still.
+const LINEARIZABLE: &str = "/db/query?level=linearizable&linearizable_timeout=400ms";
+/// The path of a read that goes through the log.
+const STRONG: &str = "/db/query?level=strong";
 
 /// The nodes of a cluster, and the connections to them.
 pub struct Client {
@@ -67,9 +63,9 @@ pub struct Client {
     names: Names,
     /// Where the nodes are; what people read has no options.
     pub address: ClusterAddress,
-    /// The level that sees every acknowledged write. An old rqlite answers `linearizable` without asking a quorum, and an
+    /// The path of a read that sees every acknowledged write. An old rqlite answers `linearizable` without asking a quorum, and an
     /// old node may lead during an upgrade, even if the node that answers is new.
-    pub fresh: Level,
+    pub fresh: &'static str,
     nodes: Vec<Node>,
     /// The index of the node that is asked first.
     favourite: AtomicUsize,
@@ -123,7 +119,7 @@ impl Client {
         let agent = agent::agent(&address, authorization, names.clone())?;
         let scheme = if address.is_tls { "https" } else { "http" };
         let nodes = address.hosts.iter().map(|host| Node::new(scheme, host)).collect();
-        let fresh = if address.allows_old { Level::Strong } else { Level::Linearizable };
+        let fresh = if address.allows_old { STRONG } else { LINEARIZABLE };
         Ok(Self { agent, names, address, fresh, nodes, favourite: AtomicUsize::new(0) })
     }
 
@@ -157,7 +153,7 @@ impl Client {
     pub fn rqlite_version(&self, patience: Duration) -> Result<String, ClusterFailure> {
         let body = statement::encode(&[Statement::plain("SELECT 1")]);
         self.try_nodes(patience, |node, limit| {
-            let (headers, _) = self.exchange(node, limit, "/db/query?level=none", JSON, &body)?;
+            let (headers, _) = self.exchange(node, limit, ANY_NODE, JSON, &body)?;
             let version = headers.get(VERSION_FIELD).and_then(|version| version.to_str().ok());
             let version = version.ok_or_else(|| Trouble::foreign("", false))?;
             Ok(version.trim_start_matches('v').to_owned())
@@ -171,30 +167,22 @@ impl Client {
     pub fn read(
         &self,
         statements: &[Statement],
-        level: Level,
+        path: &str,
         patience: Duration,
     ) -> Result<Vec<ClusterRows>, ClusterFailure> {
-        let path = match level {
-            Level::None => "/db/query?level=none",
-            Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=400ms",
-            Level::Strong => "/db/query?level=strong",
-        };
         let outcomes = match self.ask(path, statements, patience) {
             // rqlite 9.4.5 waits for the entry of the log that a node makes if it joins or leaves, until another
             // one follows. A strong read is such an entry.
             Err(ClusterFailure::Node(trouble)) if trouble.text.ends_with(WAITS) => {
-                self.ask("/db/query?level=strong", statements, patience)
+                self.ask(STRONG, statements, patience)
             }
             outcomes => outcomes,
         };
-        match outcomes {
-            Ok(outcomes) => Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect()),
+        outcomes.map(rows).map_err(|failure| match failure {
             // It does not matter if a read was carried out.
-            Err(ClusterFailure::Node(trouble)) => {
-                Err(ClusterFailure::Node(Trouble { may_be_done: false, ..trouble }))
-            }
-            Err(failure) => Err(failure),
-        }
+            ClusterFailure::Node(trouble) => ClusterFailure::Node(Trouble { may_be_done: false, ..trouble }),
+            failure => failure,
+        })
     }
 
     /// Asks the host at this place itself, and once, for the rows of statements that only read. They may be old.
@@ -203,8 +191,8 @@ impl Client {
     /// Why the host does not answer.
     pub fn read_from(&self, place: usize, statements: &[Statement]) -> Result<Vec<ClusterRows>, String> {
         let body = statement::encode(statements);
-        match self.ask_node(&self.nodes[place], ANSWER, "/db/query?level=none", &body, statements.len()) {
-            Ok(Ok(outcomes)) => Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect()),
+        match self.ask_node(&self.nodes[place], ANSWER, ANY_NODE, &body, statements.len()) {
+            Ok(Ok(outcomes)) => Ok(rows(outcomes)),
             Ok(Err(failure)) => Err(failure.to_string()),
             Err(trouble) => Err(trouble.text),
         }
@@ -372,6 +360,10 @@ fn limited<B>(request: RequestBuilder<B>, limit: Duration) -> RequestBuilder<B> 
 fn is_old(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
     [(); 2].map(|()| numbers.next().unwrap_or(0)) < NEEDED
+}
+
+fn rows(outcomes: Vec<StatementAnswer>) -> Vec<ClusterRows> {
+    outcomes.into_iter().map(|outcome| outcome.rows).collect()
 }
 
 /// The trouble of a response with a status other than 200.

@@ -8,8 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use serde::ser::{SerializeSeq, Serializer};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::failure::{ClusterFailure, Trouble};
 use crate::store::StoreError;
@@ -133,10 +132,8 @@ pub fn encode(statements: &[Statement]) -> Vec<u8> {
 /// As an array of its text and its values.
 impl Serialize for Statement {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut array = serializer.serialize_seq(Some(1 + self.values.len()))?;
-        array.serialize_element(&self.sql)?;
-        self.values.iter().try_for_each(|value| array.serialize_element(value))?;
-        array.end()
+        let sql = ClusterValue::Text(self.sql.to_string());
+        serializer.collect_seq(std::iter::once(&sql).chain(&self.values))
     }
 }
 

@@ -36,7 +36,7 @@ fn insert(number: i64) -> Statement {
 }
 
 fn numbers(client: &Client) -> Vec<i64> {
-    let rows = client.read(&[Statement::plain("SELECT number FROM t ORDER BY id")], Level::Strong, PATIENCE);
+    let rows = client.read(&[Statement::plain("SELECT number FROM t ORDER BY id")], STRONG, PATIENCE);
     rows.unwrap()[0].iter().map(|row| row[0].integer().unwrap()).collect()
 }
 
@@ -65,7 +65,7 @@ fn values_survive() {
     let outcomes = client.write(&statements, PATIENCE).unwrap();
     assert_eq!(outcomes.iter().map(|outcome| outcome.last_insert_id).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert!(outcomes.iter().all(|outcome| outcome.rows_affected == 1));
-    for level in [Level::Linearizable, Level::Strong] {
+    for level in [LINEARIZABLE, STRONG] {
         let read = Statement::plain("SELECT number, name, digest FROM t ORDER BY id");
         let count = Statement::new("SELECT count(*) FROM t WHERE name = ?", params![names[1]]).unwrap();
         let read = client.read(&[read, count], level, PATIENCE).unwrap();
@@ -87,7 +87,7 @@ fn transaction_is_whole_or_nothing() {
     client.write(&[insert(1), insert(2)], PATIENCE).unwrap();
     let failed = client.write(&[insert(3), insert(1), insert(4)], PATIENCE);
     assert_eq!(failed, Err(ClusterFailure::Statement(1, "UNIQUE constraint failed: t.number".to_owned())));
-    let failed = client.read(&[Statement::plain("SELECT colour FROM t")], Level::Linearizable, PATIENCE);
+    let failed = client.read(&[Statement::plain("SELECT colour FROM t")], LINEARIZABLE, PATIENCE);
     assert_eq!(failed, Err(ClusterFailure::Statement(0, "no such column: colour".to_owned())));
     // One that cannot be prepared undoes the others too.
     let nowhere = Statement::plain("INSERT INTO nowhere VALUES (1)");
@@ -161,7 +161,7 @@ fn frozen_node_costs_its_time_limit_once() {
 #[test]
 fn node_that_is_removed_stops_no_reads_although_nobody_writes() {
     let (mut nodes, client) = cluster();
-    let read = || client.read(&[Statement::plain("SELECT 1")], Level::Linearizable, PATIENCE);
+    let read = || client.read(&[Statement::plain("SELECT 1")], LINEARIZABLE, PATIENCE);
     // rqlite makes the first one of a leader a strong one.
     read().unwrap();
     let [gone, other] = [1, 2].map(|i| (nodes.leader() + i) % 3);
@@ -212,7 +212,7 @@ fn cluster_without_a_quorum_is_unavailable_and_heals() {
     let patience = Duration::from_secs(1);
     let failed = client.write(&[insert(1)], patience).unwrap_err();
     assert!(matches!(failed, ClusterFailure::Node(_)), "{failed:?}");
-    let read = client.read(&[Statement::plain("SELECT 1")], Level::Strong, patience);
+    let read = client.read(&[Statement::plain("SELECT 1")], STRONG, patience);
     assert!(matches!(read, Err(ClusterFailure::Node(_))), "{read:?}");
     others.iter().for_each(|&i| nodes.start_node(i));
     nodes.wait_until_ready();
@@ -449,7 +449,7 @@ fn harmless_write_and_read_are_sent_again() {
     let (address, thread) = liar(answers());
     let client = client_of(&address, None);
     assert_eq!(
-        client.read(&[Statement::plain("SELECT 7")], Level::Linearizable, PATIENCE).unwrap(),
+        client.read(&[Statement::plain("SELECT 7")], LINEARIZABLE, PATIENCE).unwrap(),
         [[[ClusterValue::Integer(7)]]]
     );
     let meter = &client.meters()[0];

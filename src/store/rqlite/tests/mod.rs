@@ -16,7 +16,6 @@ use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
 use crate::store::outcome::{Committed, Inserted, Outcome};
 use crate::store::pets::tests::new_pet;
-use crate::store::reader::Engine;
 use crate::store::{Cause, Reader, StoreError, Whole, Writer};
 use client::ClusterValue;
 use support::rqlite_nodes::Nodes;
@@ -32,12 +31,13 @@ fn cluster(count: usize) -> (Nodes, PathBuf) {
 fn writer(path: &Path) -> Writer {
     let client = connect(path).unwrap();
     schema::migrate(&client, path).unwrap();
-    Writer::new(ClusterConnection::new(Session::new(client).unwrap()).unwrap())
+    Writer::new(Engine::Cluster(ClusterConnection::new(Session::new(client).unwrap()).unwrap().into()))
 }
 
 fn session(path: &Path) -> Reader {
     let client = connect(path).unwrap();
-    Reader::new(ClusterConnection::new(Session::new(client).unwrap()).unwrap())
+    let connection = ClusterConnection::new(Session::new(client).unwrap()).unwrap();
+    Reader { engine: Engine::Cluster(connection.into()) }
 }
 
 /// What is below a reader or a writer.

@@ -11,7 +11,7 @@ fn instances_that_start_at_once_make_one_schema() {
     assert_eq!(number(&path, "SELECT count(*) FROM project"), 1);
     assert_eq!(number(&path, "SELECT count(*) FROM cluster_changes"), 1);
     let client = connect(&path).unwrap();
-    assert!(schema::is_current(&client, &path).unwrap());
+    schema::require_current(&client, &path).unwrap();
 }
 
 #[test]
