@@ -39,7 +39,6 @@ mod whole;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::reader::Engine;
 use super::whole::HostMeter;
 use crate::base::error::{Error, ErrorKind};
 use client::Client;
@@ -83,20 +82,20 @@ fn random_name() -> Result<String, Error> {
 ///
 /// # Errors
 /// If the cluster does not answer, or has no database of this version.
-pub fn open_reader(path: &Path) -> Result<Engine, Error> {
+pub fn open_reader(path: &Path) -> Result<ClusterConnection, Error> {
     let client = connect(path)?;
     schema::require_current(&client, path)?;
-    Ok(Engine::Cluster(ClusterConnection::new(Session::new(client)?)?.into()))
+    ClusterConnection::new(Session::new(client)?)
 }
 
 /// Opens a connection that writes, and makes or updates the schema.
 ///
 /// # Errors
 /// If the cluster does not answer, or its database is not ours.
-pub fn open_writer(path: &Path) -> Result<Engine, Error> {
+pub fn open_writer(path: &Path) -> Result<ClusterConnection, Error> {
     let client = connect(path)?;
     schema::migrate(&client, path)?;
-    Ok(Engine::Cluster(ClusterConnection::new(Session::new(client)?)?.into()))
+    ClusterConnection::new(Session::new(client)?)
 }
 
 /// Describes a cluster for the log.

@@ -16,6 +16,7 @@ use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
 use crate::store::outcome::{Committed, Inserted, Outcome};
 use crate::store::pets::tests::new_pet;
+use crate::store::reader::Engine;
 use crate::store::{Cause, Reader, StoreError, Whole, Writer};
 use client::ClusterValue;
 use support::rqlite_nodes::Nodes;
