@@ -195,7 +195,6 @@ impl Error {
     }
 
     /// Replaces the kind, for a caller that knows more about the failure.
-    #[must_use]
     pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {
         Self { kind, ..self }
     }

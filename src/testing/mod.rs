@@ -14,7 +14,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use crate::base::http::Response;
-use crate::net::lane::{LaneRequest, LaneResponse, TICKET, Ticket, write_response};
+use crate::net::lane::{LaneRequest, LaneResponse, Ticket, write_response};
 
 /// The timeout of tests, longer than any step of a test takes.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -107,19 +107,22 @@ impl FarEnd {
 /// Reads one request from the lane: its ticket and its path.
 pub fn request(lane: &mut UnixStream) -> (Ticket, String) {
     lane.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
         lane.read_exact(&mut byte).unwrap();
-        head.extend(byte);
+        bytes.extend(byte);
     }
-    let mut request = OnLane::parse(&head);
-    request.body.resize(request.length, 0);
-    lane.read_exact(&mut request.body).unwrap();
+    let head = str::from_utf8(&bytes).unwrap();
+    let length = head.split("Content-Length: ").nth(1).unwrap().trim_end().parse::<usize>().unwrap();
+    let end = bytes.len();
+    bytes.resize(end + length, 0);
+    lane.read_exact(&mut bytes[end..]).unwrap();
+    let request = OnLane::parse(&bytes);
     (request.ticket, request.target)
 }
 
-/// A request on a lane, read as any server would.
+/// A request on a lane, read apart from the codec.
 #[derive(Debug, PartialEq)]
 pub struct OnLane {
     pub method: String,
@@ -128,37 +131,35 @@ pub struct OnLane {
     pub id: String,
     /// The forwarded fields.
     pub fields: Vec<(String, String)>,
-    /// The Content-Length; 0 if there is none.
-    pub length: usize,
     pub body: Vec<u8>,
 }
 
 impl OnLane {
-    /// Reads a head and the bytes after it. The head must be ASCII, without line breaks inside a line.
+    /// Reads a whole request. Its lines must be ASCII, without line breaks inside.
     pub fn parse(bytes: &[u8]) -> Self {
-        let end = 4 + bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        let head = str::from_utf8(&bytes[..end - 4]).unwrap();
-        assert!(head.is_ascii(), "{head:?}");
-        let mut lines = head.split("\r\n");
-        let words: Vec<_> = lines.next().unwrap().split(' ').collect();
+        let end_of = |bytes: &[u8]| 4 + bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let (head, content) = bytes.split_at(end_of(bytes));
+        // Without fields, the ticket's line is followed by the empty one.
+        let (lines, body) = content.split_at(end_of(content));
+        let text = |bytes| str::from_utf8(bytes).unwrap().strip_suffix("\r\n\r\n").unwrap();
+        let (head, lines) = (text(head), text(lines));
+        for part in [head, lines] {
+            assert!(part.is_ascii() && !part.replace("\r\n", "").contains(['\r', '\n']), "{part:?}");
+        }
+        let (line, length) = head.split_once("\r\nContent-Length: ").unwrap();
+        assert_eq!(length, content.len().to_string());
+        let words: Vec<_> = line.split(' ').collect();
         assert_eq!((words.len(), words[2]), (3, "HTTP/1.1"), "{head:?}");
-        assert!(!head.replace("\r\n", "").contains(['\r', '\n']), "{head:?}");
-        let mut fields: Vec<_> = lines
-            .map(|line| line.split_once(": ").unwrap())
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        let (name, value) = fields.remove(0);
-        assert_eq!(name, TICKET, "{head:?}");
-        let (ticket, id) = value.split_once(' ').unwrap();
-        let length = fields.pop_if(|(name, _)| name == "Content-Length");
+        let mut lines = lines.split("\r\n");
+        let (ticket, id) = lines.next().unwrap().split_once(' ').unwrap();
+        let fields = lines.map(|line| line.split_once(": ").unwrap());
         Self {
             method: words[0].to_owned(),
             target: words[1].to_owned(),
             ticket: ticket.parse().unwrap(),
             id: id.to_owned(),
-            fields,
-            length: length.map_or(0, |(_, value)| value.parse().unwrap()),
-            body: bytes[end..].to_vec(),
+            fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            body: body.to_vec(),
         }
     }
 }

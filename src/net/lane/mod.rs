@@ -3,16 +3,21 @@
 //! A lane is one connection to a tiny_http server on a private Unix socket. Whole requests go down it pipelined,
 //! and whole responses come back in order. This room knows nothing of routes, pets or SQL, and no sockets.
 //!
-//! A request on a lane is the client's, with the header fields that the service reads, and the ticket:
+//! A request on a lane:
 //!
 //! ```text
 //! POST /v1/pets HTTP/1.1\r\n
-//! T: 17 the-request's-identifier\r\n
+//! Content-Length: 68\r\n
+//! \r\n
+//! 17 the-request's-identifier\r\n
 //! Authorization: Bearer …\r\n
-//! Content-Length: 14\r\n
 //! \r\n
 //! {"name":"Rex"}
 //! ```
+//!
+//! tiny_http reads a head byte by byte, and allocates for each field. So the ticket and the header fields that the
+//! service reads travel in the content, which it reads in one piece. As header fields of the request, they cost 15 to 27
+//! percent of the processor time of a request at 64 connections.
 //!
 //! A response has the same ticket, its disposition, 1 if it has a Cache-Control, the length of its body, and the name of
 //! the request's key, `-` if there is none:
@@ -47,11 +52,10 @@ pub enum LaneKind {
 
 /// Identifies a request on a lane: its number, counted from 1.
 pub type Ticket = u64;
-/// The ticket of a request that is not from the gate.
+/// The ticket of no request.
 pub const NO_TICKET: Ticket = 0;
-/// The header field of the ticket, with a short name, because tiny_http reads heads byte by byte. The gate forwards no
-/// field of this name.
-pub const TICKET: &str = "T";
+/// The header field of a response's ticket.
+const TICKET: &str = "T";
 
 /// After the target.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
@@ -66,7 +70,7 @@ pub struct LaneRequest {
     bytes: Vec<u8>,
     /// Bytes of the request line, with its end.
     line_length: usize,
-    /// Bytes of the line and the header fields, without the empty line.
+    /// Bytes of the line, the header fields and the empty line.
     head_length: usize,
 }
 
@@ -80,7 +84,6 @@ impl LaneRequest {
         target.iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.bytes.extend_from_slice(LINE_END);
         self.line_length = self.bytes.len();
-        self.head_length = self.line_length;
     }
 
     /// Adds a header field. Bytes other than ASCII become DEL, which no valid value has: two values must not become one.
@@ -95,8 +98,8 @@ impl LaneRequest {
 
     /// Ends the header fields.
     pub fn end_head(&mut self) {
-        self.head_length = self.bytes.len();
         self.bytes.extend_from_slice(b"\r\n");
+        self.head_length = self.bytes.len();
     }
 
     /// The buffer that ends with the body.
@@ -116,7 +119,7 @@ impl LaneRequest {
 
     /// The bytes of the body so far.
     pub fn body_length(&self) -> usize {
-        self.bytes.len().saturating_sub(self.head_length + 2)
+        self.bytes.len() - self.head_length
     }
 
     /// The bytes of the request so far.
@@ -132,38 +135,52 @@ impl LaneRequest {
     /// Writes the complete request for a lane.
     pub fn write(&self, ticket: Ticket, id: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = self.bytes.split_at(self.line_length);
-        let (fields, rest) = rest.split_at(self.head_length - self.line_length);
+        let mut buffer = itoa::Buffer::new();
+        let ticket = buffer.format(ticket).as_bytes();
         out.reserve(self.bytes.len() + HEAD_CAPACITY + id.len());
         out.extend_from_slice(line);
-        write_ticket(out, ticket);
+        out.extend_from_slice(b"Content-Length: ");
+        write_decimal(out, ticket.len() + 1 + id.len() + 2 + rest.len());
+        out.extend_from_slice(b"\r\n\r\n");
+        out.extend_from_slice(ticket);
         out.push(b' ');
         out.extend_from_slice(id);
         out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(fields);
-        if self.body_length() > 0 {
-            out.extend_from_slice(b"Content-Length: ");
-            write_decimal(out, self.body_length());
-            out.extend_from_slice(b"\r\n");
-        }
         out.extend_from_slice(rest);
     }
 }
 
-/// Writes the start of the ticket field.
-fn write_ticket(out: &mut Vec<u8>, ticket: Ticket) {
-    out.extend_from_slice(TICKET.as_bytes());
-    out.extend_from_slice(b": ");
-    write_decimal(out, ticket as usize);
+/// The ticket at the start of a request's content; [`NO_TICKET`] if the content is not from the gate.
+pub fn ticket_of(content: &[u8]) -> Ticket {
+    let word = content.split(|byte| *byte == b' ').next();
+    word.and_then(|word| str::from_utf8(word).ok()?.parse().ok()).unwrap_or(NO_TICKET)
 }
 
-/// Reads the value of a request's ticket field: the ticket and the identifier. A request without one, which is not from the
-/// gate, has [`NO_TICKET`].
-pub fn read_ticket(value: Option<&str>) -> (Ticket, &str) {
-    let read = value.and_then(|value| {
-        let (ticket, id) = value.split_once(' ')?;
-        Some((ticket.parse().ok()?, id))
-    });
-    read.unwrap_or((NO_TICKET, "-"))
+/// The content of a request on a lane, after its ticket.
+#[derive(Debug, Default, PartialEq)]
+pub struct Content<'a> {
+    /// The identifier for the log.
+    pub id: &'a str,
+    /// Name and value of the forwarded header fields.
+    pub fields: Vec<(&'a str, &'a str)>,
+    pub body: &'a [u8],
+}
+
+impl<'a> Content<'a> {
+    /// Reads the content that [`LaneRequest::write`] writes; `None` if it is something else.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let mut line = || str::from_utf8(take_line(&mut rest)?.strip_suffix(b"\r\n")?).ok();
+        let (_, id) = line()?.split_once(' ')?;
+        let mut fields = Vec::with_capacity(8);
+        loop {
+            match line()? {
+                "" => break,
+                field => fields.push(field.split_once(": ")?),
+            }
+        }
+        Some(Self { id, fields, body: rest })
+    }
 }
 
 /// Writes a response for the gate.
@@ -174,7 +191,9 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     response.fields.flaw.map_or(Ok(()), Err)?;
     out.reserve(HEAD_CAPACITY + response.fields.lines.len() + response.body().len());
     write_status_line(out, response.status);
-    write_ticket(out, ticket);
+    out.extend_from_slice(TICKET.as_bytes());
+    out.extend_from_slice(b": ");
+    write_decimal(out, ticket as usize);
     out.extend_from_slice(match response.disposition {
         Disposition::Send => b" send ",
         Disposition::RetryOnWriter => b" pass ",

@@ -3,32 +3,37 @@ use super::*;
 const TICKET_17: Ticket = 2 << 32 | 17;
 
 #[test]
-fn request_is_plain_http() {
+fn request_is_read_as_it_is_written() {
     let mut request = LaneRequest::default();
     request.begin(b"POST", [b"/v1/pets", b"?a"], 0);
     request.field("Content-Type", b"text/x: y");
     request.field("Authorization", "Bearer \u{e9}".as_bytes());
     request.field("X", b"");
     request.end_head();
-    assert_eq!(request.line(), b"POST /v1/pets?a");
-    let head = "POST /v1/pets?a HTTP/1.1\r\nT: 8589934609 an-id\r\nContent-Type: text/x: y\r\n\
-        Authorization: Bearer \u{7f}\u{7f}\r\nX: \r\n";
-    let written = |request: &LaneRequest| {
-        let mut out = Vec::new();
-        request.write(TICKET_17, b"an-id", &mut out);
-        out
-    };
-    assert_eq!(written(&request), format!("{head}\r\n").as_bytes());
+    assert_eq!((request.line(), request.body_length()), (&b"POST /v1/pets?a"[..], 0));
     request.body().extend_from_slice(b"\xff\n\r\n");
-    let body = [format!("{head}Content-Length: 4\r\n\r\n").as_bytes(), b"\xff\n\r\n"].concat();
-    assert_eq!(written(&request), body);
+    assert_eq!(request.body_length(), 4);
+    let mut out = Vec::new();
+    request.write(TICKET_17, b"an-id", &mut out);
+    let content = b"8589934609 an-id\r\nContent-Type: text/x: y\r\nAuthorization: Bearer \x7f\x7f\r\nX: \r\n\r\n\xff\n\r\n";
+    let head = format!("POST /v1/pets?a HTTP/1.1\r\nContent-Length: {}\r\n\r\n", content.len());
+    assert_eq!(out, [head.as_bytes(), content].concat());
+    assert_eq!(ticket_of(content), TICKET_17);
+    let fields = vec![("Content-Type", "text/x: y"), ("Authorization", "Bearer \u{7f}\u{7f}"), ("X", "")];
+    assert_eq!(Content::read(content), Some(Content { id: "an-id", fields, body: b"\xff\n\r\n" }));
 }
 
 #[test]
-fn what_is_not_from_the_gate_has_the_ticket_of_none() {
-    assert_eq!(read_ticket(Some("17 an-id")), (17, "an-id"));
-    for value in [None, Some(""), Some("17"), Some("-1 x"), Some("x y")] {
-        assert_eq!(read_ticket(value), (NO_TICKET, "-"), "{value:?}");
+fn content_that_is_not_from_the_gate_has_no_ticket() {
+    for content in ["", "17", "-1 x\r\n\r\n", "x y\r\n\r\n"] {
+        assert_eq!(
+            ticket_of(content.as_bytes()),
+            if content == "17" { 17 } else { NO_TICKET },
+            "{content:?}"
+        );
+    }
+    for content in ["", "17", "17 x", "17 x\r\n", "17 x\nA: b\r\n\r\n", "17 x\r\nA\r\n\r\n"] {
+        assert_eq!(Content::read(content.as_bytes()), None, "{content:?}");
     }
 }
 

@@ -8,7 +8,7 @@
 mod lane_listener;
 
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::base::error::{Error, ErrorKind};
-use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::http::{ApiError, Code, Request, Response, name_all};
 use crate::base::threads::start_thread;
-use crate::net::lane::{NO_TICKET, TICKET, Ticket, read_ticket, write_response};
+use crate::net::lane::{Content, Ticket, ticket_of, write_response};
 
 pub use lane_listener::LaneListener;
 
@@ -43,8 +42,7 @@ pub struct Worker {
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// After the server.
-    #[cfg_attr(not(test), expect(dead_code, reason = "dropped last"))]
-    unblocker: lane_listener::Unblocker,
+    _unblocker: lane_listener::Unblocker,
 }
 
 /// The most threads of a worker and its server.
@@ -77,7 +75,7 @@ impl Worker {
             }
         };
         let thread = Some(start_thread(name, work)?);
-        Ok(Self { server, stopping, thread, unblocker })
+        Ok(Self { server, stopping, thread, _unblocker: unblocker })
     }
 }
 
@@ -143,39 +141,28 @@ const MAX_REQUESTS: usize = 512;
 /// The bytes of responses at which to send them, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// A request from tiny_http with its body, which must be read before tiny_http reads the next request.
+/// A request from tiny_http with its content, which must be read before tiny_http reads the next request.
 struct Job {
     request: tiny_http::Request,
-    body: Vec<u8>,
+    content: Vec<u8>,
     ticket: Ticket,
-    id: String,
 }
 
 impl Job {
     fn new(mut request: tiny_http::Request) -> Self {
-        let length = request.body_length().unwrap_or_default().min(MAX_BODY_BYTES);
-        let mut body = Vec::with_capacity(length);
-        if length > 0
-            && let Err(error) = request.as_reader().take(length as u64).read_to_end(&mut body)
-        {
+        let mut content = Vec::with_capacity(request.body_length().unwrap_or_default());
+        if let Err(error) = request.as_reader().read_to_end(&mut content) {
             // The gate sends complete requests, so its end of the lane is closed, which it reports itself.
             log::debug!("a lane broke off within a request: {error}");
         }
-        let field = request.headers().iter().find(|header| header.field.equiv(TICKET));
-        let (ticket, id) = read_ticket(field.map(|header| header.value.as_str()));
-        let id = id.to_owned();
-        Self { request, body, ticket, id }
+        let ticket = ticket_of(&content);
+        Self { request, content, ticket }
     }
 
     fn as_request(&self) -> Request<'_> {
-        let fields = self.request.headers().iter();
-        Request {
-            id: &self.id,
-            method: self.request.method().as_str(),
-            target: self.request.url(),
-            headers: fields.map(|header| (header.field.as_str().as_str(), header.value.as_str())).collect(),
-            body: &self.body,
-        }
+        // Content that is not from the gate counts as none.
+        let Content { id, fields: headers, body } = Content::read(&self.content).unwrap_or_default();
+        Request { id, method: self.request.method().as_str(), target: self.request.url(), headers, body }
     }
 }
 
@@ -185,41 +172,29 @@ fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Job>
 }
 
 /// Sends the responses to the first requests of a batch, with few writes. A dropped writer of tiny_http lets the next
-/// request of its connection respond. A response to another client than the gate, such as `curl --unix-socket`, is
-/// written alone, because its connection is another one.
+/// request of its connection respond.
 fn send(batch: &mut VecDeque<Job>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
     let mut left = responses.len();
-    let mut writer = None;
     for (job, response) in batch.drain(..left.min(batch.len())).zip(responses) {
         let is_head = *job.request.method() == tiny_http::Method::Head;
         let response = if is_head { response.without_body() } else { response };
-        let is_from_gate = job.ticket != NO_TICKET;
-        if !is_from_gate {
-            write(writer.take(), out);
-        }
         print(&response, &job, out);
         left -= 1;
-        writer = Some(job.request.into_writer());
-        if left == 0 || out.len() >= SEND_BYTES || !is_from_gate {
-            write(writer.take(), out);
+        let mut writer = job.request.into_writer();
+        if left == 0 || out.len() >= SEND_BYTES {
+            if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
+                log::debug!("a lane broke off within a response: {error}");
+            }
+            out.clear();
         }
     }
     out.shrink_to(SEND_BYTES);
 }
 
-fn write(writer: Option<Box<dyn Write + Send>>, out: &mut Vec<u8>) {
-    if let Some(mut writer) = writer
-        && let Err(error) = writer.write_all(out).and_then(|()| writer.flush())
-    {
-        log::debug!("a lane broke off within a response: {error}");
-    }
-    out.clear();
-}
-
 /// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, job: &Job, out: &mut Vec<u8>) {
     if let Err(flaw) = write_response(response, job.ticket, out) {
-        log::error!("request {}: a response was not sent: {flaw}", job.id);
+        log::error!("request {}: a response was not sent: {flaw}", job.as_request().id);
         // This response can always be written.
         let _ = write_response(&ApiError::new(Code::Internal).into_response(), job.ticket, out);
     }

@@ -2,7 +2,7 @@
 
 use super::Parts;
 use crate::base::http::Response;
-use crate::net::lane::{LaneRequest, LaneResponse, Ticket, write_response};
+use crate::net::lane::{Content, LaneRequest, LaneResponse, Ticket, ticket_of, write_response};
 use crate::testing::OnLane;
 
 /// Reads the bytes as a response, and makes a request and a response from them, which are written and read again.
@@ -57,10 +57,16 @@ fn request_comes_back(parts: &mut Parts) {
         ticket: TICKET,
         id: "an-id".to_owned(),
         fields: fields.into_iter().map(|(name, value)| (name.to_owned(), sent(value))).collect(),
-        length: parts.0.len(),
         body: parts.0.to_vec(),
     };
     assert_eq!(OnLane::parse(&written), expected);
+    let end = written.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
+    let content = &written[end..];
+    assert_eq!(ticket_of(content), TICKET);
+    let read = Content::read(content).unwrap();
+    assert_eq!((read.id, read.body), ("an-id", parts.0));
+    let fields = read.fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    assert_eq!(fields.collect::<Vec<_>>(), expected.fields);
 }
 
 fn response_comes_back(parts: &mut Parts) {

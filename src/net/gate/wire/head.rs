@@ -279,8 +279,6 @@ const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::gate::wire::cors::ASKED;
-    use crate::net::lane::TICKET;
 
     const FORWARDED: [&str; 2] = ["Authorization", "Content-Type"];
 
@@ -312,18 +310,6 @@ mod tests {
              Content-Type: a\r\n\r\n"
         );
         assert_eq!(forwarded("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
-    }
-
-    /// tiny_http acts on some fields, and the worker on the ticket.
-    #[test]
-    fn forwarded_fields_neither_frame_nor_forge() {
-        let mut config = crate::base::config::Config::new();
-        config.hosting.platform_host = Some("pets.example".to_owned());
-        let fields = crate::app::pipeline::header_fields(&config);
-        assert!(fields.contains(&HOST) && fields.contains(&FORWARDED_PROTO));
-        for name in ["Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade", "TE", TICKET] {
-            assert!(fields.iter().chain(&ASKED).all(|field| !field.eq_ignore_ascii_case(name)), "{name}");
-        }
     }
 
     #[test]
