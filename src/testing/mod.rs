@@ -139,8 +139,8 @@ impl OnLane {
     pub fn parse(bytes: &[u8]) -> Self {
         let end_of = |bytes: &[u8]| 4 + bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
         let (head, content) = bytes.split_at(end_of(bytes));
-        // Without fields, the ticket's line is followed by the empty one.
-        let (lines, body) = content.split_at(end_of(content));
+        let (ticket, after) = content.split_first_chunk().unwrap();
+        let (lines, body) = after.split_at(end_of(after));
         let text = |bytes| str::from_utf8(bytes).unwrap().strip_suffix("\r\n\r\n").unwrap();
         let (head, lines) = (text(head), text(lines));
         for part in [head, lines] {
@@ -151,12 +151,12 @@ impl OnLane {
         let words: Vec<_> = line.split(' ').collect();
         assert_eq!((words.len(), words[2]), (3, "HTTP/1.1"), "{head:?}");
         let mut lines = lines.split("\r\n");
-        let (ticket, id) = lines.next().unwrap().split_once(' ').unwrap();
+        let id = lines.next().unwrap();
         let fields = lines.map(|line| line.split_once(": ").unwrap());
         Self {
             method: words[0].to_owned(),
             target: words[1].to_owned(),
-            ticket: ticket.parse().unwrap(),
+            ticket: Ticket::from_be_bytes(*ticket),
             id: id.to_owned(),
             fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             body: body.to_vec(),

@@ -15,7 +15,7 @@ fn request_is_read_as_it_is_written() {
     assert_eq!(request.body_length(), 4);
     let mut out = Vec::new();
     request.write(TICKET_17, b"an-id", &mut out);
-    let content = b"8589934609 an-id\r\nContent-Type: text/x: y\r\nAuthorization: Bearer \x7f\x7f\r\nX: \r\n\r\n\xff\n\r\n";
+    let content = b"\0\0\0\x02\0\0\0\x11an-id\r\nContent-Type: text/x: y\r\nAuthorization: Bearer \x7f\x7f\r\nX: \r\n\r\n\xff\n\r\n";
     let head = format!("POST /v1/pets?a HTTP/1.1\r\nContent-Length: {}\r\n\r\n", content.len());
     assert_eq!(out, [head.as_bytes(), content].concat());
     assert_eq!(ticket_of(content), TICKET_17);
@@ -24,16 +24,10 @@ fn request_is_read_as_it_is_written() {
 }
 
 #[test]
-fn content_that_is_not_from_the_gate_has_no_ticket() {
-    for content in ["", "17", "-1 x\r\n\r\n", "x y\r\n\r\n"] {
-        assert_eq!(
-            ticket_of(content.as_bytes()),
-            if content == "17" { 17 } else { NO_TICKET },
-            "{content:?}"
-        );
-    }
-    for content in ["", "17", "17 x", "17 x\r\n", "17 x\nA: b\r\n\r\n", "17 x\r\nA\r\n\r\n"] {
-        assert_eq!(Content::read(content.as_bytes()), None, "{content:?}");
+fn content_that_is_not_from_the_gate_is_none() {
+    assert_eq!(ticket_of(b"1234567"), NO_TICKET);
+    for content in ["", "x", "x\r\n", "x\nA: b\r\n\r\n", "x\r\nA\r\n\r\n", "x\r\nA:b\r\n\r\n"] {
+        assert_eq!(Content::read(format!("12345678{content}").as_bytes()), None, "{content:?}");
     }
 }
 
@@ -84,15 +78,10 @@ fn response_is_read_as_it_is_written_and_only_whole() {
 }
 
 #[test]
-fn other_responses_are_malformed() {
-    for ticket in ["Ts: 1 send 0 0 -", "T: x send 0 0 -", "T: 1 sent 0 0 -", "T: 1 send 0 x -", ""] {
-        let bytes = format!("HTTP/1.1 204 No Content\r\n{ticket}\r\n\r\n");
-        assert_eq!(LaneResponse::read(bytes.as_bytes()), Err(ErrorKind::InvalidData), "{bytes}");
-    }
-    for line in ["HTTP/1.0 204 No Content", "HTTP/1.1 2x4 No Content", "HTTP/1.1 20", ""] {
-        let bytes = format!("{line}\r\nT: 1 send 0 0 -\r\n\r\n");
-        assert_eq!(LaneResponse::read(bytes.as_bytes()), Err(ErrorKind::InvalidData), "{bytes}");
-    }
+fn unknown_disposition_is_malformed() {
+    let mut bytes = written(&Response::new(204, b"")).unwrap();
+    bytes[HEAD_LENGTH - 1] = 4;
+    assert_eq!(LaneResponse::read(&bytes), Err(ErrorKind::InvalidData));
 }
 
 #[test]

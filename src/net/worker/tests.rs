@@ -292,8 +292,8 @@ fn job(content: &'static str) -> Job {
 
 #[test]
 fn request_is_that_of_the_content() {
-    let job = job("1234 an-id\r\nX: y\r\n\r\nbody");
-    assert_eq!(job.ticket, 1234);
+    let job = job("\0\0\0\0\0\0\x04\x52an-id\r\nX: y\r\n\r\nbody");
+    assert_eq!(job.ticket, 0x452);
     let request = job.as_request();
     assert_eq!((request.id, request.body), ("an-id", &b"body"[..]));
     assert_eq!(request.header_values("X").collect::<Vec<_>>(), ["y"]);
@@ -307,7 +307,9 @@ fn batch_has_its_most_requests() {
 
 #[test]
 fn what_has_no_response_yet_stays() {
-    let mut batch: VecDeque<_> = (1..4).map(|ticket| job(format!("{ticket} -\r\n\r\n").leak())).collect();
+    let mut batch: VecDeque<_> = (1..4_u8)
+        .map(|ticket| job(format!("\0\0\0\0\0\0\0{}-\r\n\r\n", char::from(ticket)).leak()))
+        .collect();
     let mut out = Vec::new();
     send(&mut batch, [b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
     assert_eq!((batch.len(), out), (1, Vec::new()));
