@@ -12,6 +12,7 @@ use super::rqlite::ClusterConnection;
 use super::sqlite::FileConnection;
 
 /// A connection of an engine, and the batch under way on it.
+#[cfg_attr(feature = "cluster", expect(clippy::large_enum_variant, reason = "there is one for each worker"))]
 pub(super) enum Engine {
     File(FileConnection),
     #[cfg(feature = "cluster")]
