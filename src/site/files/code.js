@@ -1,9 +1,6 @@
 // Code on the pages: its colours, a button that copies each block to run, and one language for all samples, which the browser
 // remembers.
-import { coloured } from './colours.js';
 import { copyButton, element } from './elements.js';
-
-for (const code of document.querySelectorAll('pre code')) code.replaceChildren(...coloured(code.textContent));
 
 const status = element('p', { class: 'unseen', role: 'status' });
 document.body.append(status);
@@ -49,3 +46,7 @@ for (const samples of document.querySelectorAll('.samples')) {
 // The sample that `frame.js` has shown before the first paint.
 const shown = figures.find((figure) => !figure.hidden);
 if (shown) choose(shown.dataset.language);
+
+// Last: colours move nothing, and the work above must be done before the first paint.
+const { coloured } = await import('./colours.js');
+for (const code of document.querySelectorAll('pre code')) code.replaceChildren(...coloured(code.textContent));
