@@ -1,5 +1,5 @@
-//! The socket of a lane. Its file is removed before anything is served, so nothing is left of it when the process is
-//! killed, and only the gate can connect.
+//! The socket of a lane. Its file is removed as soon as the gate has connected, so nobody else can. Only a process that is
+//! killed between these two steps leaves the file, `petstore-lane-…`.
 
 use std::fs::{File, remove_file};
 use std::io;
