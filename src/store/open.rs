@@ -16,7 +16,7 @@ pub struct OpenStore {
     pub writer: WriteAccess,
     /// The connections that read.
     pub readers: Vec<Reader>,
-    /// The most requests that a reader is worth being sent at once, because they share what a batch costs.
+    /// The most requests to send to a reader at once.
     pub reads_at_once: usize,
     /// Keeps other services that write away, as long as it is not dropped.
     pub claim: Option<Claim>,
@@ -26,9 +26,9 @@ pub struct OpenStore {
 
 /// The access of a service to its database.
 pub enum WriteAccess {
-    /// It does, with this connection.
+    /// It writes with this connection.
     Writes(Writer),
-    /// It only reads. This connection finds the keys of requests that want to write.
+    /// It only reads. This connection checks the keys of writes before they are rejected.
     Refused(Reader),
 }
 
@@ -61,11 +61,11 @@ impl Reader {
 }
 
 impl Writer {
-    /// Opens the database for writing: makes it if there is none, and rejects one that is not ours, or older: on a
-    /// cluster, it is brought up to date.
+    /// Opens the database for writing, and creates it if there is none. The schema of an older database on a cluster is
+    /// brought up to date.
     ///
     /// # Errors
-    /// If it cannot be opened, or is not a database of ours.
+    /// If it cannot be opened, is not a petstore database, or is a file of an older version.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if is_cluster(path) {
             rqlite::open_writer(path).map(Engine::from).map(Self::new)
@@ -75,8 +75,7 @@ impl Writer {
     }
 }
 
-/// Returns `true` if there is a database at a path, or if the path is the address of a cluster: what the cluster has is
-/// known once it is asked.
+/// Returns `true` if there is a database at a path, or if the path is the address of a cluster, which is not asked.
 pub fn exists(path: &Path) -> bool {
     is_cluster(path) || path.exists()
 }

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 
-/// Proof that a batch is on disk. Only an engine's commit makes one, so that nothing can be acknowledged earlier.
+/// Proof that a batch is on disk. Only the store makes one, at a commit, so nothing can be acknowledged earlier.
 #[derive(Debug, PartialEq)]
 pub struct Committed {
     /// The outcomes of [`Inserted::Later`], in order.

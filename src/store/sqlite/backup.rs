@@ -61,7 +61,7 @@ impl Snapshot {
             thread::sleep(start.elapsed());
         }
         drop(backup);
-        self.look()?;
+        self.ensure_unchanged()?;
         copy.close().map_err(|(_, error)| say(error))?;
         // The header is copied from a database in use, and promises a log.
         let finished = file.write_all_at(&[1, 1], MODE_AT).and_then(|()| file.sync_all());

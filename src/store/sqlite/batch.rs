@@ -35,7 +35,7 @@ impl FileConnection {
         // A panic may have left the batch before without an end.
         self.undo();
         self.reader.forget_data_version();
-        self.reader.watch.look()?;
+        self.reader.watch.check()?;
         // The first write reports why it cannot be written.
         if !self.try_begin().unwrap_or(false) {
             self.run("BEGIN")?;
@@ -83,7 +83,7 @@ impl FileConnection {
         let ended = match mem::replace(&mut self.state, BatchState::Closed) {
             BatchState::Closed => return self.end().map(|()| Committed { outcomes: Vec::new() }),
             // Writes to a file that was moved away must not be acknowledged.
-            BatchState::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
+            BatchState::Open => self.reader.watch.check_now().and_then(|()| self.finish()),
             BatchState::Failed(error) => Err(error),
         };
         if ended.is_err() {
@@ -136,7 +136,7 @@ impl FileConnection {
 
     pub fn checkpoint(&mut self) -> Result<(), StoreError> {
         // The log may be that of another database by now, and this file in nobody's sight.
-        self.reader.watch.look_now()?;
+        self.reader.watch.check_now()?;
         if self.reader.run_checkpoint(TRUNCATE)? {
             Ok(())
         } else {

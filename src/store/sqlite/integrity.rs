@@ -39,7 +39,7 @@ impl Snapshot {
             }
             result => result.map_err(|error| cannot_open(&self.path, error))?,
         }
-        self.look().map(|()| checked)
+        self.ensure_unchanged().map(|()| checked)
     }
 }
 

@@ -123,7 +123,7 @@ impl FileReader {
     /// # Errors
     /// If the file was moved or deleted.
     fn connection(&self) -> Result<&Connection, StoreError> {
-        self.watch.found()?;
+        self.watch.result()?;
         Ok(&self.connection)
     }
 
@@ -157,7 +157,7 @@ impl FileReader {
 
     pub fn begin(&mut self) -> Result<(), StoreError> {
         self.forget_data_version();
-        self.watch.look()?;
+        self.watch.check()?;
         self.run("BEGIN")?;
         // This read takes the snapshot; BEGIN alone does not.
         self.read_data_version()
@@ -171,7 +171,7 @@ impl FileReader {
     }
 
     pub fn check_path(&mut self) -> Result<(), StoreError> {
-        self.watch.look_now()
+        self.watch.check_now()
     }
 }
 

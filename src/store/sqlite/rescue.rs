@@ -12,7 +12,7 @@ use crate::base::clock::{rfc3339, unix_time};
 impl FileConnection {
     /// Copies a database whose file was deleted to a new name. Call this as the writer closes.
     pub fn rescue(&mut self) {
-        let Err(StoreError::Unavailable(Cause::Moved, _)) = self.reader.watch.look_now() else { return };
+        let Err(StoreError::Unavailable(Cause::Moved, _)) = self.reader.watch.check_now() else { return };
         self.undo();
         // The log stays as it is, and may be needed.
         let _ = self.reader.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);

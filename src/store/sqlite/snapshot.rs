@@ -32,7 +32,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// If nothing kept others from writing to the file, and somebody has.
-    pub(super) fn look(&self) -> Result<(), Error> {
+    pub(super) fn ensure_unchanged(&self) -> Result<(), Error> {
         if self.reader.watch.files[0].is_written_to() {
             let line = format!("{} was written to while it was read; try again", self.path.display());
             return fail(Kind::Conflict, line);

@@ -14,7 +14,7 @@ use super::open_file::{FileId, OpenFile, log_of, modified};
 use super::{Cause, StoreError};
 
 /// The time between two comparisons of the content, and the age up to which reads rely on the last check.
-const LOOK_HOLDS: Duration = Duration::from_millis(100);
+const CHECK_HOLDS: Duration = Duration::from_millis(100);
 
 /// A file as it was opened.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub struct Watch {
     /// When the identity in the file was last compared.
     compared_at: Option<Instant>,
     /// The result of the last check. A failure stays.
-    found: Result<(), StoreError>,
+    result: Result<(), StoreError>,
 }
 
 impl Watch {
@@ -65,7 +65,7 @@ impl Watch {
         if let Ok(id) = FileId::from_path(&log) {
             files.push(WatchedFile { path: log, id, unlocked_since: None });
         }
-        Self { files, file, identity, compared_at: None, found: Ok(()) }
+        Self { files, file, identity, compared_at: None, result: Ok(()) }
     }
 
     /// Returns true if the file or its log has no name any more, so that only open connections have its content.
@@ -82,27 +82,27 @@ impl Watch {
 
     /// Makes the connection fail from now on.
     pub fn fail(&mut self, error: &StoreError) {
-        self.found = Err(error.clone());
+        self.result = Err(error.clone());
     }
 
     /// Checks the files, unless the last comparison was a moment ago.
     ///
     /// # Errors
     /// If a path leads elsewhere.
-    pub fn look(&mut self) -> Result<(), StoreError> {
-        if self.is_due() { self.look_now() } else { self.found() }
+    pub fn check(&mut self) -> Result<(), StoreError> {
+        if self.is_due() { self.check_now() } else { self.result() }
     }
 
     fn is_due(&self) -> bool {
-        self.compared_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS)
+        self.compared_at.is_none_or(|at| at.elapsed() >= CHECK_HOLDS)
     }
 
     /// Checks the files.
     ///
     /// # Errors
     /// If a path leads elsewhere.
-    pub fn look_now(&mut self) -> Result<(), StoreError> {
-        self.found()?;
+    pub fn check_now(&mut self) -> Result<(), StoreError> {
+        self.result()?;
         let is_due = self.is_due();
         let detail = if let Some(file) = self.files.iter().find(|file| file.has_changed()) {
             format!("{} is not the file that was opened, or was written to", file.path.display())
@@ -114,16 +114,16 @@ impl Watch {
             }
             return Ok(());
         };
-        self.found = Err(StoreError::Unavailable(Cause::Moved, detail));
-        self.found()
+        self.result = Err(StoreError::Unavailable(Cause::Moved, detail));
+        self.result()
     }
 
     /// The result of the last check.
     ///
     /// # Errors
     /// If a path led elsewhere, or the connection is to fail.
-    pub fn found(&self) -> Result<(), StoreError> {
-        self.found.clone()
+    pub fn result(&self) -> Result<(), StoreError> {
+        self.result.clone()
     }
 }
 
@@ -162,10 +162,10 @@ mod tests {
         {
             let (folder, _writer, _reader) = pair();
             let mut watch = watch(&folder);
-            assert_eq!(watch.look_now(), Ok(()));
+            assert_eq!(watch.check_now(), Ok(()));
             leave(&folder.database());
-            assert!(watch.look_now().unwrap_err().is_lost(), "{i}");
-            assert!(watch.look().unwrap_err().is_lost() && watch.found().is_err(), "{i}");
+            assert!(watch.check_now().unwrap_err().is_lost(), "{i}");
+            assert!(watch.check().unwrap_err().is_lost() && watch.result().is_err(), "{i}");
         }
     }
 
@@ -173,10 +173,10 @@ mod tests {
     fn check_of_a_moment_ago_is_not_enough_for_long() {
         let (folder, _writer, _reader) = pair();
         let mut watch = watch(&folder);
-        assert_eq!(watch.look(), Ok(()));
+        assert_eq!(watch.check(), Ok(()));
         fs::remove_file(folder.database()).unwrap();
-        watch.compared_at = watch.compared_at.and_then(|at| at.checked_sub(LOOK_HOLDS));
-        assert!(watch.look().unwrap_err().is_lost());
+        watch.compared_at = watch.compared_at.and_then(|at| at.checked_sub(CHECK_HOLDS));
+        assert!(watch.check().unwrap_err().is_lost());
     }
 
     #[test]
