@@ -90,18 +90,15 @@ impl Writer {
         })
     }
 
-    /// Stores when keys were last used, in Unix time. Call it between batches. It skips keys that no longer
-    /// exist, and times earlier than the stored ones. A time later than `now` counts as `now`, and a stored one as none.
+    /// Stores within the batch when keys were last used, in Unix time. It skips keys that no longer exist, and times
+    /// earlier than the stored ones. A time later than `now` counts as `now`, and a stored one as none.
     ///
     /// # Errors
-    /// If the database cannot be written; then nothing is changed.
+    /// If the database cannot be written.
     pub fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
         let keep = "UPDATE api_keys SET last_used_at = max(iif(last_used_at <= ?3, last_used_at, ?2), ?2) \
             WHERE digest = ?1";
-        self.transact(|writer| {
-            uses.iter().try_for_each(|(digest, at)| {
-                writer.change(keep, params![digest, at.min(&now), now]).map(drop)
-            })
-        })
+        uses.iter()
+            .try_for_each(|(digest, at)| self.change(keep, params![digest, at.min(&now), now]).map(drop))
     }
 }

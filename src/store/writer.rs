@@ -117,6 +117,20 @@ impl Writer {
         on_engine!(&mut self.reader.engine, it => it.checkpoint())
     }
 
+    /// Checkpoints the write-ahead log as [`Writer::checkpoint`] does, and starts the next log, so that the next commit
+    /// needs one flush and not two.
+    ///
+    /// # Errors
+    /// As [`Writer::checkpoint`].
+    pub fn renew_log(&mut self) -> Result<(), StoreError> {
+        on_engine!(&mut self.reader.engine, it => it.renew_log())
+    }
+
+    /// Returns true if the write-ahead log is so long that a checkpoint costs little for each of its commits.
+    pub fn has_long_log(&self) -> bool {
+        on_engine!(&self.reader.engine, it => it.has_long_log())
+    }
+
     /// Checks that the path still leads to the database that was opened. Nobody can move that of a cluster.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::backup::{count, names, refuse, succeed};
-use crate::database_file::wait_for_rest;
+use crate::database_file::empty_log;
 use crate::messages;
 use support::harness::{self, Folder, Server};
 
@@ -15,7 +15,7 @@ fn crashed() -> Folder {
     let server = Server::start();
     server.fill(["in the file"]);
     let log = server.folder.path().join("pets.db-wal");
-    wait_for_rest(&server);
+    empty_log(&server);
     server.fill(["in the log", "in the log too"]);
     let folder = server.kill();
     assert_ne!(fs::metadata(log).unwrap().len(), 0);
@@ -148,7 +148,7 @@ fn backup_is_not_mixed_with_a_log_that_is_left() {
 fn copy_that_the_log_continues_loses_nothing() {
     let server = Server::start();
     server.fill(["first"]);
-    wait_for_rest(&server);
+    empty_log(&server);
     let copy = server.folder.path().join("copy.db");
     fs::copy(server.folder.database(), &copy).unwrap();
     server.fill(["second"]);
@@ -187,11 +187,11 @@ fn commands_refuse_the_log_of_another_database_too() {
 fn older_copy_of_the_database_is_not_mixed_with_its_log() {
     let server = Server::start();
     server.fill(["old"]);
-    wait_for_rest(&server);
+    empty_log(&server);
     let old = fs::read(server.folder.database()).unwrap();
     // So many pages that some are neither in the copy nor in the log.
     server.fill([&*"x".repeat(60_000); 10]);
-    wait_for_rest(&server);
+    empty_log(&server);
     server.fill(["in the log"]);
     let folder = server.kill();
     assert_ne!(fs::metadata(folder.path().join("pets.db-wal")).unwrap().len(), 0);

@@ -24,6 +24,10 @@ pub struct WriteService {
 /// The writer counts as idle if it has written nothing for this long.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// A short log gets its checkpoint this long after the last write. A checkpoint costs four flushes, so one after each
+/// create of a quiet service would cost more than the create.
+const LONG_QUIET: Duration = Duration::from_secs(3600);
+
 /// The busy timeout of the work at the stop.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -104,14 +108,19 @@ impl WriteService {
         let now = unix_time();
         let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
         let unanswered = handled.collect::<Result<Vec<_>, _>>()?;
+        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_))).count();
         let began = Instant::now();
+        let uses = match writes {
+            0 => Vec::new(),
+            _ => self.key_tasks.join_batch(&mut self.context.store, began, now),
+        };
         let committed = self.context.store.commit();
         let flush = began.elapsed();
-        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_))).count();
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
             Ok(_) => {}
             Err(error) => {
+                self.key_tasks.note_again(uses);
                 self.context.written(Err(error.clone()));
                 self.report_undone(&unanswered, error);
             }
@@ -130,7 +139,8 @@ impl WriteService {
             return Ok(Duration::ZERO);
         }
         self.pipeline.shared.metrics.committed(requests.len(), flush);
-        self.rests_at = Some(Instant::now() + QUIET);
+        let pause = if self.context.store.has_long_log() { QUIET } else { LONG_QUIET };
+        self.rests_at = Some(Instant::now() + pause);
         Ok(flush)
     }
 
@@ -156,7 +166,7 @@ impl WriteService {
         // No busy timeout: requests would wait meanwhile.
         self.context.store.set_busy_timeout(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
-            && let Err(error) = self.context.store.checkpoint()
+            && let Err(error) = self.context.store.renew_log()
             && !self.pipeline.shared.damage.note(&error)
         {
             if error.passes() || error.is_lost() {

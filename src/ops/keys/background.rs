@@ -4,12 +4,13 @@
 use std::time::{Duration, Instant};
 
 use crate::base::clock::rfc3339;
-use crate::model::ApiKey;
+use crate::model::{ApiKey, Digest};
 use crate::ops::keys::LastUses;
 use crate::store::{Damage, StoreError, Writer};
 
-/// The interval of writing the uses.
-const WRITE_EVERY: Duration = Duration::from_secs(60);
+/// The interval of writing the uses: with the next commit, or else alone after [`WAIT_FOR_COMMIT`].
+const WRITE_EVERY: Duration = Duration::from_secs(3600);
+const WAIT_FOR_COMMIT: Duration = Duration::from_secs(60);
 /// The interval of warnings about keys that expire soon.
 const WARN_EVERY: Duration = Duration::from_secs(DAY as u64);
 const DAY: i64 = 24 * 3600;
@@ -20,14 +21,15 @@ const SOON: i64 = 14 * DAY;
 pub struct KeyTasks {
     uses: LastUses,
     damage: Damage,
-    next_write: Instant,
+    /// The time from which the next commit stores the uses.
+    due: Instant,
     next_warning: Instant,
 }
 
 impl KeyTasks {
     /// Creates the tasks. The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
     pub fn new(uses: LastUses, damage: Damage, now: Instant) -> Self {
-        Self { uses, damage, next_write: now + WRITE_EVERY, next_warning: now }
+        Self { uses, damage, due: now, next_warning: now }
     }
 
     /// Does the work that is due, and returns the time until the next work.
@@ -40,15 +42,30 @@ impl KeyTasks {
                 Err(error) => log::error!("cannot look for API keys that will expire soon: {error}"),
             }
         }
-        if now >= self.next_write {
-            self.next_write = now + WRITE_EVERY;
+        if now >= self.due + WAIT_FOR_COMMIT {
+            self.due = if self.uses.is_empty() { now } else { now + WRITE_EVERY };
             if let Err(error) = self.write(store, unix_time)
                 && !self.damage.note(&error)
             {
                 log::warn!("cannot store when API keys were last used; trying again later: {error}");
             }
         }
-        self.next_write.min(self.next_warning).saturating_duration_since(now)
+        (self.due + WAIT_FOR_COMMIT).min(self.next_warning).saturating_duration_since(now)
+    }
+
+    /// Writes the uses within a batch if that is due, and returns them. If the commit fails,
+    /// [`note_again`](Self::note_again) keeps them.
+    pub fn join_batch(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Vec<(Digest, i64)> {
+        // On a cluster, another instance's change of a key would make the whole batch fail.
+        if now < self.due || store.is_deferred() || self.uses.is_empty() {
+            return Vec::new();
+        }
+        self.due = now + WRITE_EVERY;
+        let uses = self.uses.take();
+        if let Err(error) = store.keep_uses(&uses, unix_time) {
+            log::warn!("cannot store when API keys were last used: {error}");
+        }
+        uses
     }
 
     /// Writes the noted uses at this Unix time.
@@ -60,11 +77,16 @@ impl KeyTasks {
         if uses.is_empty() || self.damage.found().is_err() {
             return Ok(());
         }
-        let kept = store.keep_uses(&uses, now);
+        let kept = store.transact(|store| store.keep_uses(&uses, now));
         if kept.is_err() {
-            uses.into_iter().for_each(|(digest, at)| self.uses.note(digest, at));
+            self.note_again(uses);
         }
         kept
+    }
+
+    /// Keeps uses in memory that could not be written.
+    pub fn note_again(&self, uses: Vec<(Digest, i64)>) {
+        uses.into_iter().for_each(|(digest, at)| self.uses.note(digest, at));
     }
 }
 
@@ -91,7 +113,7 @@ fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::model::KeyScope;
-    use crate::store::tests::{Folder, refuse_writes};
+    use crate::store::tests::{Folder, refuse_writes, run};
 
     const NOW: i64 = 1_000_000_000;
 
@@ -136,15 +158,46 @@ mod tests {
         let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
         tasks.uses.note([1; 32], NOW);
         let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
-        assert_eq!(tasks.do_due(&mut store, began, NOW), WRITE_EVERY);
+        assert_eq!(tasks.do_due(&mut store, began, NOW), WAIT_FOR_COMMIT);
         assert_eq!(used(&store), None);
         refuse_writes(&store, true);
-        tasks.do_due(&mut store, began + WRITE_EVERY, NOW);
+        let failed = began + WAIT_FOR_COMMIT;
+        assert_eq!(tasks.do_due(&mut store, failed, NOW), WRITE_EVERY + WAIT_FOR_COMMIT);
         refuse_writes(&store, false);
-        tasks.do_due(&mut store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
-        assert_eq!(used(&store), None, "not due again");
-        tasks.do_due(&mut store, began + 2 * WRITE_EVERY, NOW);
+        tasks.do_due(&mut store, failed + WRITE_EVERY, NOW);
+        assert_eq!(used(&store), None, "a commit is waited for");
+        tasks.do_due(&mut store, failed + WRITE_EVERY + WAIT_FOR_COMMIT, NOW);
         assert_eq!(used(&store), Some(NOW));
+        // Without a use, nothing is due, and the next is stored soon.
+        let idle = failed + 3 * WRITE_EVERY;
+        assert_eq!(tasks.do_due(&mut store, idle, NOW), WAIT_FOR_COMMIT);
+    }
+
+    #[test]
+    fn uses_are_written_with_a_commit_once_an_hour() {
+        let folder = Folder::new();
+        let mut store = Writer::open(&folder.database()).unwrap();
+        store.insert_key(&key(1, "ci", None)).unwrap();
+        store.commit().unwrap();
+        let began = Instant::now();
+        let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
+        let mut commit = |at: Instant, commits: bool| {
+            tasks.uses.note([1; 32], NOW);
+            let joined = tasks.join_batch(&mut store, at, NOW);
+            if commits {
+                store.commit().unwrap();
+            } else {
+                store.undo();
+                tasks.note_again(joined);
+            }
+            let used = store.keys().unwrap()[0].last_used_at;
+            run(&store, "UPDATE api_keys SET last_used_at = NULL");
+            used
+        };
+        assert_eq!(commit(began, false), None);
+        assert_eq!(commit(began + WRITE_EVERY, true), Some(NOW));
+        assert_eq!(commit(began + 2 * WRITE_EVERY - WAIT_FOR_COMMIT, true), None, "not due again");
+        assert_eq!(commit(began + 2 * WRITE_EVERY, true), Some(NOW));
     }
 
     #[test]
@@ -155,6 +208,7 @@ mod tests {
         store.commit().unwrap();
         let mut write = |at, now| {
             store.keep_uses(&[([1; 32], at)], now).unwrap();
+            store.commit().unwrap();
             store.keys().unwrap()[0].last_used_at
         };
         assert_eq!(write(NOW + 40 * 365 * DAY, NOW + 40 * 365 * DAY), Some(NOW + 40 * 365 * DAY));

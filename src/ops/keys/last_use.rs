@@ -18,6 +18,11 @@ impl LastUses {
         *at = now.max(*at);
     }
 
+    /// Returns true if no use is noted.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Returns the noted uses and forgets them.
     pub fn take(&self) -> Vec<(Digest, i64)> {
         std::mem::take(&mut *self.lock()).into_iter().collect()

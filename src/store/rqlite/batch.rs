@@ -241,6 +241,16 @@ impl ClusterConnection {
         Ok(())
     }
 
+    /// A cluster has its own log.
+    pub fn renew_log(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// A cluster has its own log.
+    pub fn has_long_log(&self) -> bool {
+        false
+    }
+
     /// Nobody can delete a cluster.
     pub fn rescue(&self) {}
 }

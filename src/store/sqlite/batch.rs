@@ -2,12 +2,13 @@
 //! write together.
 
 use std::mem;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, params};
 
-use super::checkpoint::TRUNCATE;
+use super::checkpoint::{TRUNCATE, WORTH_A_CHECKPOINT};
 use super::schema::{self, schema_version};
 use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
 use crate::base::clock::unix_time;
@@ -142,6 +143,20 @@ impl FileConnection {
         } else {
             Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()))
         }
+    }
+
+    pub fn renew_log(&mut self) -> Result<(), StoreError> {
+        self.checkpoint()?;
+        // The first commit flushes the header of the log before its frames. If this one fails, the next commit does that.
+        let started = self.write(rewrite_header).and(self.commit());
+        if let Err(error) = started {
+            log::debug!("the next write-ahead log begins with the next write: {error}");
+        }
+        Ok(())
+    }
+
+    pub fn has_long_log(&self) -> bool {
+        self.frames.load(Relaxed) >= WORTH_A_CHECKPOINT
     }
 }
 

@@ -18,6 +18,10 @@ use super::{Cause, FileConnection, FileReader, StoreError};
 /// frame holds a page of 4 KiB.
 const LONG: i32 = 1000;
 
+/// The frames of a log that gets a checkpoint as soon as the writer is idle: those of 20 to 30 creates, each with its own
+/// commit.
+pub const WORTH_A_CHECKPOINT: i32 = 100;
+
 const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
