@@ -51,4 +51,16 @@ mod tests {
             assert_eq!(quoted(tag), format!("\"{tag:032x}\"").as_bytes());
         }
     }
+
+    #[test]
+    fn tag_is_the_same_on_every_machine() {
+        let tag = |is_followed| {
+            let response = Response::json_bytes(200, b"[]".as_slice());
+            tagged(response, is_followed).field(ETAG.name).unwrap().to_owned()
+        };
+        assert_eq!(
+            [false, true].map(tag),
+            ["\"39347ff402b6c53d831154110e30ac6a\"", "\"c3a9cfd173afe52d8b75697bf8cdec2f\""]
+        );
+    }
 }

@@ -56,6 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn stored_digest_is_sha256() {
+        let of_abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hexadecimal(&digest("abc")), of_abc);
+    }
+
+    #[test]
     fn new_keys_differ_and_can_be_sent() {
         let key = new_key().unwrap();
         assert!(is_like_a_key(&key));
