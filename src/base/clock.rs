@@ -5,6 +5,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The last second that RFC 3339 can express: the end of the year 9999.
 const LAST_SECOND: i64 = 253_402_300_799;
 
+/// 21 November 2026, in Unix time. No right clock shows an earlier time to this program.
+const WRITTEN: i64 = 1_795_219_200;
+
+/// Returns a warning about a clock that is earlier than the program, as that of a board without a battery is at its start.
+pub fn warning(unix_time: i64) -> Option<String> {
+    (unix_time < WRITTEN).then(|| {
+        format!(
+            "the clock shows {}, a time before this program was written: until it is set, expired API keys work again, and new ones expire too early",
+            rfc3339(unix_time)
+        )
+    })
+}
+
 /// Returns the current Unix time in seconds: 0 before 1970, and the last second of the year 9999 after that year.
 pub fn unix_time() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -57,5 +70,11 @@ mod tests {
         assert_eq!(http_date(1_801_418_400), "Sun, 31 Jan 2027 18:00:00 GMT");
         assert_eq!((rfc3339(i64::MIN), rfc3339(i64::MAX)), (rfc3339(0), rfc3339(LAST_SECOND)));
         assert!(http_date(i64::MAX).ends_with(" 9999 23:59:59 GMT"));
+    }
+
+    #[test]
+    fn clock_before_the_program_gets_a_warning() {
+        assert!(warning(9).unwrap().starts_with("the clock shows 1970-01-01T00:00:09Z, a time before"));
+        assert_eq!(warning(unix_time()), None);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::descriptors::available_connections;
 use super::private_folder::PrivateFolder;
+use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::net::gate::Listening;
@@ -38,6 +39,9 @@ impl Opened {
         // Before the database, so that a start that fails here creates no database.
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
+        if let Some(warning) = clock::warning(clock::unix_time()) {
+            log::warn!("{warning}");
+        }
         let mut folder = None;
         let store = match &config.ephemeral {
             Some(ephemeral) => {
