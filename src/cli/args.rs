@@ -23,9 +23,19 @@ pub enum Action {
 pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Action, String> {
     let mut words = Vec::new();
     let mut given = Vec::new();
+    let mut after = Vec::new();
     let mut wants_help = false;
     let describe = |error: lexopt::Error| error.to_string();
-    while let Some(arg) = parser.next().map_err(describe)? {
+    loop {
+        if let Some(rest) = parser.try_raw_args()
+            && rest.peek().is_some_and(|word| word == "--")
+        {
+            after.extend(rest.skip(1));
+            if after.is_empty() && find(&words).is_ok_and(|(command, _)| command.name == "serve") {
+                return Err("-- needs a command".to_owned());
+            }
+        }
+        let Some(arg) = parser.next().map_err(describe)? else { break };
         match arg {
             Arg::Short('h') | Arg::Long("help") => wants_help = true,
             Arg::Short('V') | Arg::Long("version") => return Ok(Action::Version),
@@ -48,6 +58,11 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     if wants_help && all().any(|command| help::is_about(command, &words)) {
         return Ok(Action::Help(words));
     }
+    // Only `serve` runs what follows `--`. For other commands, these are operands that may begin with a hyphen.
+    let child = if words.is_empty() || words == ["serve"] { std::mem::take(&mut after) } else { Vec::new() };
+    for word in after {
+        words.push(word.string().map_err(describe)?);
+    }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
     if let Some((flag, _)) =
@@ -60,6 +75,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
         config: Config::default(),
         settings: Vec::new(),
         operands,
+        child,
         flags: given,
     };
     set(command, &mut call, variable)?;
@@ -88,7 +104,8 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
 }
 
 fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
-    let expected: Vec<&str> = command.operands.split_whitespace().collect();
+    let before = command.operands.split("[--").next().unwrap_or_default();
+    let expected: Vec<&str> = before.split_whitespace().collect();
     match (expected.get(operands.len()), operands.get(expected.len())) {
         (Some(missing), _) if !missing.starts_with('[') => {
             let missing = missing.trim_end_matches("...");

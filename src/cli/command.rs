@@ -1,6 +1,7 @@
 //! The rows of the table of commands. Each file of `cli/` has the rows of its commands. The parser, the help text, the
 //! manual page and the shell completions use them.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
@@ -13,7 +14,7 @@ pub struct Command {
     /// Its words, such as `key add`.
     pub name: &'static str,
     /// The operands, as the help text shows them, such as `NAME`. The last one may be optional, such as `[FILE]`, or given
-    /// once or more, such as `ID...`.
+    /// once or more, such as `ID...`. Those of `serve` are a command after `--`.
     pub operands: &'static str,
     pub flags: &'static [Flag],
     pub takes: Takes,
@@ -100,6 +101,8 @@ pub enum CommandError {
     Usage(String),
     /// The work failed: exit code 1.
     Failed(Error),
+    /// The command that `serve` ran failed with this exit code, and has said why.
+    Child(u8),
 }
 
 impl CommandError {
@@ -130,6 +133,8 @@ pub struct Invocation {
     /// whose variable is `true`.
     pub settings: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
+    /// The command after `--`, for `serve`.
+    pub child: Vec<OsString>,
     /// The given flags, including those of settings.
     pub flags: Vec<(&'static str, String)>,
 }

@@ -128,6 +128,7 @@ mod tests {
 
     fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Invocation {
         Invocation {
+            child: Vec::new(),
             command,
             config: Config::default(),
             settings: Vec::new(),

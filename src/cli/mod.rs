@@ -9,6 +9,7 @@
 //! words.
 
 mod args;
+mod child;
 mod command;
 mod first_key;
 mod healthcheck;
@@ -80,7 +81,9 @@ pub fn run() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, line)) => {
-            print_error(&line);
+            if !line.is_empty() {
+                print_error(&line);
+            }
             ExitCode::from(code)
         }
     }
@@ -92,6 +95,7 @@ const VERSION: &str = concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n");
 fn describe(failure: CommandError, call: &Invocation) -> (u8, String) {
     match failure {
         CommandError::Usage(line) => usage(&line),
+        CommandError::Child(code) => (code, String::new()),
         CommandError::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
             let is_file = std::env::var_os("PETSTORE_API_KEY").is_none_or(|key| key.is_empty());
             let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use petstore::{Address, Config, Ephemeral, Error, Listen, Server};
@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use super::output::{existing, print};
-use super::{command, first_key, logging, signals, supervisor, unknown_variables};
+use super::{child, command, first_key, logging, signals, supervisor, unknown_variables};
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
@@ -27,7 +27,12 @@ pub const COMMANDS: &[Command] = &[Command {
         Flag::with("fail", "RATE", "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]"),
         Flag::with("delay", "MS[-MS]", "with --ephemeral: hold back each response for MS [0]"),
     ],
-    ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
+    ..Command::new(
+        "serve",
+        "[-- COMMAND...]",
+        "run the service until SIGTERM or SIGINT, or with --ephemeral while COMMAND runs; this is the default command",
+        run,
+    )
 }];
 
 /// Pairs of flags that cannot be combined. If the second is set by its environment variable, it is ignored, because the
@@ -50,6 +55,10 @@ fn run(call: &Invocation) -> CommandResult {
     if let Some((one, other)) = EXCLUSIVE.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
         return command::usage(format!("--{one} and --{other} cannot be combined"));
     }
+    let is_tested = !call.child.is_empty();
+    if is_tested && !call.is_on("ephemeral") {
+        return command::usage("a command after -- needs --ephemeral");
+    }
     config.read_only = call.is_on("read-only");
     config.ephemeral = ephemeral(call)?;
     // A read-only or ephemeral service creates no first key in the database.
@@ -67,6 +76,10 @@ fn run(call: &Invocation) -> CommandResult {
     let began = Instant::now();
     // Programs that rotate log files send these signals, which would end the process by default.
     signals::note(&[SIGHUP, SIGUSR1, SIGUSR2])?;
+    let has_listen = call.settings.iter().any(|(name, _)| *name == "listen");
+    if is_tested && !has_listen {
+        config.listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
+    }
     // The passed socket replaces --listen.
     if let Some(socket) = passed {
         if config.listen.text() != Listen::default().text() {
@@ -92,6 +105,9 @@ fn run(call: &Invocation) -> CommandResult {
         Ok(())
     })?;
     let stopper = server.stopper();
+    if let (true, Some(key), Some(asked)) = (is_tested, &config.api_key, &asked) {
+        return run_child(call, server, key, asked);
+    }
     let ending = signals::end(stopper.clone(), began)?;
     if asked.is_some_and(|asked| asked.load(Ordering::Relaxed)) {
         stopper.stop();
@@ -106,6 +122,18 @@ fn run(call: &Invocation) -> CommandResult {
     signals::log_end(why, began, &stopper);
     logging::flush();
     Ok(ended?)
+}
+
+/// Runs the command after `--`, unless a signal has already asked for the end, and then stops the service.
+fn run_child(call: &Invocation, server: Server, key: &str, asked: &AtomicBool) -> CommandResult {
+    let code = if asked.load(Ordering::Relaxed) { Ok(1) } else { child::run(&call.child, &server, key) };
+    server.stopper().stop();
+    let ended = server.wait();
+    logging::flush();
+    match code? {
+        0 => Ok(ended?),
+        code => Err(CommandError::Child(code)),
+    }
 }
 
 /// Raises the soft limit of open files (`ulimit -n`) to the hard limit, and returns it.

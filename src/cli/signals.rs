@@ -81,6 +81,7 @@ pub fn log_end(why: &str, began: Instant, stopper: &Stopper) {
     log::warn!("ended after {ran:.1} s: {why}; unfinished requests: {cut_off}");
 }
 
-fn cannot_watch(error: std::io::Error) -> Error {
+/// The error for signals that cannot be caught.
+pub fn cannot_watch(error: std::io::Error) -> Error {
     Error::io("cannot catch signals", error)
 }
