@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use crate::app::api::{BatchWriter, Handler, Staged, WriteContext, WriterCheck};
+use crate::app::api::{Handler, Staged, WriteContext, WriterCheck};
 use crate::app::endpoint::Failure;
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
 use crate::ops::keys::KeyTasks;
-use crate::store::{BUSY_TIMEOUT, StoreError, Writer};
+use crate::store::{BUSY_TIMEOUT, BatchWriter, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {

@@ -5,13 +5,13 @@ use std::cell::RefCell;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::app::api::{BatchWriter, Call, Handler, ROUTER};
+use crate::app::api::{Call, Handler, ROUTER};
 use crate::base::http::query::parameter;
 use crate::base::http::{Request, Target};
 use crate::base::json::Invalid;
 use crate::model::{NewPet, PetStatus};
 use crate::ops::transfer::fuzz_tests::rows;
-use crate::store::Writer;
+use crate::store::{BatchWriter, Writer};
 use crate::testing::Folder;
 
 /// Decodes text. Its first byte chooses the decoder: a query (`q`), a target (`t`), JSON (`j`), or the rows of an
