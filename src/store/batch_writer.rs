@@ -2,8 +2,6 @@
 
 use std::ops::Deref;
 
-use rusqlite::ToSql;
-
 use super::{Cause, Inserted, Reader, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 
@@ -58,23 +56,13 @@ impl<'w> BatchWriter<'w> {
 
 /// An open transaction. It reads, and changes within the batch, which it cannot end. Each file of statements adds its
 /// own.
-pub struct Transaction<'w>(&'w mut Writer);
+pub struct Transaction<'w>(pub(super) &'w mut Writer);
 
 impl Deref for Transaction<'_> {
     type Target = Reader;
 
     fn deref(&self) -> &Reader {
         self.0
-    }
-}
-
-impl Transaction<'_> {
-    /// Runs a statement within the batch, as [`Writer::change`] does.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    pub(super) fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        self.0.change(sql, values)
     }
 }
 

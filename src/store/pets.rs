@@ -38,7 +38,7 @@ impl Transaction<'_> {
         read: impl FnOnce(Pet) -> T,
     ) -> Result<Option<T>, StoreError> {
         let found = self.pet(id, |pet| read(Pet { status: Some(status), ..pet }))?;
-        self.change(SET_STATUS, params![id, status])?;
+        self.0.change(SET_STATUS, params![id, status])?;
         Ok(found)
     }
 
@@ -49,7 +49,7 @@ impl Transaction<'_> {
     pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
         let is_there = self.pet(id, |_| ())?.is_some();
         if is_there {
-            self.change(DELETE, params![id])?;
+            self.0.change(DELETE, params![id])?;
         }
         Ok(is_there)
     }

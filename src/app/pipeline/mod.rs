@@ -239,11 +239,9 @@ fn run_handler<T>(operation: &Operation, handler: impl FnOnce() -> Result<T, Fai
     run(|| {
         let before = ROWS_READ.get();
         let done = handler();
-        if cfg!(debug_assertions) {
-            let most = operation.rows.unwrap_or(u32::MAX);
-            let read = ROWS_READ.get() - before;
-            assert!(read <= most.saturating_add((most > 1).into()), "{} read {read} rows", operation.id);
-        }
+        let read = ROWS_READ.get() - before;
+        let is_within = |most: u32| read <= most.saturating_add((most > 1).into());
+        debug_assert!(operation.rows.is_none_or(is_within), "{} read {read} rows", operation.id);
         done
     })
 }
