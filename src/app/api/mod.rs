@@ -3,7 +3,6 @@
 //!
 //! To add a resource, write its file, and name its rows in [`ROUTER`] and its schemas in [`schemas`].
 
-mod batch_writer;
 mod entity_tag;
 mod health;
 mod idempotency;
@@ -22,10 +21,9 @@ use std::time::{Duration, Instant};
 use crate::app::endpoint::{self, Failure, Router};
 use crate::base::config::Config;
 use crate::base::http::{LazyAssets, Response};
-use crate::store::{Committed, Damage, Reader, StoreError, Writer};
+use crate::store::{BatchWriter, Committed, Damage, Reader, StoreError, Writer};
 use list_cache::ListCache;
 
-pub use batch_writer::BatchWriter;
 pub use entity_tag::ETAG;
 pub use paging::{MAX_PAGE_ROWS, is_long_page};
 pub use pets::announced_pet;

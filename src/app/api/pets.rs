@@ -3,13 +3,13 @@
 use super::entity_tag::{ETAG, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
 use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
-use super::{BatchWriter, Call, Handler, Operation, ReadContext, Staged};
+use super::{Call, Handler, Operation, ReadContext, Staged};
 use crate::app::endpoint::parameter::{IF_NONE_MATCH, PathParameter, QueryParameter};
 use crate::app::endpoint::{Deprecation, Failure, HeaderField, Stability, Success, Tag};
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::base::json::{Enumeration, Integer};
 use crate::model::{NewPet, PetQuery, PetStatus, pet_schemas};
-use crate::store::Outcome;
+use crate::store::{BatchWriter, Outcome};
 
 const PETS: &str = "/v1/pets";
 

@@ -94,7 +94,9 @@ impl<'r, H> Routed<'r, H> {
         for value in self.request.header_values(CONTENT_TYPE) {
             let media_type = value.split(';').next().unwrap_or("").trim();
             if !accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) {
-                return Err(ApiError::new(Code::UnsupportedMediaType).header("Accept", accepted.join(", ")));
+                let code = Code::UnsupportedMediaType;
+                let refused = ApiError::with_message(code, self.operation.message(code));
+                return Err(refused.header("Accept", accepted.join(", ")));
             }
         }
         Ok(self.request.body)

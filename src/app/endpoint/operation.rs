@@ -54,6 +54,9 @@ pub struct Endpoint<H> {
     pub deprecation: Option<&'static Deprecation>,
 }
 
+/// The media type of a body, unless the row names others.
+const JSON: &[&str] = &["application/json"];
+
 /// The schema of a body that is not described.
 pub const UNDESCRIBED: &str = "";
 
@@ -124,12 +127,23 @@ impl<H> Endpoint<H> {
             rows: None,
             parameters: &[],
             body: None,
-            media_types: &["application/json"],
+            media_types: JSON,
             success: None,
             codes: &[],
             not_found: None,
             stability: None,
             deprecation: None,
+        }
+    }
+
+    /// The usual message of an error with this code.
+    pub fn message(&self, code: Code) -> Cow<'static, str> {
+        match self.not_found {
+            Some(message) if code == Code::NotFound => message.into(),
+            _ if code == Code::UnsupportedMediaType && self.media_types != JSON => {
+                format!("The body must be {}.", self.media_types.join(" or ")).into()
+            }
+            _ => code.usual_message(),
         }
     }
 
@@ -167,14 +181,6 @@ impl<H: HandlerKind> Endpoint<H> {
     /// The method; GET stands for HEAD as well.
     pub fn method(&self) -> &'static str {
         self.handler.method()
-    }
-
-    /// The usual message of an error with this code.
-    pub fn message(&self, code: Code) -> Cow<'static, str> {
-        match self.not_found {
-            Some(message) if code == Code::NotFound => message.into(),
-            _ => code.usual_message(),
-        }
     }
 
     /// Returns whether it may change data, so that a read-only key must not call it.

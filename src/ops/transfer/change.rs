@@ -22,7 +22,7 @@ use crate::store::{self, Writer};
 /// the kinds of a database that cannot be opened or written.
 pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String, Error> {
     let mut store = open(database)?;
-    let pet = store.set_status(id, status, |pet| serde_json::to_string(&pet))?;
+    let pet = store.transaction()?.set_status(id, status, |pet| serde_json::to_string(&pet))?;
     let pet = pet
         .ok_or_else(|| unknown(id))?
         .map_err(|error| Error::new(ErrorKind::Internal, error.to_string()).caused_by(error))?;
@@ -46,7 +46,7 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
 pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
     for (place, id) in ids.iter().enumerate() {
-        let why = match store.delete_pet(*id) {
+        let why = match store.transaction().and_then(|mut pets| pets.delete_pet(*id)) {
             // A cluster deletes at the end of the batch, so it would find a pet the second time too.
             Ok(is_there) if is_there && !ids[..place].contains(id) => continue,
             Ok(_) => unknown(*id),

@@ -78,7 +78,7 @@ fn statements(source: &str) -> Vec<String> {
         };
         let text = literal[..end].replace("\\\n", " ");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "].iter().any(|word| text.starts_with(word)) {
+        if starts_a_statement(&text) {
             found.extend(text.split(';').map(str::trim).filter(|sql| !sql.is_empty()).map(str::to_owned));
         }
         rest = &literal[end + 1..];
@@ -86,12 +86,26 @@ fn statements(source: &str) -> Vec<String> {
     found
 }
 
+/// Whether a text begins as a statement does, in letters of any case.
+fn starts_a_statement(text: &str) -> bool {
+    let text = text.to_ascii_uppercase();
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    match text.split(' ').next() {
+        Some("SELECT" | "DELETE") => has(&[" FROM ", "SELECT "]),
+        Some("INSERT" | "REPLACE") => has(&[" INTO "]),
+        Some("UPDATE") => has(&[" SET "]),
+        Some("WITH") => has(&[" AS ("]),
+        _ => false,
+    }
+}
+
 /// Whether a statement compares a column other than the id in its first WHERE.
 fn compares_another_column(sql: &str) -> bool {
+    let sql = sql.to_ascii_uppercase();
     let condition = sql.split_once(" WHERE ").map_or("", |(_, rest)| rest);
     let condition = condition.split(" ORDER BY ").next().unwrap_or_default();
     let columns = condition.split(" AND ").filter_map(|part| part.split([' ', '=', '<', '>']).next());
-    columns.filter(|column| !column.is_empty()).any(|column| !["id", "rowid", "p.id"].contains(&column))
+    columns.filter(|column| !column.is_empty()).any(|column| !["ID", "ROWID", "P.ID"].contains(&column))
 }
 
 /// The steps of a plan that read a large table whole or sort it, that read any number of its rows by an index, or that
@@ -127,17 +141,28 @@ fn scans(connection: &Connection, sql: &str) -> Vec<String> {
             "SEARCH" if step.contains("INTEGER PRIMARY KEY (rowid>") && compares_another_column(&sql) => true,
             // Without an index, it takes the least or the greatest key.
             "SEARCH" if !step.contains(" USING ") => false,
-            "SEARCH" => !SHORT_SEARCHES.iter().any(|search| step.contains(search)) && !is_limited(&sql),
+            "SEARCH" => {
+                !SHORT_SEARCHES.iter().any(|search| step.contains(search)) && !is_limited(connection, &sql)
+            }
             _ => step.contains("TEMP B-TREE"),
         }
     };
     steps.map(Result::unwrap).filter(is_long).collect()
 }
 
-/// Whether a statement has a limit that bounds the rows that it reads: an aggregate reads all of them first.
-fn is_limited(sql: &str) -> bool {
-    let is_aggregate = ["count(", "sum(", "total(", "avg(", "max(", "min(", " GROUP BY ", " DISTINCT "];
-    sql.contains(" LIMIT ") && !is_aggregate.iter().any(|word| sql.contains(word))
+/// Whether a statement has a limit that bounds the rows that it reads. An aggregate, a group and an offset read others
+/// first. SQLite's opcodes show the limit, the offset and the call of any aggregate function.
+fn is_limited(connection: &Connection, sql: &str) -> bool {
+    let mut program = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
+    let values = vec![rusqlite::types::Null; program.parameter_count()];
+    let opcodes =
+        program.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(1)).unwrap();
+    let opcodes: Vec<_> = opcodes.map(Result::unwrap).collect();
+    let has = |name: &str| opcodes.iter().any(|opcode| opcode == name);
+    let sql = sql.to_ascii_uppercase();
+    let reads_on =
+        has("AggStep") || has("OffsetLimit") || sql.contains(" GROUP BY ") || sql.contains(" DISTINCT ");
+    has("DecrJumpZero") && !reads_on
 }
 
 /// The files of a folder and of those in it.
@@ -190,7 +215,15 @@ fn read_of_any_number_of_rows_by_an_index_is_found() {
         "SELECT id FROM pets WHERE status = ?1",
         "UPDATE pets SET name = ?1 WHERE status = ?2",
         "DELETE FROM pets WHERE id > ?1",
+        "SELECT id FROM pets WHERE status = ?1 LIMIT ?2 OFFSET ?3",
+        "SELECT group_concat(name) FROM pets WHERE status = ?1 LIMIT 1",
+        "select id from pets where status = ?1",
+        "select Count(*) from pets where status = ?1 limit 1",
+        "select status from pets where status > ?1 group by status limit 1",
+        "select id from pets where name = ?1 and id > ?2 limit 1",
+        "SELECT (SELECT id FROM pets LIMIT 1) FROM pets WHERE status = ?1",
     ] {
+        assert!(starts_a_statement(sql), "{sql}");
         assert!(!scans(&connection, sql).is_empty(), "{sql}");
     }
     for sql in [

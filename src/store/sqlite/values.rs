@@ -238,9 +238,13 @@ mod tests {
         writer.insert_pet(&new_pet("Max"), Some(&key)).unwrap();
         // SQLite refuses to write the row again while a value of it is of another type.
         if what.contains("AS TEXT") && !what.contains("category_id") {
-            assert_eq!(writer.set_status(7, PetStatus::Sold, |pet| pet.id), Ok(Some(7)), "{what}");
+            assert_eq!(
+                writer.transaction().unwrap().set_status(7, PetStatus::Sold, |pet| pet.id),
+                Ok(Some(7)),
+                "{what}"
+            );
         }
-        assert_eq!(writer.delete_pet(7), Ok(true), "{what}");
+        assert_eq!(writer.transaction().unwrap().delete_pet(7), Ok(true), "{what}");
         writer.undo();
         drop(writer);
         let pets = read_all(&Reader::open(&folder.database()).unwrap());

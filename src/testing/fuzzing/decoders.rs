@@ -1,14 +1,18 @@
 //! Decodes text from clients and operators, that is queries, paths, JSON and the rows of an import, and compares each
 //! result with that of a second decoder.
 
+use std::cell::RefCell;
+
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::app::api::ROUTER;
-use crate::base::http::Target;
+use crate::app::api::{Call, Handler, ROUTER};
 use crate::base::http::query::parameter;
+use crate::base::http::{Request, Target};
 use crate::base::json::Invalid;
 use crate::model::{NewPet, PetStatus};
 use crate::ops::transfer::fuzz_tests::rows;
+use crate::store::{BatchWriter, Writer};
+use crate::testing::Folder;
 
 /// Decodes text. Its first byte chooses the decoder: a query (`q`), a target (`t`), JSON (`j`), or the rows of an
 /// import (others).
@@ -17,7 +21,10 @@ pub fn decoders(bytes: &[u8]) {
     match (kind, str::from_utf8(rest)) {
         (b'q', Ok(text)) => query(text),
         (b't', Ok(text)) => target(text),
-        (b'j', _) => json(rest),
+        (b'j', _) => {
+            json(rest);
+            bodies(rest);
+        }
         (kind, _) => rows(*kind, rest),
     }
 }
@@ -122,6 +129,38 @@ fn json(bytes: &[u8]) {
             let is_pet = other["name"].is_string() && other["categoryId"].is_i64() && has_status;
             assert!(!is_pet && !invalid.into_message().is_empty());
         }
+    }
+}
+
+thread_local! {
+    /// A database with a pet, to which nothing is committed, and its folder.
+    static DATABASE: (RefCell<Writer>, Folder) = {
+        let folder = Folder::in_memory();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        writer.insert_pet(&NewPet::new("a", 1), None).unwrap();
+        writer.commit().unwrap();
+        (writer.into(), folder)
+    };
+}
+
+/// Sends the bytes as the body of each operation that writes, which accepts or rejects it.
+fn bodies(bytes: &[u8]) {
+    for operation in ROUTER.operations().filter(|operation| operation.body.is_some()) {
+        let Handler::Write(method, handler) = operation.handler else { continue };
+        // Each parameter of the path is 1, as the id of the pet.
+        let segments = operation.path.split('/').map(|name| if name.starts_with('{') { "1" } else { name });
+        let path = segments.collect::<Vec<_>>().join("/");
+        let headers = vec![("Content-Type", operation.media_types[0])];
+        let request = Request { id: "an-id", method, target: &path, headers, body: bytes };
+        let call = Call { operation, request: &request, target: Target::parse(&path), caller: None };
+        DATABASE.with(|(writer, _)| {
+            let mut writer = writer.borrow_mut();
+            if let Err(failure) = handler(&mut BatchWriter::new(&mut writer, false), &call) {
+                let status = failure.into_response().status;
+                assert!(status < 500, "{} is {status}", operation.id);
+            }
+            writer.undo();
+        });
     }
 }
 

@@ -57,7 +57,8 @@ const ROWS: &[Operation] = &[
         "/full",
         "full",
         Handler::Write("POST", |batch, call| {
-            refuse_writes(batch.transaction()?, true);
+            let transaction = batch.transaction()?;
+            refuse_writes(&transaction, true);
             insert(batch, call.request.body)
         }),
     ),

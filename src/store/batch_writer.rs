@@ -1,10 +1,13 @@
 //! Access to the store for a handler that writes.
 
+use std::ops::Deref;
+
+use super::{Cause, Inserted, Reader, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::{Cause, Inserted, StoreError, Writer};
 
 /// One request's access to the writer. A handler cannot read before it opens the transaction, so no other process can
-/// change the rows that it has read before the commit.
+/// change the rows that it has read before the commit. So it has no other method than those that add a pet, and
+/// [`Transaction`] has all that reads or changes something.
 pub struct BatchWriter<'w> {
     writer: &'w mut Writer,
     /// The number of writes of earlier requests in the batch.
@@ -36,14 +39,13 @@ impl<'w> BatchWriter<'w> {
     /// If another process holds its lock until the busy timeout, or the database cannot be written. [`Cause::Conflict`]
     /// if reads would not see earlier writes of the batch; the pipeline then gives each request a batch of its own.
     #[cfg_attr(not(test), expect(dead_code, reason = "no operation reads before it writes yet"))]
-    pub fn transaction(&mut self) -> Result<&mut Writer, StoreError> {
+    pub fn transaction(&mut self) -> Result<Transaction<'_>, StoreError> {
         if self.is_deferred && self.writer.written() > 0 {
             self.needs_own_batch = true;
             let detail = "the batch has writes that this request cannot see";
             return Err(StoreError::Unavailable(Cause::Conflict, detail.to_owned()));
         }
-        self.writer.open_transaction()?;
-        Ok(&mut *self.writer)
+        self.writer.transaction()
     }
 
     /// Returns whether the batch must be undone if the request fails.
@@ -52,10 +54,32 @@ impl<'w> BatchWriter<'w> {
     }
 }
 
+/// An open transaction. It reads, and changes within the batch, which it cannot end. Each file of statements adds its
+/// own.
+pub struct Transaction<'w>(pub(super) &'w mut Writer);
+
+impl Deref for Transaction<'_> {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        self.0
+    }
+}
+
+impl Writer {
+    /// Opens the transaction if it is not open yet.
+    ///
+    /// # Errors
+    /// Fails for the reasons of [`Writer::open_transaction`].
+    pub fn transaction(&mut self) -> Result<Transaction<'_>, StoreError> {
+        self.open_transaction()?;
+        Ok(Transaction(self))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Writer;
     use crate::store::tests::Folder;
 
     #[test]
