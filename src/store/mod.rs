@@ -38,7 +38,7 @@ pub use open::{
 };
 pub use outcome::{Committed, Inserted, Outcome};
 pub use project::FileInfo;
-pub use reader::{ROWS_READ, Reader};
+pub use reader::Reader;
 pub use rqlite::close;
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry_over, kind_of, lacks_log, lock_old, log_of,

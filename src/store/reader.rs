@@ -1,6 +1,5 @@
 //! A connection that reads. Each file of statements adds its own to [`Reader`].
 
-use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use rusqlite::types::FromSql;
@@ -45,11 +44,6 @@ macro_rules! on_engine {
 }
 pub(super) use on_engine;
 
-thread_local! {
-    /// The number of rows that this thread has read, in a debug build.
-    pub static ROWS_READ: Cell<u32> = const { Cell::new(0) };
-}
-
 /// A connection that cannot write. Each reading worker has one.
 pub struct Reader {
     pub(super) engine: Engine,
@@ -61,13 +55,6 @@ impl Reader {
     /// # Errors
     /// If the database cannot be read, or `visit` rejects a row.
     pub(super) fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        if cfg!(debug_assertions) {
-            let visit: &mut Visit = &mut |row| {
-                ROWS_READ.set(ROWS_READ.get() + 1);
-                visit(row)
-            };
-            return on_engine!(&self.engine, it => it.reader.rows(sql, values, visit));
-        }
         on_engine!(&self.engine, it => it.reader.rows(sql, values, visit))
     }
 

@@ -19,7 +19,7 @@ use crate::base::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request,
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::model::KeyScope;
-use crate::store::{Damage, ROWS_READ, Reader, StoreError};
+use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
@@ -231,19 +231,6 @@ impl Pipeline {
 /// Runs a part of an operation. A panic, which the panic hook logs, becomes a failure.
 fn run<T>(part: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| Err(Failure::Fault("panicked".to_owned())))
-}
-
-/// Runs a handler. Panics in a debug build if it reads more rows of the database than its operation states, or one more
-/// for a list, which shows that more follow.
-fn run_handler<T>(operation: &Operation, handler: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    run(|| {
-        let before = ROWS_READ.get();
-        let done = handler();
-        let read = ROWS_READ.get() - before;
-        let is_within = |most: u32| read <= most.saturating_add((most > 1).into());
-        debug_assert!(operation.rows.is_none_or(is_within), "{} read {read} rows", operation.id);
-        done
-    })
 }
 
 /// Rejects the script of a service worker, which would outlive its deploy and could read every key that is entered in

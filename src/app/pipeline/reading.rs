@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::api::{Handler, ReadContext, announced_pet};
-use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run_handler, wrong_lane};
+use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response};
@@ -52,7 +52,7 @@ impl ReadService {
             Entered::Call(call) => call,
             Entered::Answered(response) => return Ok(response),
         };
-        run_handler(call.operation, || match call.operation.handler {
+        run(|| match call.operation.handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Health { read, read_only_body, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only_body.as_bytes()),

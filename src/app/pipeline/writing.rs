@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::app::api::{Handler, Staged, WriteContext, WriterCheck};
 use crate::app::endpoint::Failure;
-use crate::app::pipeline::{
-    Entered, Handled, Pipeline, RequestInfo, SharedState, run, run_handler, wrong_lane,
-};
+use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
@@ -76,7 +74,7 @@ impl WriteService {
         let mut batch = BatchWriter::new(&mut context.store, is_deferred);
         let handled = entered.and_then(|entered| match entered {
             Entered::Answered(response) => Ok(Awaits::Nothing(Ok(response))),
-            Entered::Call(call) => run_handler(call.operation, || match call.operation.handler {
+            Entered::Call(call) => run(|| match call.operation.handler {
                 Handler::Write(_, handler) => {
                     pipeline.shared.damage.found()?;
                     Ok(Awaits::Commit(handler(&mut batch, &call)?))
