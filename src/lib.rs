@@ -9,7 +9,7 @@
 //! # }
 //! ```
 //!
-//! [`Server`] runs the service. [`KeyRing`] manages its API keys. [`backup`], [`check`] and [`restore`] work on a whole
+//! [`Server`] runs the service. [`Inventory`] adds and reads pets without HTTP. [`KeyRing`] manages API keys. [`backup`], [`check`] and [`restore`] work on a whole
 //! database, [`export`] and [`Import`] on all its pets. Each failure is an [`Error`] whose [`ErrorKind`] a program can
 //! match.
 //!
@@ -66,6 +66,7 @@ pub use base::metrics::note_dropped_log_lines;
 #[doc(hidden)]
 pub use base::threads::start_thread;
 pub use model::{ApiKey, KeyScope, PetStatus};
+pub use ops::inventory::{Inventory, ListOptions, NewPet, Pet};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
     Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore,

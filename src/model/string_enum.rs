@@ -41,6 +41,14 @@ macro_rules! words {
                 serializer.serialize_str(self.as_str())
             }
         }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = <std::borrow::Cow<str>>::deserialize(deserializer)?;
+                let wrong = |expected| serde::de::Error::custom(format_args!("must be {expected}, not another string"));
+                word.parse().map_err(|expected: $crate::base::error::Expected| wrong(expected))
+            }
+        }
     };
 }
 
