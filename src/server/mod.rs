@@ -10,7 +10,7 @@ mod verify_backup;
 mod workers;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use crate::base::config::{Address, Config};
@@ -102,6 +102,23 @@ impl Server {
     /// Returns one line for the log that describes the service: version, address, database and limits.
     pub fn summary(&self) -> &str {
         &self.summary
+    }
+
+    /// Returns the path of the database, or the address of its cluster. That of an ephemeral server is deleted with it.
+    ///
+    /// ```
+    /// use petstore::{Config, Ephemeral, KeyRing, KeyScope, Server};
+    ///
+    /// let config = Config::new().listen(([127, 0, 0, 1], 0)).ephemeral(Ephemeral::default());
+    /// let server = Server::start(config)?;
+    /// KeyRing::open(server.database())?.add("reader", None, KeyScope::ReadOnly, |key| {
+    ///     println!("{key}");
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), petstore::Error>(())
+    /// ```
+    pub fn database(&self) -> &Path {
+        &self.database
     }
 
     /// Opens the pets of this server without HTTP: see [`Inventory`]. It only reads if the server does. Drop it before an

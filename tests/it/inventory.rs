@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use petstore::{Config, Ephemeral, ErrorKind, Inventory, ListOptions, NewPet, Server};
+use petstore::{Config, Ephemeral, ErrorKind, Inventory, KeyRing, KeyScope, ListOptions, NewPet, Server};
 
 use support::client::{Connection, with_body};
 use support::harness::Folder;
@@ -103,4 +103,23 @@ fn inventory_of_a_deleted_database_makes_no_new_one() {
     std::fs::remove_file(folder.database()).unwrap();
     assert_eq!(server.inventory().unwrap_err().kind(), ErrorKind::DatabaseMissing);
     assert_eq!(inventory.add(&NewPet::new("Rex", 3)).unwrap_err().kind(), ErrorKind::DatabaseMoved);
+}
+
+#[test]
+fn ephemeral_server_gets_keys_by_its_database() {
+    let folder = Folder::new();
+    let server = Server::start(config(&folder).ephemeral(Ephemeral::default())).unwrap();
+    let mut reader = String::new();
+    let mut ring = KeyRing::open(server.database()).unwrap();
+    ring.add("reader", None, KeyScope::ReadOnly, |key| {
+        reader = key.to_owned();
+        Ok(())
+    })
+    .unwrap();
+    let ask = |method, body| {
+        let mut connection = Connection::open(server.address().tcp().unwrap());
+        connection.send(with_body(method, "/v1/pets", &reader, "Connection: close\r\n", body));
+        connection.reply().status
+    };
+    assert_eq!([ask("GET", ""), ask("POST", r#"{"name":"Rex","categoryId":3}"#)], [200, 403]);
 }
