@@ -25,12 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(database: PathBuf) -> Result<(), Box<dyn Error>> {
-    let config = Config::new()
-        .listen(([127, 0, 0, 1], 0))
-        .database(database)
-        .api_key(API_KEY)
-        // The library does not raise the limit of open files, so the connections must fit within it.
-        .max_connections(100);
+    let config = Config::new().listen(([127, 0, 0, 1], 0)).database(database).api_key(API_KEY);
 
     // The server runs in threads of its own and accepts clients from here on.
     let server = Server::start(config)?;

@@ -9,9 +9,9 @@
 //! # }
 //! ```
 //!
-//! [`Server`] runs the service. [`KeyRing`] manages its API keys. [`backup`], [`check`] and [`restore`] work on a whole
-//! database, [`export`] and [`Import`] on all its pets. Each failure is an [`Error`] whose [`ErrorKind`] a program can
-//! match.
+//! [`Server`] runs the service. [`Inventory`] adds and reads pets without HTTP. [`KeyRing`] manages API keys. [`backup`],
+//! [`check`] and [`restore`] work on a whole database, [`export`] and [`Import`] on all its pets. Each failure is an
+//! [`Error`] whose [`ErrorKind`] a program can match.
 //!
 //! # Embedding
 //!
@@ -24,6 +24,14 @@
 //! its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and `petstore::store`. An
 //! operator should look at `warn` and `error`. With the feature `cluster`, a logger must omit the target `ureq_proto`
 //! at the level `trace`: its lines contain the password of the database.
+//!
+//! All threads of the library have names, such as `gate`, `reader-0` and `writer`. Those of tiny_http, up to six a lane, have
+//! the name of your program, and stay for five seconds after a stop, without work: a test that starts many servers in a
+//! row needs a limit of threads for all of them.
+//!
+//! Cargo links one SQLite (`links = "sqlite3"`), so no other package may bring its own, as diesel and sqlx do. It is compiled
+//! as libsqlite3-sys does, unless your workspace has the lines `LIBSQLITE3_FLAGS` and `CFLAGS` of petstore's
+//! `.cargo/config.toml`. They leave out what petstore does not use, such as FTS and R-trees.
 //!
 //! The executable uses mimalloc. An allocator that is slow when one thread frees the memory of another can cost a tenth
 //! of the speed.
@@ -66,6 +74,7 @@ pub use base::metrics::note_dropped_log_lines;
 #[doc(hidden)]
 pub use base::threads::start_thread;
 pub use model::{ApiKey, KeyScope, PetStatus};
+pub use ops::inventory::{Inventory, ListOptions, NewPet, Pet};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
     Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore,

@@ -195,8 +195,8 @@ fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_
 fn usage(address: &Address, key: &str, is_terminal: bool) -> String {
     let url = address.local_url();
     let curl = match address {
-        Address::Tcp(_) => "curl".to_owned(),
         Address::Unix(path) => format!("curl --unix-socket '{}'", path.display()),
+        _ => "curl".to_owned(),
     };
     let mut text = format!(
         "To add a pet and to list all pets:\n\n\

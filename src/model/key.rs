@@ -19,6 +19,7 @@ words! {
 
 /// A stored key: everything except the key itself.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ApiKey {
     /// SHA-256 of the key.
     pub digest: Digest,

@@ -168,6 +168,7 @@ impl Domain {
 
 /// A redirect from a domain of the project to another name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Redirect {
     /// The domain that redirects.
     pub from: String,
@@ -183,6 +184,7 @@ pub const REDIRECT_STATUSES: [u16; 4] = [301, 302, 307, 308];
 /// A stored deploy of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Deploy {
     /// The number of the deploy. Numbers ascend and are never used again.
     pub id: i64,

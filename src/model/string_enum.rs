@@ -5,6 +5,7 @@ macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $name { $($(#[$of])* $word,)* }
 
         impl $name {
@@ -39,6 +40,14 @@ macro_rules! words {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = <std::borrow::Cow<str>>::deserialize(deserializer)?;
+                let wrong = |expected| serde::de::Error::custom(format_args!("must be {expected}, not another string"));
+                word.parse().map_err(|expected: $crate::base::error::Expected| wrong(expected))
             }
         }
     };

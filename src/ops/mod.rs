@@ -1,5 +1,7 @@
-//! Operators' tasks: API keys, import and export, backup, check and restore. Knows no HTTP.
+//! Operators' tasks: API keys, import and export, backup, check and restore; and the pets for embedding programs. Knows no
+//! HTTP.
 
+pub mod inventory;
 pub mod keys;
 pub mod maintenance;
 pub mod transfer;

@@ -3,6 +3,8 @@
 //! Only this file has the number of descriptors that a service reserves for itself. `tests/it/overload.rs` tests that
 //! it is enough.
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
 
@@ -28,14 +30,21 @@ fn reserved(config: &Config) -> usize {
     SERVICE + LANE * (config.workers + 1) + if config.admin.is_some() { ADMIN } else { 0 }
 }
 
-/// Returns the most connections of the gate: `max_connections`, or fewer if the limit of open files is known and does
-/// not allow that many.
+/// The files that the process can still open. Where `/proc` is missing, none counts as open.
+fn unopened_files() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    limit.unwrap_or(usize::MAX).saturating_sub(open)
+}
+
+/// Returns the most connections of the gate: `max_connections`, or fewer if the limit of open files does not allow that
+/// many.
 ///
 /// # Errors
 /// [`ErrorKind::Resources`] if there are too few descriptors to start.
 pub fn available_connections(config: &Config) -> Result<usize, Error> {
     let most = config.max_connections;
-    let Some(limit) = config.open_files else { return Ok(most) };
+    let limit = config.open_files.unwrap_or_else(unopened_files);
     let reserved = reserved(config);
     let connections = most.min(limit.saturating_sub(reserved));
     if connections < FEWEST.min(most) {
@@ -66,8 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn unknown_limit_leaves_the_setting_as_it_is() {
-        assert_eq!(available_connections(&config(None, true)).unwrap(), 1000);
+    fn limit_is_that_of_the_process_without_its_open_files() {
+        let limit = getrlimit(Resource::Nofile).current.unwrap() as usize;
+        assert!((1..limit).contains(&unopened_files()));
+        let mut config = config(None, true);
+        config.max_connections = usize::MAX;
+        let clients = available_connections(&config).unwrap();
+        assert!(clients + reserved(&config) < limit, "{clients}");
     }
 
     #[test]

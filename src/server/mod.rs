@@ -10,11 +10,14 @@ mod verify_backup;
 mod workers;
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use crate::base::config::{Address, Config};
 use crate::base::error::{Error, ErrorKind};
 use crate::base::threads::start_thread;
+use crate::ops::inventory::Inventory;
+use crate::store;
 use opened::Opened;
 use private_folder::PrivateFolder;
 use running::Running;
@@ -51,6 +54,8 @@ pub struct Server {
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), Error>>>,
     admin_address: Option<SocketAddr>,
+    database: PathBuf,
+    read_only: bool,
 }
 
 impl Server {
@@ -76,11 +81,12 @@ impl Server {
         let address = opened.listening.address.clone();
         let admin_address = opened.admin.as_ref().and_then(|listening| listening.address.tcp());
         let summary = opened.summary();
+        let (database, read_only) = (opened.config.database.clone(), opened.config.read_only);
         prepare()?;
         let stopper = Stopper::default();
         let running = Running::start(opened, &stopper)?;
         let gate = start_thread("gate", move || running.serve())?;
-        Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
+        Ok(Self { address, summary, stopper, gate: Some(gate), admin_address, database, read_only })
     }
 
     /// Returns the address of the service, with the actual port.
@@ -96,6 +102,45 @@ impl Server {
     /// Returns one line for the log that describes the service: version, address, database and limits.
     pub fn summary(&self) -> &str {
         &self.summary
+    }
+
+    /// Returns the path of the database, or the address of its cluster. That of an ephemeral server is deleted with it.
+    ///
+    /// ```
+    /// use petstore::{Config, Ephemeral, KeyRing, KeyScope, Server};
+    ///
+    /// let config = Config::new().listen(([127, 0, 0, 1], 0)).ephemeral(Ephemeral::default());
+    /// let server = Server::start(config)?;
+    /// KeyRing::open(server.database())?.add("reader", None, KeyScope::ReadOnly, |key| {
+    ///     println!("{key}");
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), petstore::Error>(())
+    /// ```
+    pub fn database(&self) -> &Path {
+        &self.database
+    }
+
+    /// Opens the pets of this server without HTTP: see [`Inventory`]. It only reads if the server does. Drop it before an
+    /// ephemeral server, whose database is deleted with the server.
+    ///
+    /// ```
+    /// use petstore::{Config, Ephemeral, NewPet, Server};
+    ///
+    /// let config = Config::new().listen(([127, 0, 0, 1], 0)).ephemeral(Ephemeral::default());
+    /// let server = Server::start(config)?;
+    /// let rex = server.inventory()?.add(&NewPet::new("Rex", 3))?;
+    /// println!("curl http://{}/v1/pets/{}", server.address(), rex.id);
+    /// # Ok::<(), petstore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DatabaseMissing`] if the database was deleted, and those of [`Inventory::open`].
+    pub fn inventory(&self) -> Result<Inventory, Error> {
+        if !store::exists(&self.database) {
+            return Err(Error::no_database(&self.database));
+        }
+        if self.read_only { Inventory::open_to_read(&self.database) } else { Inventory::open(&self.database) }
     }
 
     /// Returns whether the service still runs; it does until its last requests are answered. It ends after

@@ -10,6 +10,8 @@ use crate::base::error::{Error, ErrorKind, fail};
 use crate::net::worker::LaneListener;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 
+/// The most connections. One of them is for the request.
+const CONNECTIONS: usize = 4;
 /// The time limit of the request: more than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,7 +35,8 @@ pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let listener =
         LaneListener::bind(&folder.path).map_err(|error| Error::io("cannot make a socket", error))?;
     let listen = Listen::Socket(Arc::new(listener.0.listener.into()));
-    let server = Server::start(Config { listen, database, ..Config::default() })?;
+    let server =
+        Server::start(Config { listen, database, max_connections: CONNECTIONS, ..Config::default() })?;
     if !server.health_check().is_answered(PATIENCE) {
         return fail(ErrorKind::BackupUnsound, format!("a service on {} does not answer", file.display()));
     }

@@ -2,14 +2,18 @@
 //! behind. Counts what Linux shows in `/proc`.
 #![cfg(target_os = "linux")]
 
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use petstore::{Config, KeyRing, KeyScope, Server};
+use petstore::{Config, ErrorKind, KeyRing, KeyScope, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use support::client::{Connection, with_body};
-use support::harness::Folder;
+use support::harness::{Folder, after, is_root};
 use support::wait::wait_until;
 
 const KEY: &str = "test-key";
@@ -29,14 +33,21 @@ fn stopped_servers_leave_nothing_behind() {
 /// Runs a test in a process of its own: no other test shares its threads, descriptors, current folder and TMPDIR.
 fn in_a_process_of_its_own(test: &str) {
     let folder = Folder::new();
+    expect_pass(&mut alone(test, &folder));
+}
+
+/// The command of a test in a process of its own, where the test finds the folder.
+fn alone(test: &str, folder: &Folder) -> Command {
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("embedding::{test}"), "--nocapture"])
-        .env(FOLDER, folder.path())
-        .env("TMPDIR", &temporary)
-        .output()
-        .unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("embedding::{test}"), "--nocapture"]);
+    command.env(FOLDER, folder.path()).env("TMPDIR", &temporary);
+    command
+}
+
+fn expect_pass(command: &mut Command) {
+    let output = command.output().unwrap();
     let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("1 passed"), "{said}");
@@ -95,6 +106,81 @@ fn requests_that_were_cut_off_are_counted() {
     assert_eq!(stopper.cut_off(), 1);
 }
 
+#[test]
+fn threads_that_are_missing_are_an_error_of_the_start() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let enough = (1..1000).find(|limit| serves_with_threads(*limit, Path::new(&folder)));
+        assert!(enough.is_some_and(|limit| limit > 10), "{enough:?}");
+    } else if is_root() {
+        let folder = Folder::new();
+        let mut command = alone("threads_that_are_missing_are_an_error_of_the_start", &folder);
+        for path in [folder.path().to_owned(), folder.path().join("tmp")] {
+            std::fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+        }
+        // Root has no such limit.
+        let nobody = "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$0\" \"$@\"";
+        expect_pass(after(&mut command, nobody));
+    }
+}
+
+/// Starts a server with this limit of threads. Returns whether it serves, or else is refused.
+fn serves_with_threads(limit: u64, folder: &Path) -> bool {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nproc);
+    let set = |current| setrlimit(Resource::Nproc, Rlimit { current, maximum }).unwrap();
+    set(Some(limit));
+    let served = match Server::start(config(folder.join("pets.db"))) {
+        Ok(server) => {
+            let connect = |_| Connection::open(server.address().tcp().unwrap());
+            for mut connection in (0..16).map(connect).collect::<Vec<_>>() {
+                connection.send(with_body("POST", "/v1/pets", KEY, "", r#"{"name":"Rex","categoryId":3}"#));
+                connection.reply().expect(201);
+            }
+            assert!(server.is_running(), "{limit}");
+            true
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Resources, "{limit}: {error}");
+            false
+        }
+    };
+    set(maximum);
+    served
+}
+
+#[test]
+fn idle_clients_leave_descriptors_to_others() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let mut config = config(Path::new(&folder).join("pets.db"));
+        (config.deadlines.head, config.deadlines.idle) = (Duration::MAX, Duration::MAX);
+        let server = Server::start(config).unwrap();
+        writeln!(std::io::stdout(), "\naddress {}", server.address().tcp().unwrap()).unwrap();
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        assert!(server.is_running());
+        return;
+    }
+    let folder = Folder::new();
+    let mut command = alone("idle_clients_leave_descriptors_to_others", &folder);
+    let command = after(&mut command, "ulimit -n 128").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.find_map(|line| line.strip_prefix("address ")?.parse().ok()).unwrap();
+    let idle: Vec<Connection> = (0..300).map(|_| Connection::open(address)).collect();
+    let began = Instant::now();
+    for _ in 0..10 {
+        let mut connection = Connection::open(address);
+        connection.get("/readyz", KEY).expect(200);
+        connection.post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":3}"#).expect(201);
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "accepting waits for descriptors: {:?}",
+        began.elapsed()
+    );
+    drop(idle);
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success(), "{:?}", lines.collect::<Vec<_>>());
+}
+
 fn start_and_stop(folder: &Path) {
     let (threads_before, files_before) = (threads(), open_files());
     for round in 0..ROUNDS {
@@ -121,10 +207,14 @@ fn start_and_stop(folder: &Path) {
 }
 
 fn start(database: PathBuf) -> Server {
+    Server::start(config(database)).unwrap()
+}
+
+fn config(database: PathBuf) -> Config {
     let mut config = Config::new().listen(([127, 0, 0, 1], 0)).database(database).api_key(KEY);
     // Two lanes for each server, whatever the number of processors.
     config.workers = 1;
-    Server::start(config).unwrap()
+    config
 }
 
 /// One request on a connection of its own.

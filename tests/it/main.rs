@@ -33,6 +33,7 @@ mod full_disk;
 mod get_pet;
 mod healthcheck;
 mod idempotency;
+mod inventory;
 mod keys;
 mod list_pets;
 mod listen;

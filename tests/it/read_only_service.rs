@@ -13,7 +13,6 @@ use support::client::Connection;
 use support::harness::{
     Folder, KEY, Process, Server, add_key, as_nobody, expect_refusal, output, petstore, run,
 };
-use support::wait::wait_until;
 
 const TOM: &str = r#"{"name":"Tom","categoryId":1}"#;
 

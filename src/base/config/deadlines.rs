@@ -39,6 +39,7 @@ pub struct Deadlines {
 
 /// A deadline, described for people.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Deadline {
     /// The field of [`Deadlines`].
     pub name: &'static str,

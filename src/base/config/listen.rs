@@ -89,6 +89,7 @@ impl<I: Into<IpAddr>> From<(I, u16)> for Listen {
 /// assert_eq!(address.local_url(), "http://localhost:8080");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Address {
     /// The IP address and the port, which is the actual one if the configuration has port 0.
     Tcp(SocketAddr),

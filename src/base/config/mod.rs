@@ -31,8 +31,7 @@ const MOST_WORKERS: usize = 64;
 
 /// The configuration of a service. Start from [`Config::new`], and set other values with the methods or in the fields.
 ///
-/// [`Server::start`](crate::Server::start) checks the numbers and the database. Texts are not checked: they must have
-/// the form that the command line accepts.
+/// [`Server::start`](crate::Server::start) checks all of it. Texts must have the form that the command line accepts.
 ///
 /// ```
 /// let mut config = petstore::Config::new().database("pets.db").listen(([0, 0, 0, 0], 8080));
@@ -68,8 +67,8 @@ pub struct Config {
     /// response. From 1 to 1,000,000. Default: 10,000.
     pub max_connections: usize,
     /// The most files that the process may have open. The service reserves some for itself, and the rest limits the
-    /// connections. `None`, the default: unknown, so that `max_connections` is the only limit. The library does not ask
-    /// the operating system, because it cannot know how many files the rest of the program opens.
+    /// connections. `None`, the default: the limit of the process (`ulimit -n`), which the library does not raise, without
+    /// the files that are open at the start. Set it if your program opens more of them later, or runs several services.
     pub open_files: Option<usize>,
     /// The memory budget for all clients together, in bytes: requests that arrive or wait, and responses that are being
     /// sent. When it is used up, connections are evicted. From 4 MiB to 1 GiB. Default: a quarter of the memory that
@@ -182,10 +181,10 @@ impl Config {
 }
 
 impl Config {
-    /// Checks the numbers and the name of the database, and bounds the deadlines so that no instant overflows.
+    /// Checks the numbers, the texts and the name of the database, and bounds the deadlines so that no instant overflows.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for the first number or the database that cannot be used.
+    /// [`ErrorKind::Config`] for the first field that cannot be used.
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         for (field, value, allowed) in [
             ("max_connections", self.max_connections, 1..=MOST_CONNECTIONS),
@@ -202,8 +201,41 @@ impl Config {
             let message = format!("the database must be a file, and '{name}' is not one");
             return fail(ErrorKind::Config("database"), message);
         }
+        if self.ephemeral.as_ref().is_some_and(|ephemeral| !(0.0..=1.0).contains(&ephemeral.fail)) {
+            return fail(ErrorKind::Config("ephemeral.fail"), "ephemeral.fail must be a number from 0 to 1");
+        }
         self.deadlines = self.deadlines.bounded();
+        self.check_texts()?;
         Ok(self)
+    }
+
+    /// Sets each text again as the command line would, which checks it.
+    fn check_texts(&mut self) -> Result<(), Error> {
+        let list = |texts: &[String]| Some(texts.join(",")).filter(|_| !texts.is_empty());
+        for (field, flag, text) in [
+            ("title", "title", Some(self.title.clone())),
+            ("description", "description", Some(self.description.clone())),
+            ("base_url", "base-url", self.base_url.clone()),
+            ("staging_url", "staging-url", self.staging_url.clone()),
+            ("contact", "contact", self.contact.clone()),
+            ("security_contact", "security-contact", self.security_contact.clone()),
+            ("allow_origins", "allow-origin", list(&self.allow_origins)),
+            ("admin_hosts", "admin-host", list(&self.admin_hosts)),
+            ("hosting.project", "project", Some(self.hosting.project.clone())),
+            ("hosting.platform_host", "platform-host", self.hosting.platform_host.clone()),
+            (
+                "hosting.certificate_authorities",
+                "certificate-authority",
+                list(&self.hosting.certificate_authorities),
+            ),
+        ] {
+            let set = SETTINGS.iter().find(|setting| setting.flag == flag).and_then(|setting| setting.set);
+            let Some((set, text)) = set.zip(text) else { continue };
+            set(self, &text).map_err(|expected| {
+                Error::new(ErrorKind::Config(field), format!("{field} must be {expected}"))
+            })?;
+        }
+        Ok(())
     }
 
     /// Returns the public URL of the service, without a trailing slash, if it is known.
@@ -240,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn number_out_of_bounds_and_database_in_memory_are_refused_in_a_field() {
+    fn what_cannot_be_served_is_refused_in_a_field() {
         let (kind, line) = refusal(|config| config.workers = 0);
         assert_eq!(kind, ErrorKind::Config("workers"));
         assert_eq!(line, "workers must be from 1 to 64, not 0");
@@ -251,10 +283,50 @@ mod tests {
             ("max_connections", |config| config.max_connections = 0),
             ("workers", |config| config.workers = 65),
             ("client_memory", |config| config.client_memory = 64),
+            ("title", |config| config.title = String::new()),
+            ("description", |config| config.description = "a\nb".to_owned()),
+            ("base_url", |config| config.base_url = Some("https://a.example/v1\r\nX: y".to_owned())),
+            ("staging_url", |config| config.staging_url = Some("a.example".to_owned())),
+            ("contact", |config| config.contact = Some("mailto:a@b.example\n".to_owned())),
+            ("security_contact", |config| config.security_contact = Some(String::new())),
+            ("allow_origins", |config| {
+                config.allow_origins = vec!["*".to_owned(), "https://a.example\r\nX: y".to_owned()];
+            }),
+            ("allow_origins", |config| config.allow_origins = vec![String::new()]),
+            ("admin_hosts", |config| config.admin_hosts = vec!["a b".to_owned()]),
+            ("ephemeral.fail", |config| config.ephemeral = Some(failing(f64::NAN))),
+            ("ephemeral.fail", |config| config.ephemeral = Some(failing(1.1))),
+            ("ephemeral.fail", |config| config.ephemeral = Some(failing(-0.1))),
+            #[cfg(feature = "site")]
+            ("hosting.project", |config| config.hosting.project = "A".to_owned()),
+            #[cfg(feature = "site")]
+            ("hosting.platform_host", |config| {
+                config.hosting.platform_host = Some("a\nb.example".to_owned());
+            }),
+            #[cfg(feature = "site")]
+            ("hosting.certificate_authorities", |config| {
+                config.hosting.certificate_authorities = vec!["a".to_owned()];
+            }),
         ];
         for (field, change) in changes {
             assert_eq!(refusal(change).0, ErrorKind::Config(field));
         }
+        let (_, line) = refusal(|config| config.title = String::new());
+        assert_eq!(line, "title must be 1 to 60 characters in one line");
+    }
+
+    fn failing(rate: f64) -> Ephemeral {
+        Ephemeral { fail: rate, ..Ephemeral::default() }
+    }
+
+    #[test]
+    fn texts_of_the_command_line_are_accepted() {
+        let mut config = Config { ephemeral: Some(failing(1.0)), ..Config::default() };
+        config.base_url = Some("https://a.example/v1".to_owned());
+        config.allow_origins = vec!["*".to_owned(), "https://a.example:443".to_owned()];
+        let checked = config.checked().unwrap();
+        assert_eq!(checked.base_url.as_deref(), Some("https://a.example/v1"));
+        assert_eq!(checked.allow_origins, ["*", "https://a.example"], "as browsers write it");
     }
 
     #[test]

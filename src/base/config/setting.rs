@@ -8,6 +8,7 @@ pub type SetField = fn(&mut Config, &str) -> Result<(), Expected>;
 
 /// A setting that only the environment has.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Variable {
     /// The name of the environment variable, such as `RUST_LOG`.
     pub name: &'static str,
@@ -19,6 +20,7 @@ pub struct Variable {
 
 /// A setting of the executable: a flag of the command line and an environment variable.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Setting {
     /// The flag without its dashes, such as `max-connections`.
     pub flag: &'static str,

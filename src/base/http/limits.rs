@@ -16,6 +16,7 @@ pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
 
 /// A bound on a part of a request, described for people.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limit {
     /// The part of a request that is bounded, such as "request body".
     pub what: &'static str,

@@ -42,6 +42,7 @@ pub struct Restored {
 
 /// The API keys of a database after a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RestoredKeys {
     /// The keys of the replaced database, so that a key that was revoked after the backup stays revoked. If that
     /// database cannot be read, or has another origin than the backup, the keys of the backup.
