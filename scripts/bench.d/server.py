@@ -143,6 +143,13 @@ class Server:
         with urllib.request.urlopen(request) as response:
             return response.read()
 
+    def create(self, body):
+        """Adds one pet on a new connection."""
+        fields = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/pets", body, fields)
+        with urllib.request.urlopen(request) as response:
+            return response.read()
+
     def takes(self, work):
         """Whether the server can do this work."""
         name, _, _, kind = work

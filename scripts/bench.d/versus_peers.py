@@ -6,6 +6,7 @@ import platform
 import shutil
 import socket
 import statistics
+import subprocess
 import sys
 import time
 
@@ -100,6 +101,44 @@ def print_table(results):
                 f"{median(runs, 'user'):.0f} + {median(runs, 'system'):.0f} | "
                 f"{median(runs, 'p50'):.2f} | {median(runs, 'p99'):.2f} |"
             )
+
+
+def create_after_pauses(servers, creates):
+    """One create every 1.8 s at each server: the time of each, first without a tracer. Then, with strace, the flushes
+    and bytes of all that was written to the database and its log, also between the creates."""
+    body = b'{"name":"Rex","categoryId":1,"status":"available"}'
+    times = {server.name: [] for server in servers}
+
+    def create_at_all(note):
+        for _ in range(creates):
+            for server in servers:
+                began = time.monotonic()
+                server.create(body)
+                note(server, (time.monotonic() - began) * 1000)
+            time.sleep(1.8)
+
+    create_at_all(lambda server, ms: times[server.name].append(ms))
+    traces = {server.name: FOLDER / f"{server.name}.strace" for server in servers}
+    tracers = []
+    for server in servers:
+        words = ["strace", "-f", "-y", "-qq", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", traces[server.name]]
+        words += [word for pid in server.tree() for word in ("-p", str(pid))]
+        tracers.append(subprocess.Popen([str(word) for word in words], stderr=subprocess.DEVNULL))
+    time.sleep(1)
+    create_at_all(lambda server, ms: None)
+    for tracer in tracers:
+        tracer.terminate()
+        tracer.wait()
+    print(PAUSES)
+    print("| server | p50 ms | flushes a create | KB written a create |")
+    print("|---|--:|--:|--:|")
+    for server in servers:
+        lines = traces[server.name].read_text().splitlines()
+        flushes = sum("sync(" in line for line in lines)
+        writes = [line for line in lines if f"<{server.database}" in line and "write" in line and " = " in line]
+        written = sum(int(line.rpartition(" = ")[2].split()[0]) for line in writes)
+        p50 = statistics.median(times[server.name])
+        print(f"| {server.name} | {p50:.2f} | {flushes / creates:.1f} | {written / creates / 1000:.1f} |")
 
 
 def print_footprint(servers, idle):
@@ -235,6 +274,13 @@ The start lasts until the first response with 200. *Resident* is the memory that
 its child processes.
 """
 
+PAUSES = """
+## A create after a pause
+
+One create every 1.8 s on a new connection, 15 times at each server. Flushes and bytes are those of the database and its
+log, in the pauses too.
+"""
+
 GROWTH = """
 ## A large table
 
@@ -245,7 +291,7 @@ the large table.
 
 
 def main(rounds, seconds, only, with_growth):
-    for program, package in (("wrk", "wrk"), ("nginx", "nginx-light"), ("redis-server", "redis-server")):
+    for program, package in (("wrk", "wrk"), ("nginx", "nginx-light"), ("redis-server", "redis-server"), ("strace", "strace")):
         install(program, package)
     program = build()
     build_peers()
@@ -265,6 +311,8 @@ def main(rounds, seconds, only, with_growth):
         told = {"rounds": rounds, "seconds": seconds, "animals": SMALL}
         print(INTRODUCTION.format(cpu=cpu, cores=os.cpu_count(), linux=linux, **told))
         print_table(results)
+        if not only or only in "create after a pause":
+            create_after_pauses([server for server in servers if server.database], 15)
         print_footprint(servers, idle)
     finally:
         for server in servers:

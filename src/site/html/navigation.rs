@@ -55,6 +55,7 @@ pub const PAGES: &[PageEntry] = pages! {
     "/docs/changelog" "Changelog" "What each release changes for clients, newest first." in "changelog";
     Operate:
     "/docs/install" "Install" "Install and start the service, with systemd, Docker or neither." in "install";
+    "/docs/board" "On a small board" "Run the service in 16 MiB, on flash memory, and without a clock." in "board";
     "/docs/settings" "Settings" "Every setting, as a flag and as an environment variable." in "settings";
     "/docs/proxy" "Behind a proxy" "Put TLS in front of the service, with Caddy, nginx or Cloudflare." in "proxy";
     "/docs/domains" "Custom domains" "Serve your site from your own domain, over HTTPS." in "domains";
