@@ -5,9 +5,8 @@ use std::ops::Deref;
 use super::{Cause, Inserted, Reader, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 
-/// One request's access to the writer. A handler cannot read before it opens the transaction, so no other process can
-/// change the rows that it has read before the commit. So it has no other method than those that add a pet, and
-/// [`Transaction`] has all that reads or changes something.
+/// One request's access to the writer. It only adds pets. To read or change anything, a handler opens a
+/// [`Transaction`]: until the commit, no other process can then change what the handler has read.
 pub struct BatchWriter<'w> {
     writer: &'w mut Writer,
     /// The number of writes of earlier requests in the batch.

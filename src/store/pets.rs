@@ -12,8 +12,8 @@ use crate::model::{Pet, PetQuery, PetStatus};
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
 
-/// Passes a row of the id and the columns of a pet to `read`; the name stays in the engine's memory. What no pet can have is
-/// read as nothing, so that it harms no other pet.
+/// Passes a row of the id and the columns of a pet to `read`; the name stays in the engine's memory. A value that no
+/// pet can have is read as none, so that the other pets can be read.
 pub(super) fn pet<T>(row: &Row, read: impl FnOnce(Pet) -> T) -> rusqlite::Result<T> {
     let name = text(row, 1)?;
     let status = row.get_ref(3)?;

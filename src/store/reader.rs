@@ -58,7 +58,7 @@ impl Reader {
         on_engine!(&self.engine, it => it.reader.rows(sql, values, visit))
     }
 
-    /// The first row of a statement, made a value by `read`; `None` if there is no row.
+    /// The value that `read` makes of the first row of a statement; `None` if there is no row.
     ///
     /// # Errors
     /// If the database cannot be read.

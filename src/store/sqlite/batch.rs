@@ -21,13 +21,14 @@ fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", schema_version(connection)?)
 }
 
-/// The bytes of the largest pet that is likely. A probe that is in doubt shows that there is room for one.
+/// The size in bytes of a large pet. After a failure, a probe checks that there is room for one.
 const LARGE_PET: usize = 64 * 1024;
 
 /// The time between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss a lock that is free
 /// for moments only.
 const RETRY: Duration = Duration::from_millis(1);
-/// How long a lock that could not be had counts as still held, so that requests behind it do not wait again.
+/// After a wait for a lock has timed out, the lock counts as held for this time, so that the next requests do not
+/// wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
 /// The methods of [`Writer`](crate::store::Writer), which describes them.
@@ -108,7 +109,7 @@ impl FileConnection {
 
     pub fn probe(&mut self) -> Result<(), StoreError> {
         let probed = match (self.last_failed, self.has_written) {
-            // Without doubt, nothing is written.
+            // After a write that worked, opening the transaction is enough.
             (false, true) => self.open_transaction(),
             (has_failed, _) => self.write(|connection| {
                 let large = "x".repeat(LARGE_PET);
@@ -121,7 +122,7 @@ impl FileConnection {
                 // Every page that a create writes: the sequence, the pets, their indexes.
                 connection.execute_batch("UPDATE sqlite_sequence SET seq = seq")?;
                 match connection.execute(&STATEMENTS.rewrite, [if has_failed { 1000 } else { 10 }]) {
-                    // A value that the table does not allow says nothing of what creates can write.
+                    // Another program has written a value that the table does not allow. Creates still work.
                     Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Ok(()),
                     rewritten => rewritten.map(drop),
                 }
@@ -136,7 +137,7 @@ impl FileConnection {
     }
 
     pub fn checkpoint(&mut self) -> Result<(), StoreError> {
-        // The log may be that of another database by now, and this file in nobody's sight.
+        // By now, the log may belong to another database, and this file may have no name any more.
         self.reader.watch.check_now()?;
         if self.reader.run_checkpoint(TRUNCATE)? {
             Ok(())
@@ -189,7 +190,7 @@ impl FileConnection {
         self.open_transaction()?;
         let written = statement(&self.connection).map_err(StoreError::from);
         let is_unavailable = matches!(written, Err(StoreError::Unavailable(..)));
-        // What a statement has done before it fails may stay (`sqlite.org/lang_createtrigger.html#raise`).
+        // Changes that a statement has made before it fails may stay (`sqlite.org/lang_createtrigger.html#raise`).
         self.written += usize::from(!is_unavailable);
         written.map_err(|error| {
             // A full disk, an I/O error or an interrupt may have rolled back the whole transaction by itself
@@ -238,8 +239,8 @@ impl FileConnection {
         error
     }
 
-    /// Opens the transaction as soon as no other process has one. Requests that came while a batch waited in
-    /// vain do not wait again.
+    /// Opens the transaction as soon as no other process has one. If the wait times out, the requests that arrived
+    /// meanwhile do not wait again.
     fn wait_for_lock(&mut self) -> Result<(), StoreError> {
         let is_known = self.gave_up.is_some_and(|at| at.elapsed() < LOCK_IS_KNOWN);
         let timeout = if is_known { Duration::ZERO } else { self.busy_timeout };
@@ -267,8 +268,8 @@ impl FileConnection {
         Ok(())
     }
 
-    /// Writes over what a failed commit may have left in the log. If only its flush failed, a crash would bring it
-    /// back. It does not matter whether this is flushed.
+    /// Overwrites the frames that a failed commit may have left in the log. If only its flush failed, a crash would
+    /// bring that commit back. The new frames need no flush.
     fn write_over(&mut self) {
         let over = self.run("BEGIN IMMEDIATE").and_then(|()| Ok(rewrite_header(&self.connection)?));
         let _ = over.and_then(|()| self.run("COMMIT"));

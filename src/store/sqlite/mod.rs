@@ -78,11 +78,11 @@ pub struct FileConnection {
     written: usize,
     /// The busy timeout: the time that a batch waits for the lock of another process.
     busy_timeout: Duration,
-    /// When a lock was last waited for in vain.
+    /// The time at which a wait for a lock last timed out.
     gave_up: Option<Instant>,
     /// Records of retries that the batch has added.
     recorded: usize,
-    /// When the writer first used a record of a retry, and the time that it counts from there.
+    /// The moment of the first use of a record of a retry, and the time of day from which its age is measured.
     retries_began: Option<(Instant, i64)>,
     /// True if the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,

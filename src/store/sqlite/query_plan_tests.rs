@@ -16,7 +16,7 @@ use crate::store::reader::Engine;
 use crate::store::statements::{COLUMNS, places};
 use crate::store::{Reader, StoreError};
 
-/// Tables, and aliases of tables, of which whoever operates the service makes each row: a scan of them is short.
+/// Tables, and their aliases, whose rows only operators create: a scan of them is short.
 const SMALL: &[&str] = &[
     "api_keys",
     "cluster_changes",
@@ -86,7 +86,7 @@ fn statements(source: &str) -> Vec<String> {
     found
 }
 
-/// Whether a text begins as a statement does, in letters of any case.
+/// Returns true if a text begins like a statement, in any letter case.
 fn starts_a_statement(text: &str) -> bool {
     let text = text.to_ascii_uppercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -99,7 +99,7 @@ fn starts_a_statement(text: &str) -> bool {
     }
 }
 
-/// Whether a statement compares a column other than the id in its first WHERE.
+/// Returns true if the first WHERE of a statement compares a column other than the id.
 fn compares_another_column(sql: &str) -> bool {
     let sql = sql.to_ascii_uppercase();
     let condition = sql.split_once(" WHERE ").map_or("", |(_, rest)| rest);
@@ -111,7 +111,7 @@ fn compares_another_column(sql: &str) -> bool {
 /// The steps of a plan that read a large table whole or sort it, that read any number of its rows by an index, or that
 /// search by rowid for the value of another column.
 fn scans(connection: &Connection, sql: &str) -> Vec<String> {
-    // What is put together of parts.
+    // Texts that are assembled from parts.
     let sql = sql
         .replace("{COLUMNS}", "*")
         .replace("{columns}", &COLUMNS.join(", "))
@@ -150,8 +150,8 @@ fn scans(connection: &Connection, sql: &str) -> Vec<String> {
     steps.map(Result::unwrap).filter(is_long).collect()
 }
 
-/// Whether a statement has a limit that bounds the rows that it reads. An aggregate, a group and an offset read others
-/// first. SQLite's opcodes show the limit, the offset and the call of any aggregate function.
+/// Returns true if the limit of a statement bounds the rows that it reads. An aggregate, a group and an offset read
+/// more. SQLite's opcodes show the limit, the offset and the call of any aggregate function.
 fn is_limited(connection: &Connection, sql: &str) -> bool {
     let mut program = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
     let values = vec![rusqlite::types::Null; program.parameter_count()];

@@ -1,5 +1,5 @@
-//! The SQL of a restore: locks the old database (step 2 of `ops/maintenance/restore.rs`), and gives the copy what does
-//! not go back in time, the API keys and the highest ids (step 3).
+//! The SQL of a restore: locks the old database (step 2 of `ops/maintenance/restore.rs`), and carries over to the
+//! copy what a restore does not turn back: the API keys and the highest ids (step 3).
 
 use std::path::Path;
 
@@ -57,8 +57,9 @@ pub fn lock_old(path: &Path) -> Result<Option<Connection>, Error> {
 }
 
 /// Gives a copy the highest ids of the database that it replaces, so that none is given again, and on request its keys.
-/// Returns true if the copy has its keys now. A copy of another database stays as it is. Of a damaged database, it warns
-/// of the parts that cannot be read, and carries over the rest; the keys only if the identity can be read.
+/// Returns true if the copy has its keys now. A copy of another database stays as it is. If the old database is
+/// damaged, it warns of the parts that cannot be read, and carries over the others. It carries over keys only if the
+/// identity can be read.
 ///
 /// # Errors
 /// If the copy cannot be written.

@@ -28,7 +28,7 @@ impl Snapshot {
         Ok(Self { reader, path: path.to_owned() })
     }
 
-    /// Checks that everything that was read is of one moment.
+    /// Checks that all reads have seen the same state of the file.
     ///
     /// # Errors
     /// If nothing kept others from writing to the file, and somebody has.
@@ -80,7 +80,7 @@ mod tests {
     use super::super::tests::{Folder, new_pet, pair};
     use super::*;
 
-    /// How many pets a snapshot of the file has.
+    /// The number of pets in a snapshot of the file.
     fn pets(snapshot: &Snapshot) -> i64 {
         snapshot.connection().query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
     }
