@@ -70,6 +70,8 @@ pub use base::error::{Error, ErrorKind, Expected};
 #[doc(hidden)]
 pub use base::files::flush_folder;
 pub use base::http::limits::{LIMITS, Limit};
+#[doc(hidden)]
+pub use base::json::Json;
 pub use base::metrics::note_dropped_log_lines;
 #[doc(hidden)]
 pub use base::threads::start_thread;

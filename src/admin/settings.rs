@@ -13,7 +13,7 @@ use crate::app::endpoint::{Failure, UNDESCRIBED};
 use crate::app::pipeline::Authenticator;
 use crate::base::clock::unix_time;
 use crate::base::http::{ApiError, Assets, Code, Request, Response, Target};
-use crate::base::json::{AnyString, Integer, JsonObject, Optional, Required};
+use crate::base::json::{AnyString, Integer, JsonObject, Optional, Required, object};
 use crate::model::KeyScope;
 use crate::site::html::SETTINGS_PAGE;
 use crate::site::project::{Refusal, RefusalCode, Upkeep};
@@ -157,13 +157,11 @@ fn check_certificate(context: &mut AdminContext, call: &AdminCall) -> Result<Res
 /// Returns the overview. It does not read on the project's own connection, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
-    answer(upkeep.overview(&context.store).map(|overview| {
-        let mut shown = json!(overview);
-        for domain in shown["domains"].as_array_mut().into_iter().flatten() {
-            let is_checking = domain["name"].as_str().is_some_and(|name| upkeep.is_checking(name));
-            domain["isChecking"] = is_checking.into();
+    answer(upkeep.overview(&context.store).map(|mut overview| {
+        for view in &mut overview.domains {
+            view.is_checking = Some(upkeep.is_checking(&view.domain.name));
         }
-        Response::json(200, &shown)
+        Response::json(200, &overview)
     }))
 }
 
@@ -196,7 +194,7 @@ fn verify(context: &mut AdminContext, call: &AdminCall) -> Result<Response, Fail
     let found = upkeep.project().find(&name(call));
     answer(found.and_then(|name| {
         upkeep.begin_check(&name)?;
-        Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
+        Ok(Response::json(202, &object! { "name": &*name, "isChecking": true }))
     }))
 }
 

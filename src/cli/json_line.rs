@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::Record;
 use log::kv::{Error, Key, Value, VisitSource};
-use serde_json::{Map, json};
+use petstore::Json;
 
 /// Prints a record as one line: an object with time, level, target, message, and the record's own key-value pairs.
 pub fn format(record: &Record) -> String {
@@ -14,10 +14,10 @@ pub fn format(record: &Record) -> String {
         ("target", record.target().to_owned()),
         ("message", record.args().to_string()),
     ];
-    let mut members = Members(texts.map(|(name, text)| (name.to_owned(), text.into())).into_iter().collect());
+    let mut members = Members(texts.map(|(name, text)| (name, text.into())).into_iter().collect());
     // Every pair is accepted, so this cannot fail.
     let _ = record.key_values().visit(&mut members);
-    format!("{}\n", serde_json::Value::Object(members.0))
+    format!("{}\n", members.0)
 }
 
 /// Returns the current time, such as `2027-01-31T18:00:00.250Z`.
@@ -32,17 +32,17 @@ fn shown(time: SystemTime) -> impl std::fmt::Display {
 }
 
 /// The members of a line, in order.
-struct Members(Map<String, serde_json::Value>);
+struct Members(Json);
 
 impl<'kvs> VisitSource<'kvs> for Members {
     fn visit_pair(&mut self, key: Key<'kvs>, part: Value<'kvs>) -> Result<(), Error> {
-        let number = part.to_u64().map(|n| json!(n));
+        let number = part.to_u64().map(Json::from);
         // JSON has no infinity and no NaN.
-        let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| json!(n)));
+        let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(Json::from));
         let value = number.unwrap_or_else(|| part.to_string().into());
         // Empty texts are omitted.
-        if value != "" {
-            self.0.insert(key.to_string(), value);
+        if *value != "" {
+            self.0[key.as_str()] = value;
         }
         Ok(())
     }

@@ -2,8 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use petstore::{ApiKey, Error, Expiry, KeyRing, KeyScope, fingerprint, rfc3339, unix_time};
-use serde_json::json;
+use petstore::{ApiKey, Error, Expiry, Json, KeyRing, KeyScope, fingerprint, rfc3339, unix_time};
 
 use super::command::{CREATE, Command, CommandResult, Flag, Invocation, usage};
 use super::output::{self, existing, past, print, print_error, report};
@@ -129,17 +128,17 @@ fn table(keys: &[ApiKey]) -> String {
 /// Returns an array with an object for each key. Times have the form of RFC 3339; null means never, or an unknown time.
 fn json(keys: &[ApiKey]) -> String {
     let object = |key: &ApiKey| {
-        json!({
-            "name": key.name,
-            "scope": key.scope.as_str(),
-            "createdAt": petstore::past(key.created_at),
-            "expiresAt": key.expires_at.map(rfc3339),
-            "isExpired": key.is_expired(unix_time()),
-            "lastUsedAt": key.last_used_at.and_then(petstore::past),
-            "fingerprint": fingerprint(&key.digest),
-        })
+        Json::from_iter([
+            ("name", key.name.as_str().into()),
+            ("scope", key.scope.as_str().into()),
+            ("createdAt", petstore::past(key.created_at).into()),
+            ("expiresAt", key.expires_at.map(rfc3339).into()),
+            ("isExpired", key.is_expired(unix_time()).into()),
+            ("lastUsedAt", key.last_used_at.and_then(petstore::past).into()),
+            ("fingerprint", fingerprint(&key.digest).into()),
+        ])
     };
-    format!("{}\n", keys.iter().map(object).collect::<serde_json::Value>())
+    format!("{}\n", keys.iter().map(object).collect::<Json>())
 }
 
 #[cfg(test)]

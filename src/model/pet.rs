@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::json;
 
 use super::Page;
 use super::string_enum::words;
 use crate::base::json::{
-    AnyString, Enumeration, Integer, Invalid, JsonObject, JsonValue, Member, Optional, Required, Schema,
-    describe, shown,
+    AnyString, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member, Optional, Required,
+    Schema, describe, object, shown,
 };
 
 words! {
@@ -104,9 +103,9 @@ pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
 const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, MAX_BROUGHT_ID), ..ID };
 
 /// The schemas of pets for the interface description: their names and their JSON Schemas.
-pub fn pet_schemas() -> Vec<(&'static str, serde_json::Value)> {
-    let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
-    let pet = json!({ "id": 1, "name": "Rex", "categoryId": 3, "status": "available" });
+pub fn pet_schemas() -> Vec<(&'static str, Json)> {
+    let new = object! { "name": "Rex", "categoryId": 3, "status": "available" };
+    let pet = object! { "id": 1, "name": "Rex", "categoryId": 3, "status": "available" };
     vec![
         PetStatus::SCHEMA.component("The availability of a pet."),
         ("NewPet", describe("A pet to add.", &MEMBERS, new)),

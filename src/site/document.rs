@@ -3,14 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
-
 use crate::app::api::{self, ETAG, Operation, ROUTER};
 use crate::app::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::base::clock::day;
 use crate::base::config::Config;
 use crate::base::http::{Code, error_schema};
-use crate::base::json::reference;
+use crate::base::json::{Json, object, reference};
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";
@@ -66,62 +64,61 @@ pub fn operations() -> impl Iterator<Item = &'static Operation> {
 }
 
 /// The whole document.
-pub fn document(config: &Config) -> Value {
-    let mut paths = Map::new();
+pub fn document(config: &Config) -> Json {
+    let mut paths = object! {};
     for operation in operations() {
         let path = operation.path.strip_prefix(BASE).unwrap_or(operation.path);
-        let item = paths.entry(path).or_insert_with(|| json!({}));
-        item[operation.method().to_lowercase()] = describe(operation);
+        paths[path][&*operation.method().to_lowercase()] = describe(operation);
     }
     let responses = share_responses(&mut paths);
     let servers = named_servers(config).into_iter();
-    let servers = servers.map(|(name, url)| json!({ "url": url, "description": name }));
+    let servers = servers.map(|(name, url)| object! { "url": url, "description": name });
     let schemas = api::schemas().into_iter().chain([("Error", error_schema())]);
-    let mut document = json!({
+    let mut document = object! {
         "openapi": "3.1.0",
-        "info": {
-            "title": config.title,
+        "info": object! {
+            "title": &*config.title,
             "version": VERSION,
             "summary": "List pets, add a pet, and get a pet by its id.",
             "description": "Every operation needs an API key as a bearer token. Every error response has the \
                 Error body, with a stable `code`. Ignore members and headers that you do not know. HEAD works \
                 wherever GET does, so it is not listed.",
-            "license": { "name": "MIT", "identifier": "MIT" },
+            "license": object! { "name": "MIT", "identifier": "MIT" },
         },
-        "servers": servers.collect::<Value>(),
+        "servers": servers.collect::<Json>(),
         "tags": describe_tags(),
-        "security": [{ "apiKey": [] }],
+        "security": security(),
         "paths": paths,
-        "components": {
-            "securitySchemes": {
-                "apiKey": {
+        "components": object! {
+            "securitySchemes": object! {
+                "apiKey": object! {
                     "type": "http",
                     "scheme": "bearer",
                     "description": "An API key, sent as `Authorization: Bearer <API_KEY>`.",
                 },
             },
-            "schemas": schemas.collect::<Value>(),
+            "schemas": schemas.collect::<Json>(),
             "responses": responses,
         },
-    });
+    };
     if let Some(contact) = &config.contact {
-        let email = contact.strip_prefix("mailto:").map(|email| json!({ "email": email }));
-        document["info"]["contact"] = email.unwrap_or_else(|| json!({ "url": contact }));
+        let email = contact.strip_prefix("mailto:").map(|email| object! { "email": email });
+        document["info"]["contact"] = email.unwrap_or_else(|| object! { "url": &**contact });
     }
     if let Some(path) = GUIDE {
         // Relative to the address of the document, unless the public address is known.
         let root = config.root().unwrap_or_default();
-        document["externalDocs"] = json!({ "url": format!("{root}{path}"), "description": "The guide" });
+        document["externalDocs"] = object! { "url": format!("{root}{path}"), "description": "The guide" };
     }
     document
 }
 
 /// Lists each tag once, in the order of the tables, where rows of one tag are adjacent.
-fn describe_tags() -> Value {
+fn describe_tags() -> Json {
     let mut tags: Vec<&Tag> = operations().filter_map(|operation| operation.tag).collect();
     tags.dedup_by_key(|tag| tag.name);
     let describe =
-        |tag: &&Tag| json!({ "name": tag.name, "x-displayName": tag.title, "description": tag.about });
+        |tag: &&Tag| object! { "name": tag.name, "x-displayName": tag.title, "description": tag.about };
     tags.iter().map(describe).collect()
 }
 
@@ -133,22 +130,27 @@ pub fn named_servers(config: &Config) -> Vec<(&'static str, &str)> {
     if listed.is_empty() { vec![("This service", BASE)] } else { listed }
 }
 
-fn describe(operation: &Operation) -> Value {
-    let mut described = json!({
+/// An API key is needed.
+fn security() -> Json {
+    Json::Array(vec![object! { "apiKey": [""; 0] }])
+}
+
+fn describe(operation: &Operation) -> Json {
+    let mut described = object! {
         "operationId": operation.id,
         "tags": operation.tag.iter().map(|tag| tag.name).collect::<Vec<_>>(),
         "summary": operation.summary,
         "description": operation.about,
-        "security": [{ "apiKey": [] }],
+        "security": security(),
         "responses": responses(operation),
-    });
+    };
     if !operation.parameters.is_empty() {
         described["parameters"] = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     }
     if let Some(schema) = operation.body {
-        let of_type = |media_type: &&str| ((*media_type).to_owned(), json!({ "schema": reference(schema) }));
-        let content: Map<_, _> = operation.media_types.iter().map(of_type).collect();
-        described["requestBody"] = json!({ "required": true, "content": content });
+        let of_type = |media_type: &&'static str| (*media_type, object! { "schema": reference(schema) });
+        let content: Json = operation.media_types.iter().map(of_type).collect();
+        described["requestBody"] = object! { "required": true, "content": content };
     }
     if operation.is_experimental() {
         described["x-stability"] = "experimental".into();
@@ -172,14 +174,16 @@ fn describe(operation: &Operation) -> Value {
 }
 
 /// Moves the responses that almost all operations share to the components, and replaces them by references.
-fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
-    let mut shared: Map<String, Value> = Map::new();
-    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
-    for responses in operations.map(|operation| &mut operation["responses"]) {
+fn share_responses(paths: &mut Json) -> Json {
+    let mut shared = object! {};
+    let operations = paths.members_mut().iter_mut().flat_map(|(_, item)| item.members_mut());
+    for responses in operations.map(|(_, operation)| &mut operation["responses"]) {
         for (status, name) in [("401", "Unauthorized"), ("default", "Failure")] {
-            let common = shared.entry(name).or_insert_with(|| responses[status].clone());
-            if responses[status] == *common {
-                responses[status] = json!({ "$ref": format!("#/components/responses/{name}") });
+            if shared[name].members().is_empty() {
+                shared[name] = responses[status].clone();
+            }
+            if responses[status] == shared[name] {
+                responses[status] = object! { "$ref": format!("#/components/responses/{name}") };
             }
         }
     }
@@ -188,16 +192,16 @@ fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
 
 /// Describes every response of an operation: its own statuses, and `default` for the errors that every operation can
 /// return.
-pub fn responses(operation: &Operation) -> Map<String, Value> {
+pub fn responses(operation: &Operation) -> Json {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
     let success = operation.success.iter().map(|success| {
-        let mut described = json!({
+        let mut described = object! {
             "description": success.about,
             "headers": headers(&[success.headers, announced]),
-        });
+        };
         if let Some(schema) = success.schema {
-            described["content"] = json!({ "application/json": { "schema": reference(schema) } });
+            described["content"] = object! { "application/json": object! { "schema": reference(schema) } };
         }
         (success.status.to_string(), described)
     });
@@ -205,7 +209,7 @@ pub fn responses(operation: &Operation) -> Map<String, Value> {
     let known = operation.success.as_ref().filter(|_| !operation.writes()).filter(has_tag).map(|success| {
         let about =
             "Nothing has changed: `If-None-Match` names the current `ETag`. The response has no body.";
-        let described = json!({ "description": about, "headers": headers(&[success.headers, announced]) });
+        let described = object! { "description": about, "headers": headers(&[success.headers, announced]) };
         ("304".to_owned(), described)
     });
     let accept = HeaderField { example: operation.media_types[0], ..ACCEPT };
@@ -247,7 +251,7 @@ pub fn own_codes(operation: &Operation) -> BTreeMap<u16, Vec<Code>> {
     causes
 }
 
-fn describe_failure(operation: &Operation, codes: &[Code], headers: Value) -> Value {
+fn describe_failure(operation: &Operation, codes: &[Code], headers: Json) -> Json {
     let line = |code: &Code| {
         let (name, message) = (code.as_str(), operation.message(*code));
         GUIDE.map_or_else(
@@ -256,39 +260,43 @@ fn describe_failure(operation: &Operation, codes: &[Code], headers: Value) -> Va
         )
     };
     let about: Vec<String> = codes.iter().map(line).collect();
-    let example = |code: &Code| {
-        (code.as_str().to_owned(), json!({ "value": code.example_with(&operation.message(*code)) }))
-    };
-    let examples: Map<String, Value> = codes.iter().map(example).collect();
-    json!({
+    let example =
+        |code: &Code| (code.as_str(), object! { "value": code.example_with(&operation.message(*code)) });
+    let examples: Json = codes.iter().map(example).collect();
+    object! {
         "description": about.join("\n\n"),
         "headers": headers,
-        "content": { "application/json": { "schema": reference("Error"), "examples": examples } },
-    })
+        "content": object! { "application/json": object! { "schema": reference("Error"), "examples": examples } },
+    }
 }
 
 /// The header fields of a response, except the framing ones.
-fn headers(own: &[&[HeaderField]]) -> Value {
+fn headers(own: &[&[HeaderField]]) -> Json {
     let describe = |field: &HeaderField| {
-        let schema = json!({ "type": "string", "examples": [field.example] });
-        (field.name.to_owned(), json!({ "description": field.about, "schema": schema }))
+        let schema = object! { "type": "string", "examples": [field.example] };
+        (field.name, object! { "description": field.about, "schema": schema })
     };
-    [REQUEST_ID].iter().chain(own.iter().copied().flatten()).map(describe).collect::<Map<_, _>>().into()
+    [REQUEST_ID].iter().chain(own.iter().copied().flatten()).map(describe).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    fn parsed(config: &Config) -> Value {
+        serde_json::to_value(document(config)).unwrap()
+    }
 
     fn of(operation: &str) -> Value {
-        let document = document(&Config::default());
+        let document = parsed(&Config::default());
         let path = operation.split_once(' ').unwrap();
         document["paths"][path.1][path.0].clone()
     }
 
     #[test]
     fn every_schema_is_referred_to() {
-        let document = document(&Config::default());
+        let document = parsed(&Config::default());
         for name in document["components"]["schemas"].as_object().unwrap().keys() {
             let reference = reference(name).to_string();
             let uses = [&document["paths"], &document["components"]].map(|part| part.to_string());
@@ -309,7 +317,7 @@ mod tests {
             assert_eq!(described["tags"], json!(["animals"]));
             assert_eq!(described["security"], json!([{ "apiKey": [] }]));
         }
-        let document = document(&Config::default());
+        let document = parsed(&Config::default());
         assert_eq!(document["info"]["version"], "1.0.0");
         let tag = json!({ "name": "animals", "x-displayName": "Pets", "description": "The pets in the inventory." });
         assert!(document["tags"].as_array().unwrap().contains(&tag));
@@ -343,7 +351,7 @@ mod tests {
         assert_eq!(limit["name"], "limit");
         assert_eq!((&limit["schema"]["minimum"], &limit["schema"]["maximum"]), (&json!(1), &json!(100)));
         assert_eq!(limit["schema"]["default"], 20);
-        assert_eq!(document(&Config::default())["components"]["schemas"]["Pets"]["maxItems"], 100);
+        assert_eq!(parsed(&Config::default())["components"]["schemas"]["Pets"]["maxItems"], 100);
     }
 
     #[test]
@@ -352,7 +360,7 @@ mod tests {
             let owned = |url: Option<&str>| url.map(str::to_owned);
             let config =
                 Config { base_url: owned(production), staging_url: owned(staging), ..Config::default() };
-            let listed = &document(&config)["servers"];
+            let listed = &parsed(&config)["servers"];
             listed.as_array().unwrap().iter().map(|s| format!("{} {}", s["description"], s["url"])).collect()
         };
         assert_eq!(urls(None, None), ["\"This service\" \"/v1\""]);
@@ -366,7 +374,7 @@ mod tests {
     fn contact_is_an_address_for_mail_or_a_link() {
         let contact = |uri: Option<&str>| {
             let config = Config { contact: uri.map(str::to_owned), ..Config::default() };
-            document(&config)["info"]["contact"].take()
+            parsed(&config)["info"]["contact"].take()
         };
         assert_eq!(contact(None), Value::Null);
         assert_eq!(contact(Some("mailto:a@example.com")), json!({ "email": "a@example.com" }));
@@ -374,11 +382,9 @@ mod tests {
     }
 
     /// Returns one line for a response: the component that it refers to, or its header fields and its codes.
-    fn outline(response: &Value) -> String {
-        let names = |map: &Value| {
-            let names = map.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-            names.collect::<Vec<_>>().join(" ")
-        };
+    fn outline(response: &Json) -> String {
+        let names =
+            |map: &Json| map.members().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ");
         match response["$ref"].as_str() {
             Some(component) => component.to_owned(),
             None => {
@@ -392,13 +398,13 @@ mod tests {
     fn responses_have_their_header_fields_and_codes_and_shared_ones_stand_once() {
         let document = document(&Config::default());
         let mut lines = Vec::new();
-        for (name, response) in document["components"]["responses"].as_object().unwrap() {
+        for (name, response) in document["components"]["responses"].members() {
             lines.push(format!("{name} {}", outline(response)));
         }
-        for (path, item) in document["paths"].as_object().unwrap() {
-            for (method, operation) in item.as_object().unwrap() {
+        for (path, item) in document["paths"].members() {
+            for (method, operation) in item.members() {
                 lines.push(format!("{method} {path}"));
-                for (status, response) in operation["responses"].as_object().unwrap() {
+                for (status, response) in operation["responses"].members() {
                     lines.push(format!("{status} {}", outline(response)));
                 }
             }
@@ -414,7 +420,7 @@ mod tests {
 
     #[test]
     fn references_lead_somewhere() {
-        let document = document(&Config::default());
+        let document = parsed(&Config::default());
         let text = document.to_string();
         for reference in text.split("\"$ref\":\"#").skip(1) {
             let pointer = reference.split('"').next().unwrap();

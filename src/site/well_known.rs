@@ -1,11 +1,10 @@
 //! The catalogue of interfaces, at a well-known path (RFC 8615, RFC 9727).
 
-use serde_json::json;
-
 use super::document::BASE;
 use crate::app::api::API_CATALOG;
 use crate::base::config::Config;
 use crate::base::http::{Asset, Assets};
+use crate::base::json::{Json, object};
 
 /// The media type of a set of links, with the profile of catalogues (RFC 9264, RFC 9727).
 const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
@@ -14,14 +13,15 @@ const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-edit
 pub fn add(assets: &mut Assets, config: &Config) {
     // Relative, unless the public address is known.
     let root = config.root().unwrap_or_default();
-    let mut links = json!({
+    let describes = object! { "href": format!("{root}/openapi.json"), "type": "application/json" };
+    let mut links = object! {
         "anchor": format!("{root}{BASE}"),
-        "service-desc": [{ "href": format!("{root}/openapi.json"), "type": "application/json" }],
-    });
+        "service-desc": Json::Array(vec![describes]),
+    };
     if assets.get("/").is_some() {
-        links["service-doc"] = json!([{ "href": format!("{root}/"), "type": "text/html" }]);
+        links["service-doc"] = Json::Array(vec![object! { "href": format!("{root}/"), "type": "text/html" }]);
     }
-    let catalog = json!({ "linkset": [links] }).to_string() + "\n";
+    let catalog = object! { "linkset": Json::Array(vec![links]) }.to_string() + "\n";
     let link = format!("<{root}{API_CATALOG}>; rel=\"api-catalog\"");
     assets.insert(API_CATALOG.into(), Asset::new(LINK_SET, catalog.into_bytes()).header("Link", link));
 }

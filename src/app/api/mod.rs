@@ -41,7 +41,7 @@ pub static ROUTER: Router<Handler> = Router(&[
 ]);
 
 /// The schemas of every resource for the interface description: their names and their JSON Schemas.
-pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+pub fn schemas() -> Vec<(&'static str, crate::base::json::Json)> {
     [pets::schemas()].concat()
 }
 

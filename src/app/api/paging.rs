@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::Call;
 use super::entity_tag::tagged;
@@ -12,7 +11,7 @@ use crate::app::endpoint::parameter::QueryParameter;
 use crate::base::http::limits::FULL_PAGE_BYTES;
 use crate::base::http::query::parameter;
 use crate::base::http::{ApiError, Response};
-use crate::base::json::{Integer, reference};
+use crate::base::json::{Integer, Json, object, reference};
 use crate::model::Page;
 
 const DEFAULT_LIMIT: i64 = 20;
@@ -39,8 +38,8 @@ pub const LINK: HeaderField = HeaderField {
 };
 
 /// Returns the JSON Schema of a page. `name` is the component of its items.
-pub fn list_of(name: &str, about: &str) -> Value {
-    json!({ "type": "array", "description": about, "items": reference(name), "maxItems": MAX_LIMIT })
+pub fn list_of(name: &str, about: &str) -> Json {
+    object! { "type": "array", "description": about, "items": reference(name), "maxItems": MAX_LIMIT }
 }
 
 /// Returns whether a query has a `limit` above the default.

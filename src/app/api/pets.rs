@@ -93,7 +93,7 @@ const LOCATION: HeaderField =
     HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/1" };
 
 /// The schemas of the interface description: their names and their JSON Schemas.
-pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+pub fn schemas() -> Vec<(&'static str, crate::base::json::Json)> {
     let mut schemas = pet_schemas();
     schemas.push(("Pets", list_of("Pet", "Pets in ascending order of their ids.")));
     schemas

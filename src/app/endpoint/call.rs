@@ -56,7 +56,7 @@ impl<'r, H> Routed<'r, H> {
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
             let mut declared = self.operation.parameters.iter().map(|declared| declared.describe());
-            let is_declared = declared.any(|declared| declared["name"] == parameter);
+            let is_declared = declared.any(|declared| *declared["name"] == *parameter);
             assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation.id);
         }
     }

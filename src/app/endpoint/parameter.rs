@@ -1,11 +1,9 @@
 //! Parameters of operations: each reads its value, reports the expected values, and describes itself for the interface
 //! description.
 
-use serde_json::json;
-
 use crate::base::http::query;
 use crate::base::http::{ApiError, Code};
-use crate::base::json::Schema;
+use crate::base::json::{Json, Schema, object};
 
 /// The request header fields that describe a body.
 pub const CONTENT_TYPE: &str = "Content-Type";
@@ -14,7 +12,7 @@ pub const CONTENT_ENCODING: &str = "Content-Encoding";
 /// A parameter that a handler reads.
 pub trait Parameter: Sync {
     /// Returns the Parameter Object of the interface description (OpenAPI 3.1, section 4.8.12).
-    fn describe(&self) -> serde_json::Value;
+    fn describe(&self) -> Json;
 
     /// The name of the request header field, if it is one.
     fn header(&self) -> Option<&'static str> {
@@ -31,9 +29,9 @@ pub struct PathParameter<S> {
 }
 
 impl<S: Schema + Sync> Parameter for PathParameter<S> {
-    fn describe(&self) -> serde_json::Value {
+    fn describe(&self) -> Json {
         let schema = self.schema.describe();
-        json!({ "name": self.name, "in": "path", "required": true, "description": self.about, "schema": schema })
+        object! { "name": self.name, "in": "path", "required": true, "description": self.about, "schema": schema }
     }
 }
 
@@ -46,9 +44,9 @@ pub struct QueryParameter<S> {
 }
 
 impl<S: Schema + Sync> Parameter for QueryParameter<S> {
-    fn describe(&self) -> serde_json::Value {
+    fn describe(&self) -> Json {
         let schema = self.schema.describe();
-        json!({ "name": self.name, "in": "query", "description": self.about, "schema": schema })
+        object! { "name": self.name, "in": "query", "description": self.about, "schema": schema }
     }
 }
 
@@ -86,12 +84,12 @@ impl Parameter for HeaderParameter {
         Some(self.name)
     }
 
-    fn describe(&self) -> serde_json::Value {
-        let mut schema = json!({ "type": "string", "examples": [self.example] });
+    fn describe(&self) -> Json {
+        let mut schema = object! { "type": "string", "examples": [self.example] };
         if let Some(pattern) = self.pattern {
             schema["pattern"] = pattern.into();
         }
-        json!({ "name": self.name, "in": "header", "description": self.about, "schema": schema })
+        object! { "name": self.name, "in": "header", "description": self.about, "schema": schema }
     }
 }
 
@@ -130,8 +128,9 @@ mod tests {
 
     #[test]
     fn parameter_is_described_as_it_is_read() {
-        let schema = json!({"type": "integer", "format": "int64", "minimum": 0, "maximum": 9, "default": 5});
-        let described = json!({"name": "count", "in": "query", "description": "How many.", "schema": schema});
+        let schema = object! {"type": "integer", "format": "int64", "minimum": 0, "maximum": 9, "default": 5};
+        let described =
+            object! {"name": "count", "in": "query", "description": "How many.", "schema": schema};
         assert_eq!(COUNT.describe(), described);
     }
 

@@ -10,10 +10,10 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::json;
 
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 use crate::base::http::{Fields, Response};
+use crate::base::json::{Json, object};
 
 /// Which operations may return a code.
 enum Reach {
@@ -140,39 +140,39 @@ impl Code {
     }
 
     /// The Error body with the usual message.
-    pub fn example(self) -> serde_json::Value {
+    pub fn example(self) -> Json {
         self.example_with(&self.usual_message())
     }
 
     /// The Error body with a message of its own.
-    pub fn example_with(self, message: &str) -> serde_json::Value {
-        json!({ "code": self.as_str(), "message": message, "status": self.status() })
+    pub fn example_with(self, message: &str) -> Json {
+        object! { "code": self.as_str(), "message": message, "status": self.status() }
     }
 }
 
 /// The JSON Schema of the Error body.
-pub fn error_schema() -> serde_json::Value {
+pub fn error_schema() -> Json {
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    json!({
+    object! {
         "type": "object",
         "description": "Why a request failed.",
         "required": ["code", "message", "status"],
-        "properties": {
-            "code": {
+        "properties": object! {
+            "code": object! {
                 "type": "string",
                 "examples": codes,
                 "description": "The stable, machine-readable cause. Later versions may add codes.",
             },
-            "message": { "type": "string", "description": "What is wrong and what is expected, for people." },
-            "status": {
+            "message": object! { "type": "string", "description": "What is wrong and what is expected, for people." },
+            "status": object! {
                 "type": "integer",
                 "minimum": 400,
                 "maximum": 599,
                 "description": "The HTTP status of the response.",
             },
         },
-        "examples": [Code::NotFound.example()],
-    })
+        "examples": Json::Array(vec![Code::NotFound.example()]),
+    }
 }
 
 /// A failure that becomes a response.

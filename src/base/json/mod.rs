@@ -2,7 +2,10 @@
 //! reports the expected values, and describes them. Knows nothing of pets or HTTP.
 
 mod object;
+mod ordered;
 mod schema;
 
 pub use object::{Invalid, JsonObject, JsonValue, Member, Optional, Required, describe, shown};
+pub(crate) use ordered::object;
+pub use ordered::{Json, NULL};
 pub use schema::{AnyString, Enumeration, Integer, Schema, reference};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Schema;
+use super::{Json, Schema, object};
 
 /// A member that must be present.
 pub type Required<S> = Declared<S, true>;
@@ -29,7 +29,7 @@ pub trait Member: Sync {
     fn name(&self) -> &'static str;
     fn is_required(&self) -> bool;
     /// The JSON Schema with its meaning.
-    fn schema(&self) -> serde_json::Value;
+    fn schema(&self) -> Json;
 }
 
 impl<S: Schema + Sync, const IS_REQUIRED: bool> Member for Declared<S, IS_REQUIRED> {
@@ -39,7 +39,7 @@ impl<S: Schema + Sync, const IS_REQUIRED: bool> Member for Declared<S, IS_REQUIR
     fn is_required(&self) -> bool {
         IS_REQUIRED
     }
-    fn schema(&self) -> serde_json::Value {
+    fn schema(&self) -> Json {
         // OpenAPI 3.1 allows a description next to a reference.
         let mut schema = self.schema.describe();
         schema["description"] = self.about.into();
@@ -48,17 +48,16 @@ impl<S: Schema + Sync, const IS_REQUIRED: bool> Member for Declared<S, IS_REQUIR
 }
 
 /// The JSON Schema of an object with these members.
-pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value) -> serde_json::Value {
+pub fn describe(about: &str, members: &[&dyn Member], example: Json) -> Json {
     let required: Vec<&str> = members.iter().filter(|m| m.is_required()).map(|m| m.name()).collect();
-    let properties: serde_json::Map<_, _> =
-        members.iter().map(|member| (member.name().to_owned(), member.schema())).collect();
-    serde_json::json!({
+    let properties: Json = members.iter().map(|member| (member.name(), member.schema())).collect();
+    object! {
         "type": "object",
         "description": about,
         "required": required,
         "properties": properties,
-        "examples": [example],
-    })
+        "examples": Json::Array(vec![example]),
+    }
 }
 
 /// The reason for rejecting a body. Each message names the member and the expected value.
@@ -238,10 +237,10 @@ mod tests {
 
     #[test]
     fn object_is_described_by_its_members() {
-        let schema = describe("Things.", &[&NAME, &COUNT], serde_json::json!({"name": "x"}));
-        assert_eq!(schema["required"], serde_json::json!(["name"]));
-        assert_eq!(schema["properties"]["count"]["description"], "How many.");
-        assert_eq!(schema["properties"]["name"]["type"], "string");
+        let schema = describe("Things.", &[&NAME, &COUNT], object! { "name": "x" });
+        assert_eq!(schema["required"], Json::from(["name"]));
+        assert_eq!(*schema["properties"]["count"]["description"], "How many.");
+        assert_eq!(*schema["properties"]["name"]["type"], "string");
     }
 
     #[test]

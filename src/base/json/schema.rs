@@ -3,9 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::json;
-
-use super::JsonValue;
+use super::{Json, JsonValue, object};
 
 /// The values that a member of a body or a parameter of a request may have.
 pub trait Schema {
@@ -25,7 +23,7 @@ pub trait Schema {
     fn of_text(&self, text: &str) -> Option<Self::Value<'static>>;
 
     /// The JSON Schema. A schema with a name is a reference to a component of the interface description.
-    fn describe(&self) -> serde_json::Value;
+    fn describe(&self) -> Json;
 }
 
 /// An integer between two bounds, both included.
@@ -74,10 +72,10 @@ impl Schema for Integer {
         int64_of_text(text).filter(|number| is_plain && self.allows(*number))
     }
 
-    fn describe(&self) -> serde_json::Value {
+    fn describe(&self) -> Json {
         let (minimum, maximum) = (self.minimum, self.maximum);
         let mut schema =
-            json!({ "type": "integer", "format": "int64", "minimum": minimum, "maximum": maximum });
+            object! { "type": "integer", "format": "int64", "minimum": minimum, "maximum": maximum };
         if let Some(default) = self.default {
             schema["default"] = default.into();
         }
@@ -104,8 +102,8 @@ impl Schema for AnyString {
         Some(text.to_owned().into())
     }
 
-    fn describe(&self) -> serde_json::Value {
-        json!({ "type": "string" })
+    fn describe(&self) -> Json {
+        object! { "type": "string" }
     }
 }
 
@@ -120,15 +118,15 @@ pub struct Enumeration<W: 'static> {
 
 impl<W> Enumeration<W> {
     /// The component that [`Schema::describe`] refers to: its name and its JSON Schema.
-    pub fn component(&self, description: &str) -> (&'static str, serde_json::Value) {
+    pub fn component(&self, description: &str) -> (&'static str, Json) {
         let words: Vec<&str> = self.words.iter().map(|(_, word)| *word).collect();
-        (self.name, json!({ "type": "string", "enum": words, "description": description }))
+        (self.name, object! { "type": "string", "enum": words, "description": description })
     }
 }
 
 /// A reference to a component of the interface description.
-pub fn reference(name: &str) -> serde_json::Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
+pub fn reference(name: &str) -> Json {
+    object! { "$ref": format!("#/components/schemas/{name}") }
 }
 
 impl<W: Copy> Schema for Enumeration<W> {
@@ -151,7 +149,7 @@ impl<W: Copy> Schema for Enumeration<W> {
         self.words.iter().find(|(_, word)| *word == text).map(|(value, _)| *value)
     }
 
-    fn describe(&self) -> serde_json::Value {
+    fn describe(&self) -> Json {
         reference(self.name)
     }
 }
@@ -216,11 +214,11 @@ mod tests {
     fn schemas_describe_what_they_read() {
         assert_eq!(
             FEW.describe(),
-            json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": 100})
+            object! {"type": "integer", "format": "int64", "minimum": 1, "maximum": 100}
         );
-        assert_eq!(DIGITS.describe(), json!({"$ref": "#/components/schemas/Digit"}));
+        assert_eq!(DIGITS.describe(), object! {"$ref": "#/components/schemas/Digit"});
         let (name, schema) = DIGITS.component("x");
-        assert_eq!((name, &schema["enum"]), ("Digit", &json!(["one", "two", "three"])));
+        assert_eq!((name, &schema["enum"]), ("Digit", &Json::from(["one", "two", "three"])));
     }
 
     #[test]

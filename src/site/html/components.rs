@@ -1,28 +1,30 @@
 //! Looks up schemas and their examples in the components of the interface description.
 
-use serde_json::Value;
-
 use crate::app::api;
+use crate::base::json::{Json, NULL};
 
 /// A component by its name; `null` if there is none.
-pub fn schema(name: &str) -> Value {
-    api::schemas().into_iter().find(|(known, _)| *known == name).map_or(Value::Null, |(_, schema)| schema)
+pub fn schema(name: &str) -> Json {
+    api::schemas().into_iter().find(|(known, _)| *known == name).map_or(NULL.clone(), |(_, schema)| schema)
 }
 
 /// A schema, or the component that it refers to.
-pub fn resolve(value: &Value) -> Value {
+pub fn resolve(value: &Json) -> Json {
     referred(value).map_or_else(|| value.clone(), schema)
 }
 
 /// Returns an example of a component; for a list, a list with one item.
-pub fn example(name: &str) -> Value {
+pub fn example(name: &str) -> Json {
     let schema = schema(name);
-    referred(&schema["items"])
-        .map_or_else(|| schema["examples"][0].clone(), |item| Value::Array(vec![example(item)]))
+    match (referred(&schema["items"]), &schema["examples"]) {
+        (Some(item), _) => Json::Array(vec![example(item)]),
+        (None, Json::Array(examples)) => examples[0].clone(),
+        (None, _) => NULL.clone(),
+    }
 }
 
 /// The name of the component that a schema refers to.
-fn referred(schema: &Value) -> Option<&str> {
+fn referred(schema: &Json) -> Option<&str> {
     schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next())
 }
 
@@ -32,10 +34,10 @@ mod tests {
 
     #[test]
     fn components_are_found_by_name_and_by_reference() {
-        assert_eq!(schema("PetStatus")["type"], "string");
+        assert_eq!(*schema("PetStatus")["type"], "string");
         assert_eq!(resolve(&schema("NewPet")["properties"]["status"]), schema("PetStatus"));
-        assert_eq!(example("Pets"), Value::Array(vec![example("Pet")]));
-        assert_eq!(example("Pet")["name"], "Rex");
-        assert_eq!(schema("Nothing"), Value::Null);
+        assert_eq!(example("Pets"), Json::Array(vec![example("Pet")]));
+        assert_eq!(*example("Pet")["name"], "Rex");
+        assert_eq!(schema("Nothing"), NULL);
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::app::api::Operation;
+use crate::base::json::Json;
 use crate::site::html::section::Section;
 
 /// Plain text as HTML.
@@ -34,7 +35,7 @@ pub fn heading(id: &str, words: &str) -> String {
 }
 
 /// Prints JSON on several lines.
-pub fn pretty(value: &Value) -> String {
+pub fn pretty(value: &Json) -> String {
     // Printing strings and numbers cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,11 +1,10 @@
 //! One operation of the reference as HTML: its description, a form to try it, its parameters, and its responses.
 
-use serde_json::Value;
-
 use crate::app::api::Operation;
 use crate::app::endpoint::{HeaderField, Success};
 use crate::base::clock::day;
 use crate::base::http::response::reason;
+use crate::base::json::{Json, NULL};
 use crate::site::document::{operations, own_codes, shared_codes};
 use crate::site::html::components::{example, resolve, schema};
 use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
@@ -18,9 +17,9 @@ const OPEN: &str = "<at-once task=\"open\"></at-once>\n";
 /// The whole operation, closed. `base` is the address that samples call.
 pub fn html(operation: &Operation, base: &str) -> String {
     let (id, path) = (operation.id, operation.path);
-    let described: Vec<Value> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
+    let described: Vec<Json> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     let parameters = described.iter().map(|p| {
-        let kind = [text(&p["in"]), &kind(&p["schema"]), presence(p["required"] == true)];
+        let kind = [text(&p["in"]), &kind(&p["schema"]), presence(*p["required"] == true)];
         value(text(&p["name"]), &kind, text(&p["description"]), &p["schema"])
     });
     let success = operation.success.as_ref();
@@ -43,7 +42,7 @@ pub fn html(operation: &Operation, base: &str) -> String {
 }
 
 /// The form, and below it the request and an example of the response.
-fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &str) -> String {
+fn trial(operation: &Operation, parameters: &[Json], success: &Success, base: &str) -> String {
     let example = success.schema.map(|schema| {
         let (heading, json) = (heading(operation.id, "Example response"), escape(&pretty(&example(schema))));
         format!("{heading}<pre tabindex=\"0\" class=\"wrap\"><code>{json}</code></pre>\n")
@@ -89,9 +88,9 @@ fn response(id: &str, success: &Success) -> String {
     let header = |field: &HeaderField| entry(field.name, &[], field.about);
     let body = success.schema.map(|name| {
         let whole = schema(name);
-        let (object, shape) = match whole.get("items") {
-            Some(item) => (resolve(item), "A JSON array. Each item has these fields:"),
-            None => (whole, "A JSON object with these fields:"),
+        let (object, shape) = match &whole["items"] {
+            none if *none == NULL => (whole, "A JSON object with these fields:"),
+            item => (resolve(item), "A JSON array. Each item has these fields:"),
         };
         format!("<p class=\"shape\">{shape}</p>\n<dl>\n{}</dl>\n", fields(&object, note).concat())
     });
@@ -108,7 +107,7 @@ fn response(id: &str, success: &Success) -> String {
 
 /// Returns true if the body of some request has a field of this name.
 fn is_sent(name: &str) -> bool {
-    operations().filter_map(|row| row.body).any(|body| schema(body)["properties"].get(name).is_some())
+    operations().filter_map(|row| row.body).any(|body| schema(body)["properties"][name] != NULL)
 }
 
 /// The failures that are specific to the operation, folded, and a link to the others.
@@ -148,13 +147,13 @@ fn entry(name: &str, kind: &[&str], about: &str) -> String {
 }
 
 /// The fields of an object. `note` returns a word for each, by its name and true if it is required.
-fn fields(object: &Value, note: impl Fn(&str, bool) -> &'static str) -> Vec<String> {
+fn fields(object: &Json, note: impl Fn(&str, bool) -> &'static str) -> Vec<String> {
     let required = object["required"].as_array().map_or(&[][..], Vec::as_slice);
-    let field = |(name, field): (&String, &Value)| {
+    let field = |(name, field): &(String, Json)| {
         let is_required = required.iter().any(|required| required == name);
         value(name, &[&kind(field), note(name, is_required)], text(&field["description"]), field)
     };
-    object["properties"].as_object().into_iter().flatten().map(field).collect()
+    object["properties"].members().iter().map(field).collect()
 }
 
 fn presence(is_required: bool) -> &'static str {
@@ -162,18 +161,18 @@ fn presence(is_required: bool) -> &'static str {
 }
 
 /// The type of a value: `int64` if it may be any 64-bit integer.
-fn kind(schema: &Value) -> String {
+fn kind(schema: &Json) -> String {
     let schema = resolve(schema);
     let name = if is_int64(&schema) { "int64" } else { text(&schema["type"]) };
     name.to_owned()
 }
 
-fn is_int64(schema: &Value) -> bool {
+fn is_int64(schema: &Json) -> bool {
     (schema["minimum"].as_i64(), schema["maximum"].as_i64()) == (Some(i64::MIN), Some(i64::MAX))
 }
 
 /// A parameter or a field of a body. Its allowed words, bounds and default follow the first clause of its meaning.
-fn value(name: &str, kind: &[&str], about: &str, schema: &Value) -> String {
+fn value(name: &str, kind: &[&str], about: &str, schema: &Json) -> String {
     let schema = resolve(schema);
     let mut words = String::new();
     if let Some(allowed) = schema["enum"].as_array() {
@@ -184,7 +183,7 @@ fn value(name: &str, kind: &[&str], about: &str, schema: &Value) -> String {
     if let (Some(minimum), Some(maximum), false) = (bounds.0, bounds.1, is_int64(&schema)) {
         words += &format!(", {minimum} to {maximum}");
     }
-    if let Some(default) = schema.get("default") {
+    if let Some(default) = schema["default"].as_i64() {
         words += &format!(", default {default}");
     }
     let (first, rest) = about.split_at(about.find(['.', ';']).unwrap_or(about.len()));

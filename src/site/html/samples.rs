@@ -1,9 +1,8 @@
 //! Code samples that call an operation with curl, JavaScript and Python. They are generated from the row of the
 //! operation and the example of its body, and read the API key from the environment variable `KEY`.
 
-use serde_json::Value;
-
 use crate::app::api::Operation;
+use crate::base::json::Json;
 use crate::site::document::BASE;
 use crate::site::html::components::example;
 use crate::site::html::markup::{escape, pretty, text};
@@ -15,7 +14,7 @@ struct ExampleRequest {
     /// With an example of its path parameter.
     url: String,
     media_type: &'static str,
-    body: Option<Value>,
+    body: Option<Json>,
     /// True if the request has an `Idempotency-Key`, so that it is safe to retry.
     has_key: bool,
     /// The response to a success has a body.
@@ -25,12 +24,12 @@ struct ExampleRequest {
 /// Returns the languages and the code that calls an operation. `base` is the base URL. `sample.js` generates the same
 /// code with the values that a reader enters.
 fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
-    let described: Vec<Value> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
+    let described: Vec<Json> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     let mut url = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
-    for parameter in described.iter().filter(|parameter| parameter["in"] == "path") {
+    for parameter in described.iter().filter(|parameter| *parameter["in"] == "path") {
         url = url.replace(&format!("{{{}}}", text(&parameter["name"])), &example_id(operation));
     }
-    let has_key = described.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
+    let has_key = described.iter().any(|parameter| *parameter["name"] == "Idempotency-Key");
     let request = ExampleRequest {
         method: operation.method(),
         url,
@@ -116,7 +115,7 @@ fn python(request: &ExampleRequest) -> String {
         body = if is_python {
             format!("    json={literal},\n")
         } else {
-            format!("    data={}.encode(),\n", Value::from(pretty(example)))
+            format!("    data={}.encode(),\n", Json::from(pretty(example)))
         };
     }
     let (or_none, print) = if request.has_result {
@@ -137,7 +136,7 @@ fn python(request: &ExampleRequest) -> String {
 }
 
 /// Prints JSON on several lines. Each level is indented by `indent`, and each line but the first by one level more.
-fn laid_out(value: &Value, indent: &str) -> String {
+fn laid_out(value: &Json, indent: &str) -> String {
     pretty(value).replace("  ", indent).replace('\n', &format!("\n{indent}"))
 }
 
@@ -145,6 +144,7 @@ fn laid_out(value: &Value, indent: &str) -> String {
 mod tests {
     use super::*;
     use crate::app::api::ROUTER;
+    use crate::base::json::{NULL, object};
 
     fn of(id: &str, language: &str) -> String {
         let operation = ROUTER.operations().find(|operation| operation.id == id).unwrap();
@@ -179,7 +179,7 @@ mod tests {
             method: "PATCH",
             url: "https://pets.example/v1/pets/1".to_owned(),
             media_type: "application/merge-patch+json",
-            body: Some(serde_json::json!({ "status": "sold" })),
+            body: Some(object! { "status": "sold" }),
             has_key: false,
             has_result: true,
         };
@@ -194,7 +194,7 @@ mod tests {
         let python = python(&request);
         assert!(python.contains("requests.patch(\n"), "{python}");
         assert!(python.contains("\"Content-Type\": \"application/merge-patch+json\",\n"), "{python}");
-        let request = ExampleRequest { body: Some(serde_json::json!({ "status": null })), ..request };
+        let request = ExampleRequest { body: Some(object! { "status": NULL.clone() }), ..request };
         let python = super::python(&request);
         assert!(python.contains("    data=\"{\\n  \\\"status\\\": null\\n}\".encode(),\n"), "{python}");
     }

@@ -1,11 +1,10 @@
 //! The index of the search, made from the sections of the pages and from the tables of the code. `search-rank.js` ranks
 //! its entries.
 
-use serde_json::{Value, json};
-
 use crate::app::api::Operation;
 use crate::base::http::Code;
 use crate::base::http::response::reason;
+use crate::base::json::{Json, object};
 use crate::site::document::{operations, own_codes};
 use crate::site::html::components::schema;
 use crate::site::html::markup::{in_reference, plain, text};
@@ -20,12 +19,12 @@ const SHOWN: usize = 100;
 pub fn index(pages: &[Filled]) -> String {
     let found =
         pages.iter().flat_map(|(page, _, sections)| sections.iter().map(|found| section(page, found)));
-    Value::from_iter(found.chain(operations().flat_map(operation))).to_string()
+    Json::from_iter(found.chain(operations().flat_map(operation))).to_string()
 }
 
 /// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",
 /// "text":"Retry after …","words":"the rest"}`.
-fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
+fn entry(title: &str, page: &str, path: &str, text: &str) -> Json {
     let text = plain(text);
     let cut = text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)?.rfind(' '));
     let (shown, rest) = text.split_at(cut.unwrap_or(text.len()));
@@ -35,11 +34,11 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
     rest.sort_unstable();
     rest.dedup();
     rest.retain(|word| word.len() > 2 && !known.contains(word));
-    json!({ "title": title, "page": page, "path": path, "text": shown, "words": rest.join(" ") })
+    object! { "title": title, "page": page, "path": path, "text": shown, "words": rest.join(" ") }
 }
 
 /// The entry of a page, of the text under a heading, or of a row of a table. An error code is found by its status too.
-fn section(page: &PageEntry, Section { id, element, title, text }: &Section<String>) -> Value {
+fn section(page: &PageEntry, Section { id, element, title, text }: &Section<String>) -> Json {
     let path = if element == "h1" { page.path.to_owned() } else { format!("{}#{id}", page.path) };
     let code = Code::ALL.iter().find(|code| code.as_str() == id);
     let status = code.map(|code| format!("{} {}", code.status(), reason(code.status())));
@@ -49,7 +48,7 @@ fn section(page: &PageEntry, Section { id, element, title, text }: &Section<Stri
 }
 
 /// An operation, then its parameters, the fields of its body, and the header fields of its response.
-fn operation(operation: &Operation) -> Vec<Value> {
+fn operation(operation: &Operation) -> Vec<Json> {
     let (title, path) = (operation.title, in_reference(operation));
     let part =
         |name: &str, heading: &str, about: &str| entry(name, title, &format!("{path}{heading}"), about);
@@ -57,9 +56,7 @@ fn operation(operation: &Operation) -> Vec<Value> {
     for parameter in operation.parameters.iter().map(|parameter| parameter.describe()) {
         parts.push(part(text(&parameter["name"]), "-parameters", text(&parameter["description"])));
     }
-    for (name, field) in
-        schema(operation.body.unwrap_or_default())["properties"].as_object().into_iter().flatten()
-    {
+    for (name, field) in schema(operation.body.unwrap_or_default())["properties"].members() {
         parts.push(part(name, "-request-body", text(&field["description"])));
     }
     for field in operation.success.iter().flat_map(|success| success.headers) {
@@ -83,6 +80,7 @@ mod tests {
     use super::*;
     use crate::base::config::{Address, Config};
     use crate::base::http::AssetFields;
+    use serde_json::Value;
 
     #[test]
     fn index_is_small_and_each_entry_leads_to_its_place() {
@@ -123,6 +121,6 @@ mod tests {
         let text = "one ".repeat(25) + "two, three; four Four four";
         let entry = entry("", "", "/", &text);
         assert_eq!(entry["text"].as_str().unwrap().len(), 99, "{entry}");
-        assert_eq!(entry["words"], "four three two");
+        assert_eq!(*entry["words"], "four three two");
     }
 }

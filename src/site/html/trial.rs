@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::app::api::Operation;
+use crate::base::json::Json;
 use crate::site::document::{BASE, responses};
 use crate::site::html::components::{example, resolve};
 use crate::site::html::markup::{escape, heading, pretty, text};
 
 /// The form, hidden until the script has run. Rarely used parameters are folded.
-pub fn form(operation: &Operation, parameters: &[Value]) -> String {
+pub fn form(operation: &Operation, parameters: &[Json]) -> String {
     let id = operation.id;
     let fields = |is_header: bool| -> String {
-        let chosen = parameters.iter().filter(|parameter| (parameter["in"] == "header") == is_header);
+        let chosen = parameters.iter().filter(|parameter| (*parameter["in"] == "header") == is_header);
         chosen.map(|parameter| field(operation, parameter)).collect()
     };
     let media_type = operation.media_types[0];
@@ -32,9 +33,8 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
         ),
     };
     let answers = responses(operation);
-    let documented = answers.values().filter_map(|answer| answer["headers"].as_object());
-    let documented: BTreeSet<&str> =
-        documented.flat_map(|fields| fields.keys()).map(String::as_str).collect();
+    let documented = answers.members().iter().flat_map(|(_, answer)| answer["headers"].members());
+    let documented: BTreeSet<&str> = documented.map(|(name, _)| &**name).collect();
     format!(
         "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\"{} \
          aria-label=\"Try {id}\">\n{}<div class=\"inputs\">\n{}{}</div>\n{seldom}\
@@ -62,16 +62,16 @@ pub fn example_id(operation: &Operation) -> String {
 }
 
 /// The field of a parameter of the operation.
-fn field(operation: &Operation, parameter: &Value) -> String {
+fn field(operation: &Operation, parameter: &Json) -> String {
     let (name, place) = (text(&parameter["name"]), text(&parameter["in"]));
     let id = format!("{}-{name}", operation.id);
     let mut attributes = format!("id=\"{id}\" name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\"");
-    if parameter["required"] == true {
+    if *parameter["required"] == true {
         attributes += &format!(" data-example=\"{}\" required", example_id(operation));
     }
     let schema = resolve(&parameter["schema"]);
     let mut hint = String::new();
-    if let Some(default) = schema.get("default") {
+    if let Some(default) = schema["default"].as_i64() {
         attributes += &format!(" aria-describedby=\"{id}-hint\"");
         hint = format!(" <small id=\"{id}-hint\">default {default}</small>");
     }
@@ -82,7 +82,7 @@ fn field(operation: &Operation, parameter: &Value) -> String {
             format!("<select {attributes}><option value=\"\">any</option>{options}</select>")
         }
         None => {
-            let kind = if schema["type"] == "integer" { " inputmode=\"numeric\"" } else { "" };
+            let kind = if *schema["type"] == "integer" { " inputmode=\"numeric\"" } else { "" };
             format!("<input {attributes} spellcheck=\"false\"{kind}>")
         }
     };

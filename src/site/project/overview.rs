@@ -47,6 +47,9 @@ pub struct DomainView {
     pub state_text: &'static str,
     /// The DNS record to create.
     pub record: DnsRecord,
+    /// True while a service checks the domain; `None` if that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_checking: Option<bool>,
 }
 
 impl Overview {
@@ -80,6 +83,7 @@ impl DomainView {
             state_text: text(&domain),
             record: DnsRecord::of(&domain.name, platform),
             domain,
+            is_checking: None,
         }
     }
 }
