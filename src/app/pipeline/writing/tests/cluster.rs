@@ -1,6 +1,6 @@
 //! The batches of a service, with a real node. Needs `RQLITED`: run by `scripts/test.d/cluster`.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::*;
@@ -10,6 +10,8 @@ use crate::store::tests::Nodes;
 thread_local! {
     /// The number of times that [`TRIED`] was handled.
     static TRIES: Cell<usize> = const { Cell::new(0) };
+    /// The cluster that [`TRIED`] freezes, after the batch has asked it and before the commit.
+    static FROZEN: RefCell<Option<Nodes>> = const { RefCell::new(None) };
 }
 
 const TRIED: &[Operation] = &[
@@ -23,6 +25,7 @@ fn try_to_insert<'r>(
 ) -> Result<Staged<'r>, Failure> {
     TRIES.set(TRIES.get() + 1);
     assert!(TRIES.get() < 9, "it is tried without end");
+    FROZEN.with_borrow(|nodes| nodes.iter().for_each(|nodes| nodes.freeze(0)));
     insert(batch, call.request.body)
 }
 
@@ -64,8 +67,7 @@ fn batch_that_is_refused_is_not_handled_again() {
 #[test]
 fn batch_that_may_have_been_carried_out_is_not_handled_again() {
     let (nodes, _, mut bench, _) = bench();
-    // Longer than any timeout.
-    nodes.freeze(0);
+    FROZEN.set(Some(nodes));
     let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
     assert_eq!(TRIES.get(), 1);
     assert!(lines.last().unwrap().contains("the outcome of 1 write is unknown"), "{lines:?}");
