@@ -101,7 +101,7 @@ pub enum CommandError {
     Usage(String),
     /// The work failed: exit code 1.
     Failed(Error),
-    /// The command that `serve` ran failed with this exit code, and has said why.
+    /// The command that `serve` ran ended with this exit code, which is not 0.
     Child(u8),
 }
 

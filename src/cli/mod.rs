@@ -64,8 +64,8 @@ fn all() -> impl Iterator<Item = &'static Command> {
 pub fn run() -> ExitCode {
     let action = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
     let done = match action {
-        Ok(Action::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
-        Ok(Action::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
+        Ok(Action::Help(words)) => print(&help::text(&words)).map_err(|error| (1, Some(error.to_string()))),
+        Ok(Action::Version) => print(VERSION).map_err(|error| (1, Some(error.to_string()))),
         Ok(Action::Run(command, call)) => {
             if call.command != "serve" {
                 logging::warn_plainly();
@@ -81,9 +81,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, line)) => {
-            if !line.is_empty() {
-                print_error(&line);
-            }
+            line.iter().for_each(|line| print_error(line));
             ExitCode::from(code)
         }
     }
@@ -91,20 +89,20 @@ pub fn run() -> ExitCode {
 
 const VERSION: &str = concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n");
 
-/// Returns the exit code of a failure, and the line that describes it.
-fn describe(failure: CommandError, call: &Invocation) -> (u8, String) {
+/// Returns the exit code of a failure, and the line that describes it; `None` if the failed command has printed it.
+fn describe(failure: CommandError, call: &Invocation) -> (u8, Option<String>) {
     match failure {
         CommandError::Usage(line) => usage(&line),
-        CommandError::Child(code) => (code, String::new()),
+        CommandError::Child(code) => (code, None),
         CommandError::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
             let is_file = std::env::var_os("PETSTORE_API_KEY").is_none_or(|key| key.is_empty());
             let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };
             usage(&error.context(name).to_string())
         }
-        CommandError::Failed(error) => (1, hints::line(&error, call)),
+        CommandError::Failed(error) => (1, Some(hints::line(&error, call))),
     }
 }
 
-fn usage(line: &str) -> (u8, String) {
-    (2, format!("{line} (see petstore --help)"))
+fn usage(line: &str) -> (u8, Option<String>) {
+    (2, Some(format!("{line} (see petstore --help)")))
 }

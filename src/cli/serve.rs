@@ -105,7 +105,10 @@ fn run(call: &Invocation) -> CommandResult {
         Ok(())
     })?;
     let stopper = server.stopper();
-    if let (true, Some(key), Some(asked)) = (is_tested, &config.api_key, &asked) {
+    if is_tested
+        && let Some(key) = &config.api_key
+        && let Some(asked) = &asked
+    {
         return run_child(call, server, key, asked);
     }
     let ending = signals::end(stopper.clone(), began)?;

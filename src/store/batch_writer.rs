@@ -1,7 +1,5 @@
 //! Access to the store for a handler that writes.
 
-use std::ops::Deref;
-
 use super::{Cause, Inserted, Reader, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 
@@ -57,10 +55,9 @@ impl<'w> BatchWriter<'w> {
 /// own.
 pub struct Transaction<'w>(pub(super) &'w mut Writer);
 
-impl Deref for Transaction<'_> {
-    type Target = Reader;
-
-    fn deref(&self) -> &Reader {
+impl Transaction<'_> {
+    /// Reads within the transaction.
+    pub fn reader(&self) -> &Reader {
         self.0
     }
 }

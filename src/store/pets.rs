@@ -37,7 +37,7 @@ impl Transaction<'_> {
         status: PetStatus,
         read: impl FnOnce(Pet) -> T,
     ) -> Result<Option<T>, StoreError> {
-        let found = self.pet(id, |pet| read(Pet { status: Some(status), ..pet }))?;
+        let found = self.reader().pet(id, |pet| read(Pet { status: Some(status), ..pet }))?;
         self.0.change(SET_STATUS, params![id, status])?;
         Ok(found)
     }
@@ -47,7 +47,7 @@ impl Transaction<'_> {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
-        let is_there = self.pet(id, |_| ())?.is_some();
+        let is_there = self.reader().pet(id, |_| ())?.is_some();
         if is_there {
             self.0.change(DELETE, params![id])?;
         }

@@ -158,7 +158,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("PETSTORE_REQUIRE_DATABASE", "true for --require-database", "false"),
     variable("PETSTORE_EPHEMERAL", "true for --ephemeral", "false"),
     variable("PETSTORE_API_KEY", "an additional API key", ""),
-    variable("PETSTORE_URL", "the URL of the service, for the COMMAND of serve", ""),
+    variable("PETSTORE_URL", "set by serve for its COMMAND: the URL of the service", ""),
     variable("PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""),
     variable("RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"),
     variable(

@@ -128,6 +128,14 @@ mod tests {
         }
     }
 
+    fn store_with_key() -> (Folder, Writer) {
+        let folder = Folder::new();
+        let mut store = Writer::open(&folder.database()).unwrap();
+        store.insert_key(&key(1, "ci", None)).unwrap();
+        store.commit().unwrap();
+        (folder, store)
+    }
+
     #[test]
     fn key_that_expires_soon_is_logged() {
         let keys = [
@@ -150,10 +158,7 @@ mod tests {
 
     #[test]
     fn uses_are_written_when_they_are_due_and_kept_until_then() {
-        let folder = Folder::new();
-        let mut store = Writer::open(&folder.database()).unwrap();
-        store.insert_key(&key(1, "ci", None)).unwrap();
-        store.commit().unwrap();
+        let (_folder, mut store) = store_with_key();
         let began = Instant::now();
         let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
         tasks.uses.note([1; 32], NOW);
@@ -175,10 +180,7 @@ mod tests {
 
     #[test]
     fn uses_are_written_with_a_commit_once_an_hour() {
-        let folder = Folder::new();
-        let mut store = Writer::open(&folder.database()).unwrap();
-        store.insert_key(&key(1, "ci", None)).unwrap();
-        store.commit().unwrap();
+        let (_folder, mut store) = store_with_key();
         let began = Instant::now();
         let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
         let mut commit = |at: Instant, commits: bool| {
@@ -202,10 +204,7 @@ mod tests {
 
     #[test]
     fn use_of_later_than_now_is_no_time() {
-        let folder = Folder::new();
-        let mut store = Writer::open(&folder.database()).unwrap();
-        store.insert_key(&key(1, "ci", None)).unwrap();
-        store.commit().unwrap();
+        let (_folder, mut store) = store_with_key();
         let mut write = |at, now| {
             store.keep_uses(&[([1; 32], at)], now).unwrap();
             store.commit().unwrap();

@@ -58,7 +58,7 @@ const ROWS: &[Operation] = &[
         "full",
         Handler::Write("POST", |batch, call| {
             let transaction = batch.transaction()?;
-            refuse_writes(&transaction, true);
+            refuse_writes(transaction.reader(), true);
             insert(batch, call.request.body)
         }),
     ),
