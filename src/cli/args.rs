@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::Config;
 
-use super::command::{Command, Flag, Invocation, Takes};
+use super::command::{Command, Invocation};
 use super::{all, help};
 
 /// The result of parsing a command line.
@@ -85,7 +85,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
 /// Lists the flags of a command, including those of its settings, each with true if it has a value.
 fn flags_of(command: &Command) -> impl Iterator<Item = (&'static str, bool)> {
     let flags = command.flags.iter().map(|flag| (flag.name, flag.value.is_some()));
-    flags.chain(command.settings().map(|setting| (setting.flag, true)))
+    flags.chain(command.settings().map(|setting| (setting.flag, !setting.is_switch())))
 }
 
 /// Finds the command at the beginning of the words, and returns it with the words after it.
@@ -142,22 +142,15 @@ fn set(
             },
             // Several values of a list become one text with commas, as in the environment variable.
             _ if setting.is_list => (format!("--{}", setting.flag), values.join(",")),
+            [..] if setting.is_switch() => (String::new(), "true".to_owned()),
             [.., last] => (format!("--{}", setting.flag), (*last).to_owned()),
         };
         if let Some(set) = setting.set {
             set(&mut call.config, &text)
                 .map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
         }
-        call.settings.push((setting.flag, text));
-    }
-    // Only for `serve`: a flag of the same name of another command, such as --read-only of `key add`, has no variable.
-    let has_variable = |flag: &&Flag| flag.value.is_none() && command.takes == Takes::All;
-    for switch in command.flags.iter().filter(has_variable) {
-        let Some((name, text)) = from_environment(switch.variable())? else { continue };
-        match &*text {
-            "true" => call.settings.push((switch.name, text)),
-            "false" => {}
-            _ => return Err(format!("{name} must be true or false, not '{text}'")),
+        if !setting.is_switch() || text == "true" {
+            call.settings.push((setting.flag, text));
         }
     }
     Ok(())
@@ -277,11 +270,13 @@ mod tests {
             for left in
                 ["a\r", "a\n", "\u{feff}a", "a ", "\ta", "a\u{a0}", "\"a\"", "'a b'", "\"", "a\u{7f}b"]
             {
-                let error = parsed(&[&flag, left], &[]).unwrap_err();
-                assert!(
-                    error.starts_with(&format!("{flag} ")) && !error.contains("must be"),
-                    "{left:?}: {error}"
-                );
+                if !setting.is_switch() {
+                    let error = parsed(&[&flag, left], &[]).unwrap_err();
+                    assert!(
+                        error.starts_with(&format!("{flag} ")) && !error.contains("must be"),
+                        "{left:?}: {error}"
+                    );
+                }
                 let error = parsed(&[], &[(&variable, left)]).unwrap_err();
                 assert!(error.starts_with(&format!("{variable} ")), "{left:?}: {error}");
             }
@@ -293,12 +288,15 @@ mod tests {
     }
 
     #[test]
-    fn flag_without_a_value_has_a_variable_for_serve_alone() {
+    fn switch_has_a_flag_and_a_variable() {
         let serve = find(&[]).unwrap().0;
-        for flag in serve.flags.iter().filter(|flag| flag.value.is_none()) {
-            let name = flag.variable();
-            assert!(petstore::VARIABLES.iter().any(|variable| variable.name == name), "{name}");
-            let is_on = |value| parsed(&[], &[(&name, value)]).map(|(_, call)| call.is_on(flag.name));
+        assert!(serve.flags.iter().all(|flag| flag.value.is_some()), "a switch of serve is a setting");
+        for setting in serve.settings().filter(|setting| setting.is_switch()) {
+            let name = setting.variable();
+            let flag = format!("--{}", setting.flag);
+            let (_, call) = parsed(&[&flag], &[(&name, "false")]).unwrap();
+            assert!(call.is_on(setting.flag), "the flag wins");
+            let is_on = |value| parsed(&[], &[(&name, value)]).map(|(_, call)| call.is_on(setting.flag));
             assert_eq!([is_on("true"), is_on("false"), is_on("")], [Ok(true), Ok(false), Ok(false)]);
             let expected = format!("{name} must be true or false, not 'yes'");
             assert_eq!(is_on("yes"), Err(expected));

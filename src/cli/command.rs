@@ -81,11 +81,6 @@ impl Flag {
     pub fn usage(&self) -> String {
         format!("--{} {}", self.name, self.value.unwrap_or_default()).trim_end().to_owned()
     }
-
-    /// The environment variable of a flag of `serve` without a value, such as `PETSTORE_READ_ONLY`.
-    pub fn variable(&self) -> String {
-        format!("PETSTORE_{}", self.name.to_uppercase().replace('-', "_"))
-    }
 }
 
 /// The flag that lets a command create the database that it writes to.
@@ -129,8 +124,8 @@ pub struct Invocation {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
-    /// The given settings as text, including those that have no field in the library, and each flag without a value
-    /// whose variable is `true`.
+    /// The given settings as text, including those that have no field in the library, and without switches that are
+    /// off.
     pub settings: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
     /// The command after `--`, for `serve`.
@@ -170,9 +165,9 @@ impl Invocation {
         self.flag(name).is_some()
     }
 
-    /// Returns whether a flag without a value is given, or its variable is `true`.
+    /// Returns whether a switch is on, by its flag or its variable.
     pub fn is_on(&self, name: &str) -> bool {
-        self.has(name) || self.settings.iter().any(|(flag, _)| *flag == name)
+        self.settings.iter().any(|(flag, _)| *flag == name)
     }
 
     /// Returns the path of the database, which must exist unless `--create` is given.

@@ -21,7 +21,8 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
     let text = match error.kind() {
         ErrorKind::Config(field) => {
             let flag = field.replace('_', "-");
-            return SETTINGS.iter().any(|setting| setting.flag == flag).then(|| format!("change --{flag}"));
+            let has_flag = SETTINGS.iter().any(|setting| setting.flag == flag && !setting.is_switch());
+            return has_flag.then(|| format!("change --{flag}"));
         }
         ErrorKind::AddressInUse => "stop the program that listens there, or choose another address",
         ErrorKind::AddressUnavailable => "choose another address",
@@ -51,7 +52,7 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
              petstore restore FILE keeps the damaged database under another name"
         }
         ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
-        ErrorKind::DatabaseMoved if !call.is_on("read-only") => {
+        ErrorKind::DatabaseMoved if !call.config.read_only => {
             "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup, or what the service has saved next to it: petstore restore FILE"
         }
         ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
@@ -182,7 +183,9 @@ mod tests {
         assert_eq!(advice(&exists, &call("backup", &[], &[])).unwrap(), "choose another name");
         assert!(advice(&exists, &call("serve", &[], &[])).unwrap().starts_with("move the file away, "));
         let moved = Error::new(ErrorKind::DatabaseMoved, "");
-        assert_eq!(advice(&moved, &call("serve", &[], &[("read-only", "")])), None);
+        let mut reader = call("serve", &[], &[]);
+        reader.config.read_only = true;
+        assert_eq!(advice(&moved, &reader), None);
         let found = advice(&moved, &call("serve", &[], &[])).unwrap();
         assert!(found.starts_with("give the file its name back, "), "{found}");
     }

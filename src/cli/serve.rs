@@ -20,9 +20,6 @@ use super::{child, command, first_key, logging, signals, supervisor, unknown_var
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
     flags: &[
-        Flag::new("read-only", "never write to the database; POST requests get 503 read_only"),
-        Flag::new("require-database", "refuse to start if there is no database, instead of creating one"),
-        Flag::new("ephemeral", "serve a temporary database for tests, and delete it at the end"),
         Flag::with("sample", "NUMBER", "with --ephemeral: begin with this many sample pets [0]"),
         Flag::with("fail", "RATE", "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]"),
         Flag::with("delay", "MS[-MS]", "with --ephemeral: hold back each response for MS [0]"),
@@ -59,7 +56,6 @@ fn run(call: &Invocation) -> CommandResult {
     if is_tested && !call.is_on("ephemeral") {
         return command::usage("a command after -- needs --ephemeral");
     }
-    config.read_only = call.is_on("read-only");
     config.ephemeral = ephemeral(call)?;
     // A read-only or ephemeral service creates no first key in the database.
     let needs_key = config.ephemeral.is_none() && !config.read_only;

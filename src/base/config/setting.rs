@@ -24,7 +24,8 @@ pub struct Variable {
 pub struct Setting {
     /// The flag without its dashes, such as `max-connections`.
     pub flag: &'static str,
-    /// The placeholder for the value in the help text, such as `NUMBER`.
+    /// The placeholder for the value in the help text, such as `NUMBER`; empty for a switch. A switch has a flag without
+    /// a value, and a variable that is `true` or `false`.
     pub value: &'static str,
     /// The purpose of the setting, in one line.
     pub help: &'static str,
@@ -41,6 +42,11 @@ impl Setting {
     /// A setting of the executable alone, which has no default and is no list.
     pub(super) const fn new(flag: &'static str, value: &'static str) -> Self {
         Self { flag, value, help: "", default: "", set: None, is_list: false }
+    }
+
+    /// A switch, which is off by default.
+    pub(super) const fn switch(flag: &'static str) -> Self {
+        Self { default: "false", ..Self::new(flag, "") }
     }
 
     pub(super) const fn help(self, help: &'static str) -> Self {
@@ -61,7 +67,12 @@ impl Setting {
 
     /// The flag as the help text shows it, such as `--max-connections NUMBER`.
     pub fn usage(&self) -> String {
-        format!("--{} {}", self.flag, self.value)
+        format!("--{} {}", self.flag, self.value).trim_end().to_owned()
+    }
+
+    /// Returns whether the setting is a switch.
+    pub fn is_switch(&self) -> bool {
+        self.value.is_empty()
     }
 
     /// The environment variable of the setting, such as `PETSTORE_MAX_CONNECTIONS`.

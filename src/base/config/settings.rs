@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use super::hosting::{host, is_label};
 use super::setting::{Setting, Variable, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
+use crate::base::error::Expected;
+
 use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
@@ -36,6 +38,15 @@ pub const SETTINGS: &[Setting] = &[
             let file = Some(text).filter(|text| !text.is_empty());
             put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
+    Setting::switch("read-only")
+        .help("never write to the database; requests that change something get 503 read_only")
+        .set(|config, text| switch(&mut config.read_only, text)),
+    Setting::switch("require-database")
+        .help("refuse to start if there is no database, instead of creating one")
+        .set(|_, text| switch(&mut false, text)),
+    Setting::switch("ephemeral")
+        .help("serve a temporary database for tests, and delete it at the end")
+        .set(|_, text| switch(&mut false, text)),
     Setting::new("max-connections", "NUMBER")
         .help("maximum number of connections; beyond it, a new client replaces the one idle longest, or gets a 503")
         .default("10000")
@@ -154,9 +165,6 @@ pub const VARIABLES: &[Variable] = &[
         "a file with the password, in place of the password itself",
         "",
     ),
-    variable("PETSTORE_READ_ONLY", "true for --read-only", "false"),
-    variable("PETSTORE_REQUIRE_DATABASE", "true for --require-database", "false"),
-    variable("PETSTORE_EPHEMERAL", "true for --ephemeral", "false"),
     variable("PETSTORE_API_KEY", "an additional API key", ""),
     variable("PETSTORE_URL", "set by serve for its COMMAND: the URL of the service", ""),
     variable("PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""),
@@ -192,6 +200,11 @@ fn host_name(text: &str) -> Option<String> {
     let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
     let is_name = name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_name_byte));
     is_name.then(|| name.to_ascii_lowercase())
+}
+
+/// Sets a switch.
+fn switch(field: &mut bool, text: &str) -> Result<(), Expected> {
+    put(field, text.parse().ok(), "true or false")
 }
 
 fn number(text: &str, most: usize) -> Option<usize> {
