@@ -9,7 +9,7 @@
 //! # }
 //! ```
 //!
-//! [`Server`] runs the service. [`Inventory`] adds and reads pets without HTTP. [`KeyRing`] manages API keys. [`backup`],
+//! [`Server`] runs the service. [`Inventory`] adds, reads and changes pets without HTTP. [`KeyRing`] manages API keys. [`backup`],
 //! [`check`] and [`restore`] work on a whole database, [`export`] and [`Import`] on all its pets. Each failure is an
 //! [`Error`] whose [`ErrorKind`] a program can match.
 //!
@@ -76,14 +76,12 @@ pub use base::metrics::note_dropped_log_lines;
 #[doc(hidden)]
 pub use base::threads::start_thread;
 pub use model::{ApiKey, KeyScope, PetStatus};
-pub use ops::inventory::{Inventory, ListOptions, NewPet, Pet};
+pub use ops::inventory::{Inventory, ListOptions, NewPet, Pet, PetPatch};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
     Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore,
 };
-pub use ops::transfer::{
-    Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status,
-};
+pub use ops::transfer::{Format, Import, ImportOptions, LinesWritten, Source, export};
 pub use server::{HealthCheck, Server, Stopper, drill};
 pub use site::document::print as openapi;
 #[cfg(feature = "site")]
@@ -98,11 +96,11 @@ pub use store::exists as database_exists;
 pub use testing::fuzzing;
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
-/// stands for `HEAD` as well.
+/// stands for `HEAD` as well. Those of [`Config::experimental`](Config#structfield.experimental) are left out.
 ///
 /// ```
 /// assert!(petstore::operations().any(|operation| operation == ("POST", "/v1/pets")));
 /// ```
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
-    app::api::ROUTER.operations().map(|operation| (operation.method(), operation.path))
+    app::api::router(false).operations().map(|operation| (operation.method(), operation.path))
 }

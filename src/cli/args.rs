@@ -111,7 +111,7 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
             let missing = missing.trim_end_matches("...");
             Err(format!("{} needs {missing}", command.name))
         }
-        (_, Some(word)) if !command.operands.ends_with("...") => Err(format!("unexpected word '{word}'")),
+        (_, Some(word)) if !before.contains("...") => Err(format!("unexpected word '{word}'")),
         _ => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ pub struct Command {
     /// Its words, such as `key add`.
     pub name: &'static str,
     /// The operands, as the help text shows them, such as `NAME`. The last one may be optional, such as `[FILE]`, or given
-    /// once or more, such as `ID...`. Those of `serve` are a command after `--`.
+    /// once or more, such as `ID...`, as may the one before the last. Those of `serve` are a command after `--`.
     pub operands: &'static str,
     pub flags: &'static [Flag],
     pub takes: Takes,

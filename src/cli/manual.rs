@@ -7,7 +7,7 @@ use super::{all, help};
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        takes: Takes::Only(&["title", "base-url", "staging-url"]),
+        takes: Takes::Only(&["title", "base-url", "staging-url", "experimental"]),
         ..Command::new("openapi", "", "print the OpenAPI description", |call| {
             Ok(print(&petstore::openapi(&call.config))?)
         })
@@ -156,7 +156,7 @@ mod tests {
     fn fish_offers_the_next_word_of_a_command() {
         let fish = fish();
         for (seen, words) in [
-            ("petstore pet", "status delete"),
+            ("petstore pet", "set status delete"),
             ("petstore pet delete*", "--database "),
             ("petstore man*", "--help'"),
         ] {

@@ -176,6 +176,9 @@ fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_
             text += &format!("petstore settings on {}/settings/domains\n", Address::Tcp(admin).local_url());
         }
     }
+    if config.experimental {
+        text += &format!("petstore has experimental operations: {}/docs/versions\n", address.local_url());
+    }
     if let Some(key) = made_key {
         // A first key was shown when it was created.
         if config.ephemeral.is_some() {

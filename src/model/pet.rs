@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Page;
 use super::string_enum::words;
 use crate::base::json::{
-    AnyString, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member, Optional, Required,
-    Schema, describe, object, shown,
+    AnyString, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member, Nullable, Optional,
+    Required, Schema, describe, object, shown,
 };
 
 words! {
@@ -58,6 +58,21 @@ pub struct NewPet<'a> {
     pub status: Option<PetStatus>,
 }
 
+/// A change of a pet: a JSON Merge Patch (RFC 7396). Unknown members are ignored, and so is `id`.
+///
+/// ```json
+/// {"status":"sold"}
+/// ```
+#[derive(Debug, Default, PartialEq)]
+pub struct PetPatch<'a> {
+    /// Absent: the name stays.
+    pub name: Option<Cow<'a, str>>,
+    /// Absent: the category stays.
+    pub category_id: Option<i64>,
+    /// Absent: the status stays. Null, which is `Some(None)`: the pet has none any more.
+    pub status: Option<Option<PetStatus>>,
+}
+
 /// A query of a list: its page and its filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PetQuery {
@@ -87,6 +102,12 @@ const ID: Required<Integer> = Required {
 /// The members of a pet that a create sets. Columns of the database and of CSV have this order.
 pub static MEMBERS: [&dyn Member; 3] = [&NAME, &CATEGORY_ID, &STATUS];
 
+const NEW_NAME: Optional<AnyString> = NAME.optional_as("The new name of the pet.", AnyString);
+const NEW_CATEGORY_ID: Optional<Integer> =
+    CATEGORY_ID.optional_as("The identifier of the new category of the pet.", Integer::INT64);
+const NEW_STATUS: Optional<Nullable<Enumeration<PetStatus>>> =
+    STATUS.optional_as("The new status of the pet; null removes it.", Nullable(PetStatus::SCHEMA));
+
 /// The value of one of the [`MEMBERS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemberValue<'a> {
@@ -102,15 +123,22 @@ pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
 /// The id in an import that keeps ids.
 const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, MAX_BROUGHT_ID), ..ID };
 
-/// The schemas of pets for the interface description: their names and their JSON Schemas.
-pub fn pet_schemas() -> Vec<(&'static str, Json)> {
+/// The schemas of pets for the interface description: their names and their JSON Schemas. `is_experimental`: also that
+/// of a change.
+pub fn pet_schemas(is_experimental: bool) -> Vec<(&'static str, Json)> {
     let new = object! { "name": "Rex", "categoryId": 3, "status": "available" };
     let pet = object! { "id": 1, "name": "Rex", "categoryId": 3, "status": "available" };
-    vec![
+    let mut schemas = vec![
         PetStatus::SCHEMA.component("The availability of a pet."),
         ("NewPet", describe("A pet to add.", &MEMBERS, new)),
         ("Pet", describe("A pet in the inventory.", &[&[&ID as &dyn Member], &MEMBERS[..]].concat(), pet)),
-    ]
+    ];
+    if is_experimental {
+        let members: [&dyn Member; MEMBERS.len()] = [&NEW_NAME, &NEW_CATEGORY_ID, &NEW_STATUS];
+        let about = "A JSON Merge Patch (RFC 7396). Members that are absent stay as they are.";
+        schemas.push(("PetPatch", describe(about, &members, object! { "status": "sold" })));
+    }
+    schemas
 }
 
 impl PetQuery {
@@ -128,6 +156,42 @@ impl<'a> Pet<'a> {
             MemberValue::Text(name),
             MemberValue::Integer(category_id),
             status.map_or(MemberValue::None, |status| MemberValue::Text(status.as_str())),
+        ]
+    }
+}
+
+impl<'a> PetPatch<'a> {
+    /// Reads the body of a change.
+    ///
+    /// # Errors
+    /// [`Invalid`], if the text is not a JSON object, or a member is duplicate or of another type.
+    pub fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
+        let object = JsonObject::parse(body, "with 'name', 'categoryId' or 'status'")?;
+        Ok(Self {
+            name: object.optional(&NEW_NAME)?,
+            category_id: object.optional(&NEW_CATEGORY_ID)?,
+            status: object.optional(&NEW_STATUS)?,
+        })
+    }
+
+    /// The pet after the change.
+    pub fn apply<'p>(&'p self, pet: Pet<'p>) -> Pet<'p> {
+        Pet {
+            id: pet.id,
+            name: self.name.as_deref().unwrap_or(pet.name),
+            category_id: self.category_id.unwrap_or(pet.category_id),
+            status: self.status.unwrap_or(pet.status),
+        }
+    }
+
+    /// The new values of [`MEMBERS`]; `None` for a member that stays.
+    pub fn values(&self) -> [Option<MemberValue<'_>>; MEMBERS.len()] {
+        let Self { name, category_id, status } = self;
+        [
+            name.as_deref().map(MemberValue::Text),
+            category_id.map(MemberValue::Integer),
+            status
+                .map(|status| status.map_or(MemberValue::None, |status| MemberValue::Text(status.as_str()))),
         ]
     }
 }
@@ -250,6 +314,36 @@ mod tests {
     fn missing_members_are_named() {
         assert!(matches!(read("{}"), Err(Invalid::Missing(m)) if m.contains("'name'")));
         assert!(matches!(read(r#"{"name":"x"}"#), Err(Invalid::Missing(m)) if m.contains("'categoryId'")));
+    }
+
+    #[test]
+    fn patch_changes_the_members_that_it_has() {
+        let rex = Pet { id: 7, name: "Rex", category_id: 3, status: Some(PetStatus::Available) };
+        for (body, changed) in [
+            ("{}", rex),
+            (r#"{"id":9,"x":1}"#, rex),
+            (r#"{"status":"sold"}"#, Pet { status: Some(PetStatus::Sold), ..rex }),
+            (r#"{"status":null}"#, Pet { status: None, ..rex }),
+            (r#"{"name":"","categoryId":1e2}"#, Pet { name: "", category_id: 100, ..rex }),
+        ] {
+            let patch = PetPatch::from_json(body.as_bytes()).unwrap();
+            assert_eq!(patch.apply(rex), changed, "{body}");
+            let values = patch.values().into_iter().zip(rex.values());
+            assert_eq!(values.map(|(new, old)| new.unwrap_or(old)).collect::<Vec<_>>(), changed.values());
+        }
+        for (body, named) in [
+            (r#"{"name":null}"#, "'name' must be a string, not null"),
+            (r#"{"categoryId":null}"#, "'categoryId' must be a 64-bit integer (int64), not null"),
+            (r#"{"status":"Sold"}"#, "'available', 'pending' or 'sold', or null, not another string"),
+            (r#"{"status":1}"#, "or null, not a number"),
+            (r#"{"status":"sold","status":null}"#, "'status' is given more than once"),
+            ("null", "with 'name', 'categoryId' or 'status'"),
+            ("[]", "one JSON object"),
+            ("", "is empty"),
+        ] {
+            let message = PetPatch::from_json(body.as_bytes()).unwrap_err().into_message();
+            assert!(message.contains(named), "{body}: {message}");
+        }
     }
 
     #[test]

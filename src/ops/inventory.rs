@@ -1,4 +1,5 @@
-//! Pets without HTTP, for programs that embed the library: add, get and list them.
+//! Pets without HTTP, for programs that embed the library and for the command line: add, get, list, change and delete
+//! them.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::model::{self, Page, PetQuery, PetStatus};
-use crate::store::{Cause, Outcome, Reader, StoreError, Writer};
+use crate::store::{Cause, Outcome, Reader, StoreError, Transaction, Writer};
 
 /// The pets of a database, without HTTP.
 ///
@@ -22,7 +23,7 @@ use crate::store::{Cause, Outcome, Reader, StoreError, Writer};
 /// 5 seconds for the others, and then fails with [`ErrorKind::DatabaseLocked`].
 ///
 /// ```
-/// use petstore::{Inventory, ListOptions, NewPet, PetStatus};
+/// use petstore::{Inventory, ListOptions, NewPet, PetPatch, PetStatus};
 ///
 /// # let folder = std::env::temp_dir().join(format!("petstore-doc-inventory-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
@@ -32,7 +33,8 @@ use crate::store::{Cause, Outcome, Reader, StoreError, Writer};
 /// let tom: NewPet = serde_json::from_str(r#"{"name":"Tom","categoryId":3}"#)?;
 /// inventory.add_all(&[tom, NewPet::new("Ada", 4)])?;
 ///
-/// assert_eq!(inventory.get(rex.id)?, Some(rex));
+/// let sold = inventory.update(&[rex.id], &PetPatch::new().status(PetStatus::Sold))?;
+/// assert_eq!(inventory.get(rex.id)?.as_ref(), sold.first());
 /// let mut options = ListOptions::default();
 /// options.limit = 2;
 /// let page = inventory.list(&options)?;
@@ -85,6 +87,48 @@ pub struct NewPet {
     pub status: Option<PetStatus>,
 }
 
+/// A change of pets. What is not set stays as it is.
+///
+/// ```
+/// use petstore::{PetPatch, PetStatus};
+///
+/// let sold = PetPatch::new().status(PetStatus::Sold);
+/// let renamed = PetPatch::new().name("Rex").status(None);
+/// # assert_ne!(sold, renamed);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PetPatch {
+    /// The new name: any text of up to 64 KiB.
+    pub name: Option<String>,
+    /// The identifier of the new category.
+    pub category_id: Option<i64>,
+    /// The new status. `Some(None)` removes the status.
+    pub status: Option<Option<PetStatus>>,
+}
+
+impl PetPatch {
+    /// A change of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the [`name`](Self#structfield.name).
+    pub fn name(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Sets the [`category_id`](Self#structfield.category_id).
+    pub fn category_id(self, category_id: i64) -> Self {
+        Self { category_id: Some(category_id), ..self }
+    }
+
+    /// Sets the [`status`](Self#structfield.status); `None` removes it.
+    pub fn status(self, status: impl Into<Option<PetStatus>>) -> Self {
+        Self { status: Some(status.into()), ..self }
+    }
+}
+
 /// The choice of a list. The default is the first 20 pets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,15 +160,19 @@ impl NewPet {
 
     /// The pet for the store.
     fn checked(&self) -> Result<model::NewPet<'_>, Error> {
-        if self.name.len() > MAX_BODY_BYTES {
-            let bytes = self.name.len();
-            let message =
-                format!("the name of a pet has {bytes} bytes, and at most {MAX_BODY_BYTES} are allowed");
-            return fail(ErrorKind::InvalidInput, message);
-        }
+        check_name(&self.name)?;
         let Self { name, category_id, status } = self;
         Ok(model::NewPet { name: name.into(), category_id: *category_id, status: *status })
     }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    if name.len() > MAX_BODY_BYTES {
+        let message =
+            format!("the name of a pet has {} bytes, and at most {MAX_BODY_BYTES} are allowed", name.len());
+        return fail(ErrorKind::InvalidInput, message);
+    }
+    Ok(())
 }
 
 impl From<model::Pet<'_>> for Pet {
@@ -175,9 +223,7 @@ impl Inventory {
     /// [`ErrorKind::Conflict`], and [`ErrorKind::DatabaseUnreachable`]: then the pets may have been added.
     pub fn add_all(&mut self, pets: &[NewPet]) -> Result<Vec<Pet>, Error> {
         let pets = pets.iter().map(NewPet::checked).collect::<Result<Vec<_>, _>>()?;
-        let writer = self.writer.as_mut().ok_or_else(|| {
-            StoreError::Unavailable(Cause::ReadOnly, "the inventory was opened only to read".to_owned())
-        })?;
+        let writer = self.writer()?;
         let inserted: Result<Vec<_>, _> = pets.iter().map(|pet| writer.insert_pet(pet, None)).collect();
         let inserted = inserted.inspect_err(|_| writer.undo())?;
         let committed = writer.commit()?;
@@ -186,6 +232,66 @@ impl Inventory {
             Outcome::Reused => fail(ErrorKind::Internal, "a pet without a key was taken for another"),
         });
         added.collect()
+    }
+
+    /// Changes pets in one transaction, and returns them as they are then, flushed to the disk. On a failure none is
+    /// changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, and those of [`add_all`](Self::add_all).
+    pub fn update(&mut self, ids: &[i64], patch: &PetPatch) -> Result<Vec<Pet>, Error> {
+        let PetPatch { name, category_id, status } = patch;
+        name.as_deref().map_or(Ok(()), check_name)?;
+        let name = name.as_ref().map(Into::into);
+        let patch = model::PetPatch { name, category_id: *category_id, status: *status };
+        self.change(ids, |transaction, id| {
+            let changed = transaction.pet(id, |pet| Pet::from(patch.apply(pet)))?;
+            transaction.update_pet(id, &patch)?;
+            Ok(changed)
+        })
+    }
+
+    /// Deletes pets in one transaction. On a failure none is deleted. The ids are never used again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, and those of
+    /// [`add_all`](Self::add_all).
+    pub fn delete(&mut self, ids: &[i64]) -> Result<(), Error> {
+        if let Some((_, id)) = ids.iter().enumerate().find(|(place, id)| ids[..*place].contains(id)) {
+            return fail(ErrorKind::PetUnknown, format!("the id {id} is given twice; nothing was deleted"));
+        }
+        let deleted = self.change(ids, |transaction, id| {
+            let is_there = transaction.pet(id, |_| ())?;
+            transaction.delete_pet(id)?;
+            Ok(is_there)
+        });
+        deleted.map(drop)
+    }
+
+    /// Changes each of these pets in one transaction, which is committed if `change` finds all of them.
+    fn change<T>(
+        &mut self,
+        ids: &[i64],
+        mut change: impl FnMut(&mut Transaction, i64) -> Result<Option<T>, StoreError>,
+    ) -> Result<Vec<T>, Error> {
+        self.writer()?.transact(|writer| {
+            let changed = ids.iter().map(|id| {
+                let found = change(&mut writer.transaction()?, *id)
+                    .map_err(|error| Error::from(error).context(format!("the pet {id} cannot be changed")))?;
+                found.ok_or_else(|| {
+                    Error::new(ErrorKind::PetUnknown, format!("there is no pet with the id {id}"))
+                })
+            });
+            let changed: Result<_, Error> = changed.collect();
+            changed.map_err(|why| if ids.len() > 1 { why.followed_by("nothing was changed") } else { why })
+        })
+    }
+
+    /// The connection that writes.
+    fn writer(&mut self) -> Result<&mut Writer, StoreError> {
+        self.writer.as_mut().ok_or_else(|| {
+            StoreError::Unavailable(Cause::ReadOnly, "the inventory was opened only to read".to_owned())
+        })
     }
 
     /// Returns the pet with this id; `None` if there is none.
@@ -297,11 +403,38 @@ mod tests {
     }
 
     #[test]
+    fn all_pets_are_changed_or_none() {
+        let (_folder, mut inventory) = inventory();
+        inventory.add_all(&["a", "b", "c"].map(|name| NewPet::new(name, 1))).unwrap();
+        let patch = PetPatch::new().name("x").category_id(9).status(PetStatus::Sold);
+        for ids in [&[1, 9][..], &[9], &[2, 1, 9]] {
+            assert_eq!(kind(inventory.update(ids, &patch)), ErrorKind::PetUnknown);
+            assert_eq!(kind(inventory.delete(ids)), ErrorKind::PetUnknown);
+        }
+        assert_eq!(kind(inventory.delete(&[1, 1])), ErrorKind::PetUnknown);
+        let names = |inventory: &mut Inventory| {
+            let pets = inventory.list(&ListOptions::default()).unwrap();
+            pets.into_iter().map(|pet| pet.name).collect::<String>()
+        };
+        assert_eq!(names(&mut inventory), "abc");
+        let changed = inventory.update(&[3, 1], &patch).unwrap();
+        let pet = |id| Pet { id, name: "x".to_owned(), category_id: 9, status: Some(PetStatus::Sold) };
+        assert_eq!(changed, [pet(3), pet(1)]);
+        assert_eq!(inventory.get(3).unwrap(), Some(pet(3)));
+        assert_eq!(inventory.update(&[1], &PetPatch::new().status(None)).unwrap()[0].status, None);
+        inventory.delete(&[1, 2]).unwrap();
+        assert_eq!(names(&mut inventory), "x");
+        assert_eq!(inventory.update(&[], &patch).unwrap(), []);
+    }
+
+    #[test]
     fn name_that_is_too_long_adds_none() {
         let (_folder, mut inventory) = inventory();
         let long = |bytes| NewPet::new("x".repeat(bytes), 1);
         let failed = inventory.add_all(&[long(1), long(MAX_BODY_BYTES + 1)]);
         assert_eq!(kind(failed), ErrorKind::InvalidInput);
+        let patch = PetPatch::new().name("x".repeat(MAX_BODY_BYTES + 1));
+        assert_eq!(kind(inventory.update(&[1], &patch)), ErrorKind::InvalidInput);
         assert_eq!(inventory.add(&long(MAX_BODY_BYTES)).unwrap().id, 1);
     }
 

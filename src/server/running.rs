@@ -80,7 +80,7 @@ impl Running {
 fn metrics(config: &Config) -> Metrics {
     let is_watched = config.admin.is_some();
     let mut metrics = if is_watched { Metrics::watched(config.client_memory) } else { Metrics::default() };
-    pipeline::announce(&mut metrics);
+    pipeline::announce(&mut metrics, config);
     metrics
 }
 
@@ -91,8 +91,9 @@ fn start_workers<'a>(
     stopper: &'a Stopper,
     draws: &Draws,
 ) -> Result<Workers<'a>, Error> {
-    let fail = shared.config.ephemeral.as_ref().map_or(0.0, |ephemeral| ephemeral.fail);
-    let faults = (fail > 0.0).then(|| Faults { rate: fail, draws: draws.clone() });
+    let rate = shared.config.ephemeral.as_ref().map_or(0.0, |ephemeral| ephemeral.fail);
+    let is_experimental = shared.config.experimental;
+    let faults = (rate > 0.0).then(|| Faults { rate, is_experimental, draws: draws.clone() });
     let mut workers = Workers::new(&shared.config.database, stopper, faults);
     for (i, reader) in store.readers.into_iter().enumerate() {
         let service = ReadService::new(reader, shared.clone());

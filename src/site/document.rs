@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::app::api::{self, ETAG, Operation, ROUTER};
+use crate::app::api::{self, ETAG, Operation, router};
 use crate::app::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::base::clock::day;
 use crate::base::config::Config;
@@ -58,22 +58,23 @@ pub fn print(config: &Config) -> String {
     text + "\n"
 }
 
-/// Lists the described operations. The others are for operators.
-pub fn operations() -> impl Iterator<Item = &'static Operation> {
-    ROUTER.operations().filter(|row| row.tag.is_some())
+/// Lists the described operations of a service. The others are for operators.
+pub fn operations(config: &Config) -> impl Iterator<Item = &'static Operation> + use<> {
+    router(config.experimental).operations().filter(|row| row.tag.is_some())
 }
 
 /// The whole document.
 pub fn document(config: &Config) -> Json {
     let mut paths = object! {};
-    for operation in operations() {
+    for operation in operations(config) {
         let path = operation.path.strip_prefix(BASE).unwrap_or(operation.path);
         paths[path][&*operation.method().to_lowercase()] = describe(operation);
     }
     let responses = share_responses(&mut paths);
     let servers = named_servers(config).into_iter();
     let servers = servers.map(|(name, url)| object! { "url": url, "description": name });
-    let schemas = api::schemas().into_iter().chain([("Error", error_schema())]);
+    let schemas = api::schemas(config.experimental).into_iter();
+    let schemas = schemas.chain([("Error", error_schema(config.experimental))]);
     let mut document = object! {
         "openapi": "3.1.0",
         "info": object! {
@@ -86,7 +87,7 @@ pub fn document(config: &Config) -> Json {
             "license": object! { "name": "MIT", "identifier": "MIT" },
         },
         "servers": servers.collect::<Json>(),
-        "tags": describe_tags(),
+        "tags": describe_tags(config),
         "security": security(),
         "paths": paths,
         "components": object! {
@@ -114,8 +115,8 @@ pub fn document(config: &Config) -> Json {
 }
 
 /// Lists each tag once, in the order of the tables, where rows of one tag are adjacent.
-fn describe_tags() -> Json {
-    let mut tags: Vec<&Tag> = operations().filter_map(|operation| operation.tag).collect();
+fn describe_tags(config: &Config) -> Json {
+    let mut tags: Vec<&Tag> = operations(config).filter_map(|operation| operation.tag).collect();
     tags.dedup_by_key(|tag| tag.name);
     let describe =
         |tag: &&Tag| object! { "name": tag.name, "x-displayName": tag.title, "description": tag.about };
@@ -152,8 +153,8 @@ fn describe(operation: &Operation) -> Json {
         let content: Json = operation.media_types.iter().map(of_type).collect();
         described["requestBody"] = object! { "required": true, "content": content };
     }
-    if operation.is_experimental() {
-        described["x-stability"] = "experimental".into();
+    if let Some(label) = operation.label() {
+        described["x-stability"] = label.into();
         // An operation that never succeeds cannot be tried.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
     }
@@ -212,7 +213,8 @@ pub fn responses(operation: &Operation) -> Json {
         let described = object! { "description": about, "headers": headers(&[success.headers, announced]) };
         ("304".to_owned(), described)
     });
-    let accept = HeaderField { example: operation.media_types[0], ..ACCEPT };
+    let (name, example) = operation.accept();
+    let accept = HeaderField { name, example, ..ACCEPT };
     let failures = own_codes(operation).into_iter().map(|(status, own)| {
         let codes: Vec<Code> = shared_codes().filter(|code| code.status() == status).chain(own).collect();
         let own: &[HeaderField] = match status {

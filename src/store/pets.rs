@@ -2,14 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::{Row, params};
+use rusqlite::{Row, ToSql, params};
 
 use super::rows::{integer, text};
 use super::statements::STATEMENTS;
 use super::{Reader, StoreError, Transaction};
-use crate::model::{Pet, PetQuery, PetStatus};
+use crate::model::{MemberValue, Pet, PetPatch, PetQuery};
 
-const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
 
 /// Passes a row of the id and the columns of a pet to `read`; the name stays in the engine's memory. A value that no
@@ -26,32 +25,34 @@ pub(super) fn pet<T>(row: &Row, read: impl FnOnce(Pet) -> T) -> rusqlite::Result
 }
 
 impl Transaction<'_> {
-    /// Changes the status of a pet in the batch, and passes the changed pet to `read`; `None` if there is no
-    /// pet with this id.
+    /// Passes the pet with this id to `read`; `None` if there is none. It stays as it is until the commit.
     ///
     /// # Errors
-    /// If the database cannot be written.
-    pub fn set_status<T>(
-        &mut self,
-        id: i64,
-        status: PetStatus,
-        read: impl FnOnce(Pet) -> T,
-    ) -> Result<Option<T>, StoreError> {
-        let found = self.reader().pet(id, |pet| read(Pet { status: Some(status), ..pet }))?;
-        self.0.change(SET_STATUS, params![id, status])?;
-        Ok(found)
+    /// If the database cannot be read.
+    pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
+        self.0.pet(id, read)
     }
 
-    /// Deletes a pet in the batch; `false` if there is none with this id.
+    /// Changes a pet in the batch. Nothing happens if there is no pet with this id.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
-        let is_there = self.reader().pet(id, |_| ())?.is_some();
-        if is_there {
-            self.0.change(DELETE, params![id])?;
+    pub fn update_pet(&mut self, id: i64, patch: &PetPatch) -> Result<(), StoreError> {
+        let values = patch.values().map(|new| (new.is_some(), new.unwrap_or(MemberValue::None)));
+        if values.iter().any(|(changes, _)| *changes) {
+            let members = values.iter().flat_map(|(changes, new)| [changes as &dyn ToSql, new]);
+            let values: Vec<_> = std::iter::once(&id as &dyn ToSql).chain(members).collect();
+            self.0.change(&STATEMENTS.update, &values)?;
         }
-        Ok(is_there)
+        Ok(())
+    }
+
+    /// Deletes a pet in the batch. Nothing happens if there is no pet with this id.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub fn delete_pet(&mut self, id: i64) -> Result<(), StoreError> {
+        self.0.change(DELETE, params![id]).map(drop)
     }
 }
 
@@ -90,9 +91,7 @@ pub(super) mod tests {
     use super::super::tests::{pair, run};
     use super::super::{Cause, Writer};
     use super::*;
-    use rusqlite::ToSql;
-
-    use crate::model::{NewPet, Page};
+    use crate::model::{NewPet, Page, PetStatus};
 
     const ALL: PetQuery = PetQuery::all(Page { limit: 100, after: None });
 
@@ -156,13 +155,32 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn status_is_set_and_the_changed_pet_is_read() {
+    fn pet_is_changed_and_deleted_alone() {
+        let (_folder, mut writer, reader) = pair();
+        for name in ["a", "b"] {
+            writer.insert_pet(&new_pet(name), None).unwrap();
+        }
+        let read = |pet: Pet| (pet.name.to_owned(), pet.category_id, pet.status);
+        let mut transaction = writer.transaction().unwrap();
+        let patch = PetPatch { name: Some("c".into()), status: Some(None), ..PetPatch::default() };
+        transaction.update_pet(1, &patch).unwrap();
+        transaction.update_pet(1, &PetPatch { category_id: Some(i64::MIN), ..PetPatch::default() }).unwrap();
+        transaction.update_pet(3, &patch).unwrap();
+        assert_eq!(transaction.pet(1, read).unwrap(), Some(("c".to_owned(), i64::MIN, None)));
+        assert_eq!(transaction.pet(3, read).unwrap(), None);
+        transaction.delete_pet(2).unwrap();
+        transaction.delete_pet(3).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(shown(&reader, &ALL), [(1, "c".to_owned())]);
+    }
+
+    #[test]
+    fn patch_of_nothing_writes_nothing() {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("a"), None).unwrap();
-        let read = |pet: Pet| (pet.name.to_owned(), pet.status);
-        let set = writer.transaction().unwrap().set_status(1, PetStatus::Sold, read).unwrap();
-        assert_eq!(set, Some(("a".to_owned(), Some(PetStatus::Sold))));
-        assert_eq!(writer.transaction().unwrap().set_status(2, PetStatus::Sold, read).unwrap(), None);
+        writer.commit().unwrap();
+        writer.transaction().unwrap().update_pet(1, &PetPatch::default()).unwrap();
+        assert_eq!(writer.written(), 0);
     }
 
     #[test]

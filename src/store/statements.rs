@@ -20,6 +20,8 @@ pub struct Statements {
     pub insert: String,
     /// After the values of the pet comes its id.
     pub insert_as: String,
+    /// Its values are the id, and for each member whether it changes, and its new value.
+    pub update: String,
     /// Writes this many of the newest pets as they are, and so every index.
     pub rewrite: String,
 }
@@ -27,6 +29,9 @@ pub struct Statements {
 pub static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
     let columns = COLUMNS.join(", ");
     let (values, values_and_id) = (places(COLUMNS.len()), places(COLUMNS.len() + 1));
+    let change =
+        |(n, column): (usize, &&str)| format!("{column} = iif(?{}, ?{}, {column})", 2 * n + 2, 2 * n + 3);
+    let changes = COLUMNS.iter().enumerate().map(change).collect::<Vec<_>>().join(", ");
     let same = COLUMNS.map(|column| format!("{column} = {column}")).join(", ");
     Statements {
         by_id: format!("SELECT id, {columns} FROM pets WHERE id = ?1"),
@@ -37,6 +42,7 @@ pub static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
         every: format!("SELECT id, {columns} FROM pets ORDER BY id"),
         insert: format!("INSERT INTO pets ({columns}) VALUES ({values})"),
         insert_as: format!("INSERT INTO pets ({columns}, id) VALUES ({values_and_id})"),
+        update: format!("UPDATE pets SET {changes} WHERE id = ?1"),
         rewrite: format!("UPDATE pets SET {same} WHERE id > (SELECT max(id) - ?1 FROM pets)"),
     }
 });

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use petstore::{
-    Config, Error, ErrorKind, Expiry, Import, ImportOptions, KeyRing, KeyScope, Listen, PetStatus, Server,
-    Source,
+    Config, Error, ErrorKind, Expiry, Import, ImportOptions, Inventory, KeyRing, KeyScope, Listen, PetPatch,
+    Server, Source,
 };
 
 use support::harness::{Folder, change};
@@ -98,7 +98,7 @@ fn lost_database_is_why_a_service_has_ended() {
 fn keys_and_pets_are_distinguished() {
     let folder = Folder::new();
     expect(petstore::api_keys(&folder.database()), ErrorKind::DatabaseMissing);
-    expect(petstore::set_status(&folder.database(), 1, PetStatus::Sold), ErrorKind::DatabaseMissing);
+    expect(Inventory::open_to_read(&folder.database()), ErrorKind::DatabaseMissing);
     let database = new_database(&folder);
     let mut ring = KeyRing::open(&database).unwrap();
     let ready = |_: &str| Ok(());
@@ -110,8 +110,9 @@ fn keys_and_pets_are_distinguished() {
     expect(ring.revoke("ci", Some("x")), ErrorKind::KeyUnknown);
     change(&database, "UPDATE api_keys SET expires_at = 1");
     expect(ring.rotate("ci", Duration::ZERO, Expiry::Kept, ready), ErrorKind::KeyExpired);
-    expect(petstore::set_status(&database, 1, PetStatus::Sold), ErrorKind::PetUnknown);
-    expect(petstore::delete_pets(&database, &[1]), ErrorKind::PetUnknown);
+    let mut inventory = Inventory::open(&database).unwrap();
+    expect(inventory.update(&[1], &PetPatch::new()), ErrorKind::PetUnknown);
+    expect(inventory.delete(&[1]), ErrorKind::PetUnknown);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod authentication;
 mod backup;
 mod backup_rotation;
 mod busy_timeout;
+mod change_pet;
 mod check;
 mod cluster;
 #[cfg(feature = "site")]
@@ -27,6 +28,7 @@ mod embedding;
 mod environment;
 mod ephemeral;
 mod error_kinds;
+mod experimental;
 mod foreign_wal;
 mod framing;
 mod full_disk;

@@ -33,6 +33,20 @@ fn changed_status_is_seen_by_lists_at_once() {
 }
 
 #[test]
+fn pets_are_mended_and_several_are_sold_at_once() {
+    let server = Server::start();
+    server.fill(["Rxe", "Tom"]);
+    let rex = pet(&server, &["set", "1", "--name", "Rex", "--category", "-3", "--status", "pending"]);
+    assert_eq!(rex, "{\"id\":1,\"name\":\"Rex\",\"categoryId\":-3,\"status\":\"pending\"}\n");
+    assert_eq!(pet(&server, &["set", "1", "--name="]).lines().count(), 1);
+    let sold = pet(&server, &["status", "2", "1", "sold"]);
+    let tom = r#"{"id":2,"name":"Tom","categoryId":1,"status":"sold"}"#;
+    assert_eq!(sold, format!("{tom}\n{{\"id\":1,\"name\":\"\",\"categoryId\":-3,\"status\":\"sold\"}}\n"));
+    assert_eq!(pet(&server, &["status", "2", "none"]), tom.replace(",\"status\":\"sold\"", "") + "\n");
+    expect_list(&server, "/v1/pets/1", r#"{"id":1,"name":"","categoryId":-3,"status":"sold"}"#);
+}
+
+#[test]
 fn deleted_pets_are_gone_at_once_and_their_ids_too() {
     let server = Server::start();
     server.fill(["Rex", "Tom", "Ada"]);
@@ -52,7 +66,7 @@ fn delete_is_all_or_nothing() {
     server.fill(["Rex", "Tom"]);
     for (ids, why) in [
         (&["9"][..], "there is no pet with the id 9"),
-        (&["1", "2", "9"], "there is no pet with the id 9; nothing was deleted"),
+        (&["1", "2", "9"], "there is no pet with the id 9; nothing was changed"),
     ] {
         let output = run(&[&["pet", "delete"][..], ids].concat(), &server.folder.database());
         expect_refusal(output, 1, &format!("petstore: {why}\n"));
@@ -65,7 +79,7 @@ fn id_that_is_given_twice_deletes_nothing() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
     let output = run(&["pet", "delete", "1", "2", "1"], &server.folder.database());
-    expect_refusal(output, 1, "petstore: there is no pet with the id 1; nothing was deleted\n");
+    expect_refusal(output, 1, "petstore: the id 1 is given twice; nothing was deleted\n");
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);
 }
 
@@ -81,11 +95,11 @@ fn pet_that_others_keep_is_named_and_not_deleted() {
     };
     let visits = "CREATE TABLE visits (pet INTEGER REFERENCES Pets (id)); INSERT INTO visits VALUES (2)";
     other.execute_batch(visits).unwrap();
-    refuse(&["1", "2"], "the pet 2 cannot be deleted: FOREIGN KEY constraint failed; nothing was deleted");
+    refuse(&["1", "2"], "the pet 2 cannot be changed: FOREIGN KEY constraint failed; nothing was changed");
     let trigger = "DROP TABLE visits;
         CREATE TRIGGER stay BEFORE DELETE ON pets BEGIN SELECT RAISE(ABORT, 'not today'); END";
     other.execute_batch(trigger).unwrap();
-    refuse(&["2"], "the pet 2 cannot be deleted: not today");
+    refuse(&["2"], "the pet 2 cannot be changed: not today");
 }
 
 #[test]
@@ -99,8 +113,13 @@ fn wrong_words_are_named() {
     run(&["key", "add", "ci", "--create"], &folder.database());
     said(&["status", "1", "sold"], 1, messages::PET_UNKNOWN);
     said(&["delete", "1"], 1, messages::PET_UNKNOWN);
-    said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");
+    said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', or none, not 'Sold'");
     said(&["status", "one", "sold"], 2, "not 'one'");
     said(&["delete", "1", "9223372036854775808"], 2, "not '9223372036854775808'");
     said(&["delete"], 2, "pet delete needs ID");
+    said(&["status", "1"], 2, "pet status needs STATUS");
+    said(&["set", "1"], 2, "pet set needs --name, --category or --status");
+    said(&["set", "1", "--category", "x"], 2, "--category must be a 64-bit integer, not 'x'");
+    said(&["set", "1", "--status", "gone"], 2, "or none, not 'gone'");
+    said(&["set", "1", "2", "--name", "x"], 2, "unexpected word '2'");
 }

@@ -60,7 +60,7 @@ fn allowed(reply: &Reply) -> Vec<String> {
 
 #[test]
 fn known_paths_say_which_methods_they_take() {
-    let server = Server::start();
+    let server = Server::start_with(|command| command.arg("--experimental"));
     for (target, methods) in known_paths() {
         for method in ["DELETE", "PATCH", "POST", "PUT", "QUERY", "TRACE"] {
             if methods.iter().any(|known| known == method) {
@@ -75,7 +75,7 @@ fn known_paths_say_which_methods_they_take() {
 
 #[test]
 fn options_lists_methods_without_a_key() {
-    let server = Server::start();
+    let server = Server::start_with(|command| command.arg("--experimental"));
     let paths = known_paths();
     let mut all: Vec<_> = paths.iter().flat_map(|(_, methods)| methods.clone()).collect();
     all.sort();

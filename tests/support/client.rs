@@ -261,6 +261,7 @@ pub fn post(target: &str, key: &str, body: &str) -> String {
 const KNOWN_HEADERS: &[&str] = &[
     "Accept",
     "Accept-Encoding",
+    "Accept-Patch",
     "Access-Control-Allow-Headers",
     "Access-Control-Allow-Methods",
     "Access-Control-Allow-Origin",

@@ -5,8 +5,9 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::Call;
 use crate::app::endpoint::HeaderField;
-use crate::app::endpoint::parameter::IF_NONE_MATCH;
-use crate::base::http::{Response, names_tag};
+use crate::app::endpoint::parameter::{IF_MATCH, IF_NONE_MATCH};
+use crate::base::http::{ApiError, Code, Response, matches_tag, names_tag};
+use crate::model::Pet;
 
 /// The response header field with the tag.
 pub const ETAG: HeaderField = HeaderField {
@@ -28,6 +29,24 @@ pub fn unless_known(response: Response, call: &Call) -> Response {
     let names_it = |tags| response.field(ETAG.name).is_some_and(|tag| names_tag(tags, tag.as_bytes()));
     let is_known = call.header_values(&IF_NONE_MATCH).any(names_it);
     if is_known { response.not_modified() } else { response }
+}
+
+/// Checks the If-Match of a request, if it has one, against the tag of a pet (RFC 9110, section 13.1.1).
+///
+/// # Errors
+/// 412, if it does not name the tag.
+pub fn check_match(pet: &Pet, call: &Call) -> Result<(), ApiError> {
+    let mut asked = call.header_values(&IF_MATCH).peekable();
+    if asked.peek().is_none() {
+        return Ok(());
+    }
+    let current = tagged(Response::json(200, pet), false);
+    let tag = current.field(ETAG.name).unwrap_or_default().as_bytes();
+    if asked.any(|tags| matches_tag(tags, tag)) {
+        Ok(())
+    } else {
+        Err(ApiError::new(Code::PreconditionFailed))
+    }
 }
 
 /// Formats the tag as hexadecimal digits in quotes. Without `format!`, because every response with a single pet needs

@@ -1,7 +1,7 @@
 //! The operations: one file per resource, with its rows of the table of operations and its handlers. Knows the
 //! store's reads and writes, and nothing of sockets or SQL.
 //!
-//! To add a resource, write its file, and name its rows in [`ROUTER`] and its schemas in [`schemas`].
+//! To add a resource, write its file, and name its rows in [`tables`] and its schemas in [`schemas`].
 
 mod entity_tag;
 mod health;
@@ -29,20 +29,31 @@ pub use paging::{MAX_PAGE_ROWS, is_long_page};
 pub use pets::announced_pet;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 
-/// The rows of every resource.
-pub static ROUTER: Router<Handler> = Router(&[
-    pets::OPERATIONS,
-    orders::OPERATIONS,
-    health::OPERATIONS,
-    site_files::OPERATIONS,
-    well_known::OPERATIONS,
-    if cfg!(feature = "site") { well_known::PAGES } else { &[] },
-    if cfg!(feature = "site") { site_files::PAGES } else { &[] },
-]);
+/// The rows of every resource. `is_experimental`: also those that only `--experimental` serves.
+const fn tables(is_experimental: bool) -> [&'static [Operation]; 8] {
+    [
+        pets::OPERATIONS,
+        if is_experimental { pets::EXPERIMENTAL } else { &[] },
+        orders::OPERATIONS,
+        health::OPERATIONS,
+        site_files::OPERATIONS,
+        well_known::OPERATIONS,
+        if cfg!(feature = "site") { well_known::PAGES } else { &[] },
+        if cfg!(feature = "site") { site_files::PAGES } else { &[] },
+    ]
+}
 
-/// The schemas of every resource for the interface description: their names and their JSON Schemas.
-pub fn schemas() -> Vec<(&'static str, crate::base::json::Json)> {
-    [pets::schemas()].concat()
+/// The router of a service with or without the experimental operations.
+pub fn router(is_experimental: bool) -> &'static Router<Handler> {
+    static CONTRACT: Router<Handler> = Router(&tables(false));
+    static EXPERIMENTAL: Router<Handler> = Router(&tables(true));
+    if is_experimental { &EXPERIMENTAL } else { &CONTRACT }
+}
+
+/// The schemas of every resource for the interface description: their names and their JSON Schemas. `is_experimental`:
+/// also those of the experimental operations.
+pub fn schemas(is_experimental: bool) -> Vec<(&'static str, crate::base::json::Json)> {
+    [pets::schemas(is_experimental)].concat()
 }
 
 /// A row of the table.
@@ -89,7 +100,7 @@ pub fn is_built_in(path: &str) -> bool {
     let well_known = [well_known::OPERATIONS, well_known::PAGES];
     let is_well_known =
         |row: &&Operation| well_known.iter().any(|rows| rows.iter().any(|own| own.path == row.path));
-    ROUTER
+    router(true)
         .operations()
         .filter(|row| !is_well_known(row))
         .any(|row| path.split('/').nth(1) == row.path.split('/').nth(1))
@@ -172,19 +183,19 @@ mod tests {
 
     #[test]
     fn table_is_sound() {
-        assert_eq!(flaw(&ROUTER.operations().collect::<Vec<_>>()), None);
+        assert_eq!(flaw(&router(true).operations().collect::<Vec<_>>()), None);
     }
 
     #[test]
     fn nothing_is_written_without_a_key() {
-        for row in ROUTER.operations().filter(|row| row.writes()) {
+        for row in router(true).operations().filter(|row| row.writes()) {
             assert!(is_protected(&Target::parse(row.path)), "{}", row.path);
         }
     }
 
     #[test]
     fn described_operations_have_a_tag_and_a_stability() {
-        for row in ROUTER.operations() {
+        for row in router(true).operations() {
             let is_described = row.path.starts_with("/v1/");
             assert_eq!(row.tag.is_some(), is_described, "the tag of {}", row.id);
             assert_eq!(row.stability.is_some(), is_described, "the stability of {}", row.id);
@@ -193,7 +204,7 @@ mod tests {
 
     #[test]
     fn get_reads_and_any_other_method_writes() {
-        for row in ROUTER.operations() {
+        for row in router(true).operations() {
             let is_write = matches!(row.handler, Handler::Write(..));
             assert_eq!(is_write, !["GET", "HEAD", "OPTIONS"].contains(&row.method()), "{}", row.id);
         }
@@ -202,7 +213,7 @@ mod tests {
     #[test]
     fn messages_of_every_write_name_no_method() {
         for code in Code::general(true) {
-            for row in ROUTER.operations().filter(|row| row.writes()) {
+            for row in router(true).operations().filter(|row| row.writes()) {
                 assert!(!code.usual_message().contains(row.method()), "{}", code.as_str());
             }
         }
@@ -210,7 +221,7 @@ mod tests {
 
     #[test]
     fn operations_state_how_many_rows_they_read() {
-        for row in ROUTER.operations().chain([&FILE]) {
+        for row in router(true).operations().chain([&FILE]) {
             assert!(row.rows.is_some(), "{} may read any number of rows", row.id);
         }
     }

@@ -1,17 +1,18 @@
 //! `/v1/pets`: list, create and get pets.
 
-use super::entity_tag::{ETAG, tagged, unless_known};
+use super::entity_tag::{ETAG, check_match, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
 use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
 use super::{Call, Handler, Operation, ReadContext, Staged};
-use crate::app::endpoint::parameter::{IF_NONE_MATCH, PathParameter, QueryParameter};
+use crate::app::endpoint::parameter::{IF_MATCH, IF_NONE_MATCH, PathParameter, QueryParameter};
 use crate::app::endpoint::{Deprecation, Failure, HeaderField, Stability, Success, Tag};
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::base::json::{Enumeration, Integer};
-use crate::model::{NewPet, PetQuery, PetStatus, pet_schemas};
-use crate::store::{BatchWriter, Outcome};
+use crate::model::{NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
+use crate::store::{BatchWriter, Outcome, StoreError, Transaction};
 
 const PETS: &str = "/v1/pets";
+const PET: &str = "/v1/pets/{petId}";
 
 /// The specification gives all its operations one tag (section 1).
 pub static PETS_TAG: Tag = Tag { name: "animals", title: "Pets", about: "The pets in the inventory." };
@@ -74,7 +75,55 @@ pub static OPERATIONS: &[Operation] = &[
         codes: &[Code::NotFound],
         not_found: Some(NO_PET),
         deprecation: Some(&GET_PET_ENDS),
-        ..Operation::new("/v1/pets/{petId}", "getPet", Handler::Get(get))
+        ..Operation::new(PET, "getPet", Handler::Get(get))
+    },
+];
+
+/// The rows that only `--experimental` serves.
+pub static EXPERIMENTAL: &[Operation] = &[
+    Operation {
+        title: "Change a pet",
+        summary: "Change an animal",
+        about: "Changes the fields that the body has, and leaves the others as they are: a JSON Merge Patch (RFC 7396). When \
+            you receive the 200, the change is already on disk. Send the `ETag` of the pet in `If-Match`, so that you do \
+            not overwrite a change of somebody else. It is safe to repeat.",
+        tag: Some(&PETS_TAG),
+        stability: Some(Stability::Beta),
+        rows: Some(1),
+        parameters: &[&PET_ID, &IF_MATCH],
+        body: Some("PetPatch"),
+        media_types: &["application/merge-patch+json", "application/json"],
+        success: Some(Success {
+            status: 200,
+            about: "The pet after the change.",
+            schema: Some("Pet"),
+            headers: &[ETAG],
+        }),
+        codes: &[
+            Code::InvalidJson,
+            Code::InvalidMember,
+            Code::DuplicateMember,
+            Code::NotFound,
+            Code::PreconditionFailed,
+            Code::UnsupportedMediaType,
+            Code::UnsupportedContentEncoding,
+        ],
+        not_found: Some(NO_PET),
+        ..Operation::new(PET, "updatePet", Handler::Write("PATCH", update))
+    },
+    Operation {
+        title: "Delete a pet",
+        summary: "Delete an animal",
+        about: "Deletes a pet. When you receive the 204, it is already gone from the disk. Its identifier is never used \
+            again. If you repeat the request, you get a 404.",
+        tag: Some(&PETS_TAG),
+        stability: Some(Stability::Beta),
+        rows: Some(1),
+        parameters: &[&PET_ID, &IF_MATCH],
+        success: Some(Success { status: 204, about: "The pet was deleted.", schema: None, headers: &[] }),
+        codes: &[Code::NotFound, Code::PreconditionFailed],
+        not_found: Some(NO_PET),
+        ..Operation::new(PET, "deletePet", Handler::Write("DELETE", delete))
     },
 ];
 
@@ -93,8 +142,8 @@ const LOCATION: HeaderField =
     HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/1" };
 
 /// The schemas of the interface description: their names and their JSON Schemas.
-pub fn schemas() -> Vec<(&'static str, crate::base::json::Json)> {
-    let mut schemas = pet_schemas();
+pub fn schemas(is_experimental: bool) -> Vec<(&'static str, crate::base::json::Json)> {
+    let mut schemas = pet_schemas(is_experimental);
     schemas.push(("Pets", list_of("Pet", "Pets in ascending order of their ids.")));
     schemas
 }
@@ -157,4 +206,44 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         None => None,
     };
     Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, NO_PET))?)
+}
+
+/// `PATCH /v1/pets/{petId}`: changes one pet.
+///
+/// ```json
+/// {"status":"sold"}
+/// ```
+fn update<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
+    let patch = PetPatch::from_json(call.json_body()?)?;
+    let mut transaction = batch.transaction()?;
+    let found = find(&transaction, call, |pet| tagged(Response::json(200, &patch.apply(pet)), false))?;
+    if let Ok((id, _)) = &found {
+        transaction.update_pet(*id, &patch)?;
+    }
+    Ok(Box::new(|_| Ok(found?.1)))
+}
+
+/// `DELETE /v1/pets/{petId}`: deletes one pet.
+fn delete<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
+    let mut transaction = batch.transaction()?;
+    let found = find(&transaction, call, |_| Response::new(204, b""))?;
+    if let Ok((id, _)) = &found {
+        transaction.delete_pet(*id)?;
+    }
+    Ok(Box::new(|_| Ok(found?.1)))
+}
+
+/// Finds the pet that a request changes, and returns its id with what `read` returns. The inner error is the response
+/// if there is no pet with this id, or it is not as If-Match says. Earlier requests of the batch may be the reason, so it
+/// must not be sent before the commit.
+fn find<T>(
+    transaction: &Transaction,
+    call: &Call,
+    read: impl FnOnce(Pet) -> T,
+) -> Result<Result<(i64, T), ApiError>, StoreError> {
+    let mut found = None;
+    if let Some(id) = call.path(&PET_ID) {
+        found = transaction.pet(id, |pet| check_match(&pet, call).map(|()| (id, read(pet))))?;
+    }
+    Ok(found.unwrap_or_else(|| Err(ApiError::with_message(Code::NotFound, NO_PET))))
 }

@@ -1,6 +1,6 @@
 //! A request on its way to a handler, together with its operation.
 
-use super::operation::Endpoint;
+use super::operation::{Endpoint, HandlerKind};
 use super::parameter::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderParameter, IF_NONE_MATCH, PathParameter,
     QueryParameter,
@@ -21,7 +21,7 @@ pub struct Routed<'r, H: 'static> {
     pub caller: Option<Caller>,
 }
 
-impl<'r, H> Routed<'r, H> {
+impl<'r, H: HandlerKind> Routed<'r, H> {
     /// Returns whether only the head of the response is sent.
     pub fn is_head(&self) -> bool {
         self.request.method == "HEAD"
@@ -96,7 +96,8 @@ impl<'r, H> Routed<'r, H> {
             if !accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) {
                 let code = Code::UnsupportedMediaType;
                 let refused = ApiError::with_message(code, self.operation.message(code));
-                return Err(refused.header("Accept", accepted.join(", ")));
+                let (name, media_type) = self.operation.accept();
+                return Err(refused.header(name, media_type));
             }
         }
         Ok(self.request.body)

@@ -64,8 +64,21 @@ pub const UNDESCRIBED: &str = "";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stability {
     Stable,
+    /// It may change, with a notice in the changelog.
+    Beta,
     /// It may change or disappear without notice.
     Experimental,
+}
+
+impl Stability {
+    /// The label in the interface description and on the pages; a stable operation has none.
+    pub fn label(self) -> Option<&'static str> {
+        match self {
+            Self::Stable => None,
+            Self::Beta => Some("beta"),
+            Self::Experimental => Some("experimental"),
+        }
+    }
 }
 
 /// A group of operations on the pages. Several groups may have the same tag in the interface description.
@@ -147,6 +160,16 @@ impl<H> Endpoint<H> {
         }
     }
 
+    /// The response header field with the accepted media type of a body: `Accept-Patch` for a PATCH (RFC 5789, section
+    /// 3.1).
+    pub fn accept(&self) -> (&'static str, &'static str)
+    where
+        H: HandlerKind,
+    {
+        let name = if self.handler.method() == "PATCH" { "Accept-Patch" } else { "Accept" };
+        (name, self.media_types[0])
+    }
+
     /// Returns the segment of `path` that is the value of a parameter. `path` must match the row.
     pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
         let (names, values) = (self.path.get(self.literal..)?, path.get(self.literal..)?);
@@ -173,9 +196,9 @@ impl<H: HandlerKind> Endpoint<H> {
         declared.chain(of_body.into_iter().flatten())
     }
 
-    /// Returns whether it is marked as experimental.
-    pub fn is_experimental(&self) -> bool {
-        self.stability == Some(Stability::Experimental)
+    /// The label of its stability, if it has one.
+    pub fn label(&self) -> Option<&'static str> {
+        self.stability.and_then(Stability::label)
     }
 
     /// The method; GET stands for HEAD as well.

@@ -56,7 +56,8 @@ impl<H: HandlerKind> Router<H> {
         self.operations().find(|row| row.method() == "GET" && fits(row, path))?.rows
     }
 
-    /// The response to OPTIONS: 204 with Allow, for a known path and for the server as a whole (`*`).
+    /// The response to OPTIONS: 204 with Allow, for a known path and for the server as a whole (`*`), and with
+    /// Accept-Patch if the path has a PATCH (RFC 5789, section 3.1).
     ///
     /// # Errors
     /// 404 for an unknown path.
@@ -65,7 +66,12 @@ impl<H: HandlerKind> Router<H> {
         if !is_known {
             return Err(ApiError::new(Code::NotFound));
         }
-        Ok(Response::new(204, b"").header("Allow", self.allow(target)))
+        let response = Response::new(204, b"").header("Allow", self.allow(target));
+        let patch = self.operations().find(|row| row.method() == "PATCH" && fits(row, &target.path));
+        Ok(patch
+            .map(Endpoint::accept)
+            .into_iter()
+            .fold(response, |response, (name, media_type)| response.header(name, media_type)))
     }
 
     /// Lists the methods of a path, in the order of the tables.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::is_protected;
-use crate::app::api::{Operation, ROUTER};
+use crate::app::api::{Operation, router};
 use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::net::worker::Service;
@@ -56,6 +56,8 @@ pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u
 pub struct Faults {
     /// The fraction of requests that fail, from 0 to 1.
     pub rate: f64,
+    /// True if the service has the experimental operations.
+    pub is_experimental: bool,
     pub draws: Draws,
 }
 
@@ -74,6 +76,12 @@ impl Faults {
         let code = [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
         let is_done = bits & 1 == 1 && code != Some(Code::Overloaded);
         (fraction(bits) < self.rate).then_some(Fault { code, is_done })
+    }
+
+    /// Returns whether a request may change data.
+    fn writes(&self, request: &Request) -> bool {
+        let router = router(self.is_experimental);
+        router.route(request.method, &Target::parse(request.target)).is_ok_and(Operation::writes)
     }
 
     /// Wraps a service in fault injection.
@@ -107,7 +115,7 @@ impl<S: Service> Service for Faulty<S> {
         responses.push(match fault.code {
             None => Response::only(Disposition::Abort),
             // The gate does the same if a lane breaks off: only a write can have an unknown outcome.
-            Some(Code::OutcomeUnknown) if writes(request) => failed(Code::OutcomeUnknown),
+            Some(Code::OutcomeUnknown) if self.faults.writes(request) => failed(Code::OutcomeUnknown),
             Some(_) => failed(Code::Overloaded),
         });
         flush
@@ -120,11 +128,6 @@ impl<S: Service> Service for Faulty<S> {
     fn stop(&mut self) {
         self.service.stop();
     }
-}
-
-/// Returns whether a request may change data.
-fn writes(request: &Request) -> bool {
-    ROUTER.route(request.method, &Target::parse(request.target)).is_ok_and(Operation::writes)
 }
 
 /// Returns the response to a real failure with this code; its message also says that the failure is intentional.
@@ -140,7 +143,7 @@ mod tests {
     #[test]
     fn part_of_the_requests_fails_in_thirds_and_the_same_way_in_every_run() {
         let drawn = || -> Vec<_> {
-            let faults = Faults { rate: 0.3, draws: Draws::default() };
+            let faults = Faults { rate: 0.3, is_experimental: true, draws: Draws::default() };
             (0..30_000).map(|_| faults.draw()).collect()
         };
         let (one, other) = (drawn(), drawn());
@@ -161,7 +164,7 @@ mod tests {
     #[test]
     fn none_and_all_are_exact() {
         let count = |rate| {
-            let faults = Faults { rate, draws: Draws::default() };
+            let faults = Faults { rate, is_experimental: true, draws: Draws::default() };
             (0..1000).filter_map(|_| faults.draw()).count()
         };
         assert_eq!((count(0.0), count(1.0)), (0, 1000));
@@ -169,10 +172,11 @@ mod tests {
 
     #[test]
     fn every_write_of_the_router_has_an_outcome_that_matters() {
-        for row in ROUTER.operations() {
+        let faults = Faults { rate: 0.5, is_experimental: true, draws: Draws::default() };
+        for row in router(true).operations() {
             let request =
                 Request { id: "-", method: row.method(), target: row.path, headers: Vec::new(), body: b"" };
-            assert_eq!(writes(&request), row.method() != "GET", "{}", row.id);
+            assert_eq!(faults.writes(&request), row.method() != "GET", "{}", row.id);
         }
     }
 
@@ -191,7 +195,7 @@ mod tests {
             }
         }
         let has_ended = Arc::default();
-        let faults = Faults { rate: 0.5, draws: Draws::default() };
+        let faults = Faults { rate: 0.5, is_experimental: true, draws: Draws::default() };
         let mut service = faults.around(Stopped(Arc::clone(&has_ended)));
         assert_eq!(service.rest(), Some(Duration::from_secs(7)));
         service.stop();

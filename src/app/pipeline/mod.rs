@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::app::api::{
-    ACCEPT, Call, FILE, Handler, MAX_PAGE_ROWS, Operation, ROUTER, is_deployed, is_long_page,
+    ACCEPT, Call, FILE, Handler, MAX_PAGE_ROWS, Operation, is_deployed, is_long_page, router,
 };
 use crate::app::endpoint::{Failure, Router};
 use crate::base::config::Config;
@@ -38,8 +38,8 @@ const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
 const NO_OPERATION: &str = "none";
 
 /// Creates the counters of all operations and of the causes of a 503, so that the metrics have them from the start.
-pub fn announce(metrics: &mut Metrics) {
-    let operations = ROUTER.operations().chain([&FILE]).map(|operation| operation.id);
+pub fn announce(metrics: &mut Metrics, config: &Config) {
+    let operations = router(config.experimental).operations().chain([&FILE]).map(|operation| operation.id);
     operations.chain([NO_OPERATION]).for_each(|operation| metrics.announce(operation));
     let reasons = Code::ALL.iter().filter(|code| code.status() == 503);
     reasons.for_each(|code| metrics.refused(code.as_str(), 0));
@@ -97,8 +97,9 @@ impl Pipeline {
         let failures = QuietLog::new(module_path!());
         let root = shared.config.root().unwrap_or_default();
         let announcement = |row: &Operation| Some((row.id, row.deprecation?.announcement(root)));
-        let announcements = ROUTER.operations().filter_map(announcement).collect();
-        Self { router: &ROUTER, shared, failures, announcements }
+        let router = router(shared.config.experimental);
+        let announcements = router.operations().filter_map(announcement).collect();
+        Self { router, shared, failures, announcements }
     }
 
     /// Adds the header fields of a deprecated operation.
@@ -246,7 +247,7 @@ fn refuse_worker(is_deployed: bool) -> ApiError {
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
     let own = [AUTHORIZATION, ACCEPT.name, SERVICE_WORKER, HOST, FORWARDED_PROTO];
-    ROUTER.header_fields(if has_domains { &own } else { &own[..3] })
+    router(config.experimental).header_fields(if has_domains { &own } else { &own[..3] })
 }
 
 /// Estimates the size of the response to a read. `line` is its method and its target, with a space between them. HEAD
@@ -255,7 +256,7 @@ pub fn size(line: &[u8]) -> Size {
     let line = str::from_utf8(line).unwrap_or_default();
     let (method, target) = line.split_once(' ').unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    size_of(method, ROUTER.rows(path), query)
+    size_of(method, router(true).rows(path), query)
 }
 
 /// Estimates the size of a response by the most rows that its handler reads. `None`: a deployed file.
@@ -383,7 +384,7 @@ mod tests {
     fn every_operation_is_in_the_metrics_from_the_start() {
         let mut shared = SharedState::for_tests(Authenticator::default());
         shared.metrics = Metrics::watched(0);
-        announce(&mut shared.metrics);
+        announce(&mut shared.metrics, &shared.config);
         for sample in [
             r#"requests_total{operation="createPet",status="503"}"#,
             r#"requests_total{operation="none",status="500"}"#,

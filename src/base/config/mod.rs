@@ -115,6 +115,9 @@ pub struct Config {
     /// creates get a 503 response. Other services may serve the same database, and one of them may write. Default:
     /// false.
     pub read_only: bool,
+    /// Serves the operations that are not part of the contract yet too. Each has a stability label, `beta` or
+    /// `experimental`, and may change. Default: false.
+    pub experimental: bool,
     /// For the tests of clients: serves a database that is deleted with the server, instead of `database`. Default: `None`.
     pub ephemeral: Option<Ephemeral>,
 }
@@ -142,6 +145,7 @@ impl Default for Config {
             security_contact: None,
             deadlines: Deadlines::default(),
             read_only: false,
+            experimental: false,
             ephemeral: None,
         }
     }

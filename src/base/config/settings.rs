@@ -92,6 +92,9 @@ pub const SETTINGS: &[Setting] = &[
             let expected = "a host name such as petstore.monitoring.svc, without a port";
             put(&mut config.admin_hosts, list(text, host_name), expected)
         }),
+    Setting::switch("experimental")
+        .help("serve the beta and experimental operations too: change and delete pets, and count them")
+        .set(|config, text| switch(&mut config.experimental, text)),
     Setting::new("first-key-file", "FILE")
         .help("file for the first API key of a new database: created, unless it has a key"),
     Setting::new("log-format", "FORMAT")

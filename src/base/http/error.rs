@@ -22,6 +22,8 @@ enum Reach {
     Writes,
     /// Those that name it in their row.
     Some,
+    /// Those of `--experimental` that name it in their row.
+    Experimental,
 }
 
 /// Declares the codes, one row each: status, which operations may return it, usual message, and advice for clients.
@@ -95,6 +97,8 @@ codes! {
         => "Use a method that `Allow` lists.";
     RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time."
         => "Send the complete request in time.";
+    PreconditionFailed = 412 Experimental "precondition_failed" "The pet is not as If-Match says. It was changed since you received that ETag, perhaps by an earlier try of this request."
+        => "Get the pet again, and decide whether to change it.";
     ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
         => "Send a smaller body.";
     UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
@@ -135,8 +139,16 @@ impl Code {
         Self::ALL.iter().copied().filter(move |code| match code.reach() {
             Reach::Any => true,
             Reach::Writes => writes,
-            Reach::Some => false,
+            Reach::Some | Reach::Experimental => false,
         })
+    }
+
+    /// The codes that a service can return with or without the experimental operations.
+    pub fn all(is_experimental: bool) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .filter(move |code| is_experimental || !matches!(code.reach(), Reach::Experimental))
     }
 
     /// The Error body with the usual message.
@@ -151,8 +163,8 @@ impl Code {
 }
 
 /// The JSON Schema of the Error body.
-pub fn error_schema() -> Json {
-    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+pub fn error_schema(is_experimental: bool) -> Json {
+    let codes: Vec<&str> = Code::all(is_experimental).map(Code::as_str).collect();
     object! {
         "type": "object",
         "description": "Why a request failed.",

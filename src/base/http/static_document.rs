@@ -123,6 +123,11 @@ pub fn names_tag(value: &str, tag: &[u8]) -> bool {
     value.trim() == "*" || value.split(',').any(strong)
 }
 
+/// Returns whether an If-Match names this tag, quotes included, by strong comparison (RFC 9110, section 13.1.1).
+pub fn matches_tag(value: &str, tag: &[u8]) -> bool {
+    value.trim() == "*" || value.split(',').any(|word| word.trim().as_bytes() == tag)
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::*;

@@ -8,4 +8,4 @@ mod schema;
 pub use object::{Invalid, JsonObject, JsonValue, Member, Optional, Required, describe, shown};
 pub(crate) use ordered::object;
 pub use ordered::{Json, NULL};
-pub use schema::{AnyString, Enumeration, Integer, Schema, reference};
+pub use schema::{AnyString, Enumeration, Integer, Nullable, Schema, reference};

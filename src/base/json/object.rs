@@ -24,6 +24,13 @@ pub struct Declared<S, const IS_REQUIRED: bool> {
     pub schema: S,
 }
 
+impl<S, const IS_REQUIRED: bool> Declared<S, IS_REQUIRED> {
+    /// The same member with another schema, in an object that may lack it.
+    pub const fn optional_as<T>(&self, about: &'static str, schema: T) -> Optional<T> {
+        Declared { name: self.name, about, schema }
+    }
+}
+
 /// A member in the interface description.
 pub trait Member: Sync {
     fn name(&self) -> &'static str;

@@ -124,6 +124,30 @@ impl<W> Enumeration<W> {
     }
 }
 
+/// A value of another schema, or null.
+#[derive(Clone, Copy, Debug)]
+pub struct Nullable<S>(pub S);
+
+impl<S: Schema> Schema for Nullable<S> {
+    type Value<'a> = Option<S::Value<'a>>;
+
+    fn expected(&self) -> Cow<'static, str> {
+        format!("{}, or null", self.0.expected()).into()
+    }
+
+    fn of_json<'a>(&self, value: JsonValue<'a>) -> Result<Self::Value<'a>, &'static str> {
+        if let JsonValue::Other("null") = value { Ok(None) } else { self.0.of_json(value).map(Some) }
+    }
+
+    fn of_text(&self, text: &str) -> Option<Self::Value<'static>> {
+        self.0.of_text(text).map(Some)
+    }
+
+    fn describe(&self) -> Json {
+        object! { "anyOf": Json::Array(vec![self.0.describe(), object! { "type": "null" }]) }
+    }
+}
+
 /// A reference to a component of the interface description.
 pub fn reference(name: &str) -> Json {
     object! { "$ref": format!("#/components/schemas/{name}") }

@@ -1,7 +1,6 @@
 //! Operators' tasks with pets: export all, import many, change one, delete some. A running service shows each change at
 //! once. Knows nothing of HTTP, terminals and signals.
 
-mod change;
 mod csv;
 mod export;
 #[cfg(any(test, fuzzing))]
@@ -11,7 +10,6 @@ mod input;
 mod rows;
 mod start;
 
-pub use change::{delete_pets, set_status};
 pub use export::export;
 pub use import::{Import, ImportOptions, LinesWritten};
 pub use input::Source;

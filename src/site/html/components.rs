@@ -5,7 +5,10 @@ use crate::base::json::{Json, NULL};
 
 /// A component by its name; `null` if there is none.
 pub fn schema(name: &str) -> Json {
-    api::schemas().into_iter().find(|(known, _)| *known == name).map_or(NULL.clone(), |(_, schema)| schema)
+    api::schemas(true)
+        .into_iter()
+        .find(|(known, _)| *known == name)
+        .map_or(NULL.clone(), |(_, schema)| schema)
 }
 
 /// A schema, or the component that it refers to.

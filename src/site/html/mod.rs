@@ -28,7 +28,7 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     // The address that examples call.
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
     let pages = pages::filled(config, &base);
-    let index = search::index(&pages);
+    let index = search::index(config, &pages);
     let files = files::add(assets, &[files::SITE, &[("search.json", index.as_bytes())]].concat());
     reference::add(assets, config, &base, &files);
     pages::add(assets, config, pages, &files);

@@ -1,5 +1,6 @@
 //! The list of all pages, and the links between them.
 
+use crate::base::config::Config;
 use crate::site::document;
 use crate::site::html::markup::{Filling, escape, in_reference, method};
 use crate::site::html::section::Section;
@@ -76,10 +77,10 @@ pub fn here(here: &str) -> String {
 }
 
 /// The navigation of the page at a path: the groups and their entries.
-pub fn entries(here: &str) -> String {
+pub fn entries(here: &str, config: &Config) -> String {
     let entry = |PageEntry { path, name, .. }: &PageEntry| {
         let current = if *path == here { " aria-current=\"page\"" } else { "" };
-        let operations = if *path == "/" { operations() } else { String::new() };
+        let operations = if *path == "/" { operations(config) } else { String::new() };
         format!("<li><a href=\"{path}\"{current}>{name}</a>{operations}</li>\n")
     };
     let group = |entries: &[PageEntry]| {
@@ -90,11 +91,11 @@ pub fn entries(here: &str) -> String {
 }
 
 /// The operations, each with its method.
-fn operations() -> String {
+fn operations(config: &Config) -> String {
     let entry = |row| {
         format!("<li><a href=\"{}\">{} {}</a></li>\n", in_reference(row), method(row), escape(row.title))
     };
-    format!("\n<ul>\n{}</ul>\n", document::operations().map(entry).collect::<String>())
+    format!("\n<ul>\n{}</ul>\n", document::operations(config).map(entry).collect::<String>())
 }
 
 /// The groups, with a sentence about each page except for the one at a path.

@@ -1,11 +1,11 @@
 //! One operation of the reference as HTML: its description, a form to try it, its parameters, and its responses.
 
-use crate::app::api::Operation;
+use crate::app::api::{Operation, router};
 use crate::app::endpoint::{HeaderField, Success};
 use crate::base::clock::day;
 use crate::base::http::response::reason;
 use crate::base::json::{Json, NULL};
-use crate::site::document::{operations, own_codes, shared_codes};
+use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::components::{example, resolve, schema};
 use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
 use crate::site::html::samples;
@@ -58,8 +58,8 @@ fn trial(operation: &Operation, parameters: &[Json], success: &Success, base: &s
 
 /// The stability of the operation, in a word.
 fn marks(operation: &Operation) -> String {
-    let stability = operation.is_experimental().then_some("<span class=\"mark\">experimental</span>");
-    let deprecation = operation.deprecation.map(|_| "<span class=\"mark warn\">deprecated</span>");
+    let stability = operation.label().map(|label| format!("<span class=\"mark\">{label}</span>"));
+    let deprecation = operation.deprecation.map(|_| "<span class=\"mark warn\">deprecated</span>".to_owned());
     stability.into_iter().chain(deprecation).collect()
 }
 
@@ -107,7 +107,7 @@ fn response(id: &str, success: &Success) -> String {
 
 /// Returns true if the body of some request has a field of this name.
 fn is_sent(name: &str) -> bool {
-    operations().filter_map(|row| row.body).any(|body| schema(body)["properties"][name] != NULL)
+    router(true).operations().filter_map(|row| row.body).any(|body| schema(body)["properties"][name] != NULL)
 }
 
 /// The failures that are specific to the operation, folded, and a link to the others.
@@ -193,10 +193,13 @@ fn value(name: &str, kind: &[&str], about: &str, schema: &Json) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::api::{Handler, ROUTER};
+    use crate::app::api::Handler;
 
     fn of(id: &str) -> String {
-        html(ROUTER.operations().find(|operation| operation.id == id).unwrap(), "https://pets.example/v1")
+        html(
+            router(true).operations().find(|operation| operation.id == id).unwrap(),
+            "https://pets.example/v1",
+        )
     }
 
     #[test]

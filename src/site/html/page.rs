@@ -43,7 +43,7 @@ impl HtmlPage<'_> {
             .replace("{{address}}", &address.unwrap_or_default())
             .replace("{{head}}", head)
             .replace("{{here}}", &here(self.path))
-            .replace("{{nav}}", &entries(self.path))
+            .replace("{{nav}}", &entries(self.path, config))
             .replace("{{turn}}", &neighbours(self.path))
             .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"page {class}\">"))
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))

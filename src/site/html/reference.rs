@@ -14,7 +14,7 @@ use crate::site::html::page::HtmlPage;
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
     let asks: Vec<String> =
         [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
-    let operations = operations(base);
+    let operations = operations(config, base);
     for (path, keep) in [("/", "tab"), (REFERENCE_AMONG_FILES, "memory")] {
         let page = HtmlPage {
             path: "/",
@@ -50,8 +50,8 @@ fn choice(config: &Config) -> String {
 }
 
 /// Every operation that is described, under its tag.
-fn operations(base: &str) -> String {
-    let described: Vec<&Operation> = document::operations().collect();
+fn operations(config: &Config, base: &str) -> String {
+    let described: Vec<&Operation> = document::operations(config).collect();
     let groups = described.chunk_by(|one, next| one.tag == next.tag).filter_map(|group| {
         let tag = group.first()?.tag?;
         let operations: String = group.iter().map(|row| operation::html(row, base)).collect();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_id_is_there_once_and_every_heading_can_be_linked_to() {
-        let html = operations("https://pets.example/v1");
+        let html = operations(&Config::default(), "https://pets.example/v1");
         let mut ids: Vec<&str> =
             html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let all = ids.len();

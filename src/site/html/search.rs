@@ -2,6 +2,7 @@
 //! its entries.
 
 use crate::app::api::Operation;
+use crate::base::config::Config;
 use crate::base::http::Code;
 use crate::base::http::response::reason;
 use crate::base::json::{Json, object};
@@ -16,10 +17,10 @@ use crate::site::html::section::Section;
 const SHOWN: usize = 100;
 
 /// The index as JSON: what can be found on pages, and each operation with its parts.
-pub fn index(pages: &[Filled]) -> String {
+pub fn index(config: &Config, pages: &[Filled]) -> String {
     let found =
         pages.iter().flat_map(|(page, _, sections)| sections.iter().map(|found| section(page, found)));
-    Json::from_iter(found.chain(operations().flat_map(operation))).to_string()
+    Json::from_iter(found.chain(operations(config).flat_map(operation))).to_string()
 }
 
 /// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",
@@ -78,7 +79,7 @@ fn operation(operation: &Operation) -> Vec<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::config::{Address, Config};
+    use crate::base::config::Address;
     use crate::base::http::AssetFields;
     use serde_json::Value;
 

@@ -15,9 +15,9 @@ type Gap = (&'static str, fn(&Config) -> Filling);
 
 const ALL: [Gap; 8] = [
     ("pages", |_| index("/docs")),
-    ("labels", |_| labels()),
-    ("deprecations", |_| deprecations()),
-    ("codes", |_| codes()),
+    ("labels", labels),
+    ("deprecations", deprecations),
+    ("codes", codes),
     ("limits", |_| limits()),
     ("deadlines", deadlines),
     ("settings", |_| settings()),
@@ -46,15 +46,15 @@ pub fn fill(page: &PageText<'_>, config: &Config, base: &str) -> (String, Vec<Se
     (html, sections)
 }
 
-fn labels() -> Filling {
-    let rows = operations().filter(|operation| operation.is_experimental());
-    let rows =
-        rows.map(|operation| (in_reference(operation), [title(operation), "`experimental`".to_owned()]));
+fn labels(config: &Config) -> Filling {
+    let rows = operations(config).filter_map(|operation| {
+        Some((in_reference(operation), [title(operation), format!("`{}`", operation.label()?)]))
+    });
     table(["Operation", "Label"], rows)
 }
 
-fn deprecations() -> Filling {
-    let rows = operations().filter_map(|operation| {
+fn deprecations(config: &Config) -> Filling {
+    let rows = operations(config).filter_map(|operation| {
         let deprecation = operation.deprecation?;
         let instead = format!("`GET {}` with the `status` filter", deprecation.successor);
         Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
@@ -63,8 +63,8 @@ fn deprecations() -> Filling {
 }
 
 /// The codes in the order of their statuses. The advice in a message follows its first clause.
-fn codes() -> Filling {
-    let rows = Code::ALL.iter().map(|code| {
+fn codes(config: &Config) -> Filling {
+    let rows = Code::all(config.experimental).map(|code| {
         let (name, status, message) = (code.as_str(), code.status(), code.usual_message());
         let clause = |text, end| str::split(text, end).next().unwrap_or_default();
         let happened =

@@ -118,6 +118,7 @@ fn scans(connection: &Connection, sql: &str) -> Vec<String> {
         .replace("{values}", &places(COLUMNS.len()))
         .replace("{values_and_id}", &places(COLUMNS.len() + 1))
         .replace("{same}", "name = name")
+        .replace("{changes}", "name = iif(?2, ?3, name)")
         .replace("{REVISION}", "SELECT 1, 2, 3")
         .replace("{counts}", "")
         .replace("{contents}", "id")

@@ -101,7 +101,7 @@ mod tests {
     use super::super::tests::new_pet;
     use super::super::{FileConnection, Snapshot};
     use super::*;
-    use crate::model::{IdempotencyKey, Page, PetQuery, PetStatus};
+    use crate::model::{IdempotencyKey, Page, PetPatch, PetQuery, PetStatus};
     use crate::store::{Reader, Writer};
     use std::ops::ControlFlow;
 
@@ -238,13 +238,10 @@ mod tests {
         writer.insert_pet(&new_pet("Max"), Some(&key)).unwrap();
         // SQLite refuses to write the row again while a value of it is of another type.
         if what.contains("AS TEXT") && !what.contains("category_id") {
-            assert_eq!(
-                writer.transaction().unwrap().set_status(7, PetStatus::Sold, |pet| pet.id),
-                Ok(Some(7)),
-                "{what}"
-            );
+            let sold = PetPatch { status: Some(Some(PetStatus::Sold)), ..PetPatch::default() };
+            assert_eq!(writer.transaction().unwrap().update_pet(7, &sold), Ok(()), "{what}");
         }
-        assert_eq!(writer.transaction().unwrap().delete_pet(7), Ok(true), "{what}");
+        assert_eq!(writer.transaction().unwrap().delete_pet(7), Ok(()), "{what}");
         writer.undo();
         drop(writer);
         let pets = read_all(&Reader::open(&folder.database()).unwrap());

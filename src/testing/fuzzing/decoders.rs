@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::app::api::{Call, Handler, ROUTER};
+use crate::app::api::{Call, Handler, router};
 use crate::base::http::query::parameter;
 use crate::base::http::{Request, Target};
 use crate::base::json::Invalid;
@@ -78,8 +78,8 @@ fn target(text: &str) {
         };
         assert_eq!(Target::parse(&path.chars().map(encoded).collect::<String>()).path, path);
     }
-    for method in ROUTER.operations().map(|operation| operation.method()).chain(["HEAD"]) {
-        let Ok(operation) = ROUTER.route(method, &target) else { continue };
+    for method in router(true).operations().map(|operation| operation.method()).chain(["HEAD"]) {
+        let Ok(operation) = router(true).route(method, &target) else { continue };
         let row: Vec<&str> = operation.path.split('/').collect();
         let segments: Vec<&str> = target.path.split('/').collect();
         assert_eq!(row.len(), segments.len());
@@ -145,7 +145,7 @@ thread_local! {
 
 /// Sends the bytes as the body of each operation that writes, which accepts or rejects it.
 fn bodies(bytes: &[u8]) {
-    for operation in ROUTER.operations().filter(|operation| operation.body.is_some()) {
+    for operation in router(true).operations().filter(|operation| operation.body.is_some()) {
         let Handler::Write(method, handler) = operation.handler else { continue };
         // Each parameter of the path is 1, as the id of the pet.
         let segments = operation.path.split('/').map(|name| if name.starts_with('{') { "1" } else { name });

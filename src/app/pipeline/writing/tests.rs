@@ -5,7 +5,7 @@
 mod cluster;
 
 use super::*;
-use crate::app::api::{Operation, ROUTER};
+use crate::app::api::{Operation, router};
 use crate::app::endpoint::Router;
 use crate::app::pipeline::Authenticator;
 use crate::base::http::{ApiError, Code};
@@ -58,7 +58,7 @@ const ROWS: &[Operation] = &[
         "full",
         Handler::Write("POST", |batch, call| {
             let transaction = batch.transaction()?;
-            refuse_writes(transaction.reader(), true);
+            refuse_writes(transaction.writer(), true);
             insert(batch, call.request.body)
         }),
     ),
@@ -208,12 +208,12 @@ fn failed_commit_fails_what_was_written_and_nothing_else() {
 #[test]
 fn readiness_comes_back_with_the_first_write_that_works() {
     let mut bench = bench();
-    bench.service.pipeline.router = &ROUTER;
+    bench.service.pipeline.router = router(false);
     bench.service.context.hold(Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned())));
     assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
     bench.service.pipeline.router = &Router(&[ROWS]);
     assert_eq!(bench.ask(&["/good"]), [201]);
-    bench.service.pipeline.router = &ROUTER;
+    bench.service.pipeline.router = router(false);
     assert_eq!(bench.ask(&["/readyz"]), [200]);
 }
 
