@@ -1,4 +1,4 @@
-"""The three operations on FastAPI and the standard library's sqlite3, on its thread pool."""
+"""The three operations, and the change of a pet, on FastAPI and the standard library's sqlite3, on its thread pool."""
 
 import hashlib
 import os
@@ -36,6 +36,12 @@ class NewPet(BaseModel):
     status: Status | None = None
 
 
+class PetPatch(BaseModel):
+    name: str | None = None
+    categoryId: int | None = None
+    status: Status | None = None
+
+
 class Pet(NewPet):
     id: int
 
@@ -63,6 +69,18 @@ def get_pet(pet_id: int) -> Pet:
     if row is None:
         raise HTTPException(404)
     return pet(row)
+
+
+@app.patch("/v1/pets/{pet_id}", response_model_exclude_none=True)
+def change_pet(pet_id: int, patch: PetPatch) -> Pet:
+    rows = connection().execute(
+        "UPDATE pets SET name = coalesce(?2, name), category_id = coalesce(?3, category_id), status = coalesce(?4, status) "
+        "WHERE id = ?1 RETURNING id, name, category_id, status",
+        (pet_id, patch.name, patch.categoryId, patch.status),
+    ).fetchall()
+    if not rows:
+        raise HTTPException(404)
+    return pet(rows[0])
 
 
 @app.post("/v1/pets", status_code=201, response_model_exclude_none=True)

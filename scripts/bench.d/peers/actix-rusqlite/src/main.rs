@@ -1,4 +1,4 @@
-//! The three operations on actix-web, rusqlite and a pool, on the blocking threads:
+//! The three operations, and the change of a pet, on actix-web, rusqlite and a pool, on the blocking threads:
 //! peer-actix-rusqlite ADDRESS DATABASE.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -27,6 +27,14 @@ struct NewPet {
     name: String,
     #[serde(rename = "categoryId")]
     category_id: i64,
+    status: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PetPatch {
+    name: Option<String>,
+    #[serde(rename = "categoryId")]
+    category_id: Option<i64>,
     status: Option<String>,
 }
 
@@ -124,6 +132,24 @@ async fn create(pool: web::Data<Pool>, request: HttpRequest, new: web::Json<NewP
     .await
 }
 
+async fn change(
+    pool: web::Data<Pool>,
+    request: HttpRequest,
+    id: web::Path<i64>,
+    patch: web::Json<PetPatch>,
+) -> HttpResponse {
+    let (id, patch) = (id.into_inner(), patch.into_inner());
+    with_connection(&pool, &request, move |connection| {
+        let mut statement = connection.prepare_cached(
+            "UPDATE pets SET name = coalesce(?2, name), category_id = coalesce(?3, category_id), \
+             status = coalesce(?4, status) WHERE id = ?1 RETURNING id, name, category_id, status",
+        )?;
+        let values = params![id, patch.name, patch.category_id, patch.status];
+        Ok(HttpReply::Pet(statement.query_row(values, pet).optional()?))
+    })
+    .await
+}
+
 #[actix_web::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().collect();
@@ -138,6 +164,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .route("/v1/pets", web::get().to(list))
             .route("/v1/pets", web::post().to(create))
             .route("/v1/pets/{id}", web::get().to(show))
+            .route("/v1/pets/{id}", web::patch().to(change))
     })
     .bind(&words[1])?
     .run()

@@ -1,4 +1,4 @@
-//! The three operations on axum and sqlx: peer-axum-sqlx ADDRESS DATABASE.
+//! The three operations, and the change of a pet, on axum and sqlx: peer-axum-sqlx ADDRESS DATABASE.
 
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,6 +28,14 @@ struct NewPet {
     name: String,
     #[serde(rename = "categoryId")]
     category_id: i64,
+    status: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PetPatch {
+    name: Option<String>,
+    #[serde(rename = "categoryId")]
+    category_id: Option<i64>,
     status: Option<String>,
 }
 
@@ -93,6 +101,19 @@ async fn create(State(pool): State<SqlitePool>, Json(new): Json<NewPet>) -> Resp
     created.map_or_else(failed, |pet| (StatusCode::CREATED, Json(pet)).into_response())
 }
 
+async fn change(State(pool): State<SqlitePool>, Path(id): Path<i64>, Json(patch): Json<PetPatch>) -> Response {
+    let changed = sqlx::query_as::<_, Pet>(
+        "UPDATE pets SET name = coalesce(?2, name), category_id = coalesce(?3, category_id), \
+         status = coalesce(?4, status) WHERE id = ?1 RETURNING id, name, category_id, status",
+    )
+    .bind(id).bind(patch.name).bind(patch.category_id).bind(patch.status).fetch_optional(&pool).await;
+    match changed {
+        Ok(Some(pet)) => Json(pet).into_response(),
+        Ok(None) => StatusCode::NOT_FOUND.into_response(),
+        Err(error) => failed(error),
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().collect();
@@ -103,7 +124,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = SqlitePoolOptions::new().connect_with(options).await?;
     let app = Router::new()
         .route("/v1/pets", get(list).post(create))
-        .route("/v1/pets/{id}", get(show))
+        .route("/v1/pets/{id}", get(show).patch(change))
         .layer(middleware::from_fn_with_state(pool.clone(), authenticate))
         .with_state(pool);
     let listener = tokio::net::TcpListener::bind(&words[1]).await?;
