@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from server import BENCH, FOLDER, PORTS, Redis, Server, WORKS, build, expected, install, make_database, petstore
+from server import BENCH, FOLDER, PORTS, ROOT, Redis, Server, TARGET, WORKS, build, expected, install, make_database, petstore
 from server import remove_database, run, say
 
 PEERS = BENCH / "peers"
@@ -141,6 +141,19 @@ def create_after_pauses(servers, creates):
         written = sum(int(line.rpartition(" = ")[2].split()[0]) for line in writes)
         p50 = statistics.median(times[server.name])
         print(f"| {server.name} | {p50:.2f} | {flushes / creates:.1f} | {written / creates / 1000:.1f} |")
+
+
+def without_http(database, seconds):
+    """One pet after the other by the library, in a process of its own next to the running petstore."""
+    run("cargo", "build", "--quiet", "--locked", "--release", "--example", "add_pets", cwd=ROOT)
+    program = TARGET / "release" / "examples" / "add_pets"
+    lines = subprocess.run([program, database, str(seconds)], check=True, capture_output=True, text=True).stdout
+    print(WITHOUT_HTTP)
+    print("| work | p50 ms | per second |")
+    print("|---|--:|--:|")
+    for line in lines.splitlines():
+        work, p50, rate = line.split()
+        print(f"| {work} | {p50} | {int(rate):,} |")
 
 
 def print_footprint(servers, idle):
@@ -283,6 +296,12 @@ One create every 1.8 s on a new connection, 16 times at each server. Flushes and
 log, in the pauses too.
 """
 
+WITHOUT_HTTP = """
+## A pet without HTTP
+
+A program that embeds the library adds a pet, flushed, and gets it by its id, with `petstore::Inventory`: one after the other.
+"""
+
 GROWTH = """
 ## A large table
 
@@ -316,6 +335,8 @@ def main(rounds, seconds, only, with_growth):
         print_table(results)
         if not only or only in "create after a pause":
             create_after_pauses([server for server in servers if server.database], 16)
+        if not only or only in "pet without HTTP":
+            without_http(servers[0].database, seconds)
         print_footprint(servers, idle)
     finally:
         for server in servers:
