@@ -46,7 +46,6 @@ use eviction::Candidates;
 use lanes::Lane;
 use memory::Memory;
 use peer::Peer;
-use shutdown::Shutdown;
 use wire::cors::ASKED;
 use wire::response_head::GeneralFields;
 
@@ -101,7 +100,9 @@ pub struct Gate {
     delay: Option<Delay>,
     shared: Shared,
     memory: Memory,
-    shutdown: Shutdown,
+    stopper: Stopper,
+    /// The time at which the service ends even with unfinished requests; `None` before its end begins.
+    end_by: Option<Instant>,
     troubles: QuietLog,
     next_tick: Instant,
     /// The last tick found no connection, and reported this to the metrics.
@@ -140,7 +141,8 @@ impl Gate {
                 metrics: config.metrics,
             },
             memory: Memory::default(),
-            shutdown: Shutdown { stopper, ..Shutdown::default() },
+            stopper,
+            end_by: None,
             troubles: QuietLog::new(module_path!()),
             next_tick: now,
             was_empty: true,
@@ -300,7 +302,7 @@ impl Gate {
     /// Accepts the connections of health checks regardless of the limits, so that they succeed in a crowd. Each has sent
     /// its one request.
     fn accept_health_checks(&mut self) {
-        for stream in self.shutdown.stopper.take_health_checks() {
+        for stream in self.stopper.take_health_checks() {
             self.add(OwnedFd::from(stream).into(), Peer::Unix);
         }
     }
@@ -351,9 +353,9 @@ impl Gate {
 
     /// Ends the service, because a lane has broken off. Its requests fail like those of a dead worker.
     fn fail(&self, error: &io::Error) {
-        if !self.shutdown.stopper.is_failing() {
+        if !self.stopper.is_failing() {
             let reason = Error::new(ErrorKind::Internal, format!("a lane broke off: {error}"));
-            self.shutdown.stopper.fail(reason);
+            self.stopper.fail(reason);
         }
     }
 

@@ -6,7 +6,6 @@ use crate::base::error::Error;
 use crate::net::gate::Gate;
 use crate::net::gate::client::ClientState;
 use crate::net::gate::socket_file::BACKLOG;
-use crate::net::gate::stopper::Stopper;
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -14,43 +13,35 @@ pub const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The most clients to accept at the end: the backlog, and as many again that come in the meantime.
 const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 
-/// The progress of the end of the service.
-#[derive(Default)]
-pub struct Shutdown {
-    pub stopper: Stopper,
-    /// The time at which the service ends even with unfinished requests.
-    pub end_by: Option<Instant>,
-}
-
 impl Gate {
     /// Begins the end of the service when it is due. Returns the outcome once the service has ended.
     pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
-        if self.shutdown.stopper.is_failing() {
+        if self.stopper.is_failing() {
             let is_unanswered = |state| matches!(state, ClientState::Waiting | ClientState::Inside(_));
             self.connections.expire(|client| is_unanswered(client.state()), &mut self.shared);
             self.advance();
             let by = Instant::now() + LAST_WORDS;
-            self.shutdown.end_by = Some(self.shutdown.end_by.map_or(by, |end| end.min(by)));
+            self.end_by = Some(self.end_by.map_or(by, |end| end.min(by)));
         }
-        if self.shutdown.stopper.is_stopping() && !self.shared.draining {
-            if let Some(reason) = self.shutdown.stopper.reason() {
+        if self.stopper.is_stopping() && !self.shared.draining {
+            if let Some(reason) = self.stopper.reason() {
                 log::error!("ending: {reason}");
             }
-            self.shutdown.end_by.get_or_insert(Instant::now() + self.shared.deadlines.drain);
+            self.end_by.get_or_insert(Instant::now() + self.shared.deadlines.drain);
             self.begin_drain();
         }
-        let by = self.shutdown.end_by?;
+        let by = self.end_by?;
         if !self.connections.open.is_empty() && self.shared.now < by {
             return None;
         }
         self.note_cut_off();
-        Some(self.shutdown.stopper.reason().map_or(Ok(()), Err))
+        Some(self.stopper.reason().map_or(Ok(()), Err))
     }
 
     /// Reports the number of unfinished requests.
     pub(super) fn note_cut_off(&self) {
         let begun = self.connections.open.iter().filter(|(_, c)| c.client.has_request());
-        self.shutdown.stopper.note_cut_off(begun.count());
+        self.stopper.note_cut_off(begun.count());
     }
 
     /// Accepts the backlog and then no more clients, and shortens the deadline of idle ones.

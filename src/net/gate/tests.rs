@@ -179,7 +179,7 @@ fn health_check_evicts_nobody_and_needs_no_free_connection() {
     let (mut here, there) = unix::net::UnixStream::pair().unwrap();
     here.write_all(GET.as_bytes()).unwrap();
     there.set_nonblocking(true).unwrap();
-    bench.gate.shutdown.stopper.add_health_check(there);
+    bench.gate.stopper.add_health_check(there);
     bench.gate.accept_health_checks();
     assert_eq!(bench.states(), [ClientState::Waiting; 2]);
     let _newcomer = bench.admit(far(2), GET);
@@ -523,7 +523,7 @@ fn service_ends_once_all_have_finished() {
     let mut bench = Bench::new(100);
     let _client = bench.admit(far(1), GET);
     assert_eq!(bench.end(), None, "nobody has stopped it");
-    bench.gate.shutdown.stopper.stop();
+    bench.gate.stopper.stop();
     assert_eq!(bench.end(), None, "a request has begun");
     assert_eq!(bench.states(), [ClientState::Waiting]);
     bench.close(0);
@@ -535,9 +535,9 @@ fn service_ends_at_its_deadline_whoever_has_not_finished() {
     let mut bench = Bench::new(100);
     let _client = bench.admit(far(1), GET);
     bench.gate.shared.deadlines.drain = PATIENCE;
-    bench.gate.shutdown.stopper.stop();
+    bench.gate.stopper.stop();
     assert_eq!(bench.end(), None);
-    let by = bench.gate.shutdown.end_by.unwrap();
+    let by = bench.gate.end_by.unwrap();
     assert!(by > Instant::now() + PATIENCE / 2 && by <= Instant::now() + PATIENCE);
     bench.gate.shared.now = by - Duration::from_nanos(1);
     assert_eq!(bench.end(), None);
@@ -550,13 +550,13 @@ fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
     let mut bench = Bench::new(100);
     let client = bench.admit(far(1), GET);
     // It is ending already, so that its time stands still from here on.
-    bench.gate.shutdown.stopper.stop();
+    bench.gate.stopper.stop();
     assert_eq!(bench.end(), None);
-    bench.gate.shutdown.stopper.fail(Error::new(ErrorKind::Internal, "a worker has died"));
+    bench.gate.stopper.fail(Error::new(ErrorKind::Internal, "a worker has died"));
     let failed = Instant::now();
     assert_eq!(bench.end(), None, "the client has not closed yet");
     assert!(all(client).starts_with("HTTP/1.1 503 "));
-    let by = bench.gate.shutdown.end_by.unwrap();
+    let by = bench.gate.end_by.unwrap();
     assert!(by >= failed + LAST_WORDS);
     bench.gate.shared.now = by;
     assert_eq!(bench.end(), Some(Err("a worker has died".to_owned())));
