@@ -1,4 +1,4 @@
-//! Batches: what becomes of their creates and changes, whatever befalls them.
+//! Batches: the outcomes of their creates and changes, through failures of all kinds.
 
 use super::*;
 
@@ -196,7 +196,7 @@ fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
     once(&mut writer, "a", "1");
     writer.insert_pet(&new_pet("b"), None).unwrap();
     once(&mut writer, "early", "0");
-    // As if the first answer was lost.
+    // The first response is lost.
     let [first, again] = connection_mut(&mut writer).deliver_twice();
     let expected = [Outcome::Made(3), Outcome::Made(2), Outcome::Replayed(1)].map(Ok);
     assert_eq!((&first[..], &again[..]), (&expected[..], &expected[..]));
@@ -278,7 +278,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     let domain = |name: &str| Domain::new(name.to_owned(), 5);
     one.change_project(|project| {
         project.put_domain(&domain("a.test"))?;
-        // What was put is there, before it is sent.
+        // The writer itself sees the change before it is sent.
         assert_eq!(project.domain("a.test")?, Some(domain("a.test")));
         project.set_primary("a.test")
     })
@@ -302,7 +302,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     .unwrap();
     let names: Vec<String> = one.domains().unwrap().into_iter().map(|it| it.name).collect();
     assert_eq!((tries, names), (2, ["a.test", "after.test", "c.test"].map(str::to_owned).to_vec()));
-    // Another instance is faster many times, and then always.
+    // Another instance is faster a few times, and then always.
     let mut tries = 0;
     let mut change = |faster: usize| {
         tries = 0;

@@ -51,7 +51,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     session.begin().unwrap();
     let before = session.data_version();
     nodes.kill(0);
-    // At the end of a service, one try must do.
+    // At the end of a service, there is only one try.
     let tries = asked();
     writer.set_busy_timeout(Duration::ZERO);
     assert!(writer.probe().is_err() && asked() == tries + 1);
@@ -62,7 +62,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     assert_eq!((session.begin(), asked()), (failed, tries), "the next batch does not wait behind it");
     nodes.start_node(0);
     nodes.wait_until_ready();
-    // It is tried again once the second is over.
+    // The next try comes a second later.
     let deadline = Instant::now() + crate::testing::PATIENCE;
     let mut failures = 2;
     while let Err(error) = session.begin() {

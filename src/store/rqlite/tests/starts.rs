@@ -1,4 +1,4 @@
-//! What a start finds, makes and refuses.
+//! The databases that a start finds, creates and rejects.
 
 use super::*;
 
