@@ -15,16 +15,16 @@ use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELD
 use crate::base::http::{Fields, Response};
 use crate::base::json::{Json, object};
 
-/// Which operations may return a code.
+/// The operations that may return a code.
 enum Reach {
     Any,
-    /// Those that write.
+    /// The operations that write.
     Writes,
-    /// Those that name it in their row.
+    /// The operations that name the code in their row.
     Some,
 }
 
-/// Declares the codes, one row each: status, which operations may return it, usual message, and advice for clients.
+/// Declares the codes, one row each: name, status, operations that may return it, usual message, and advice for clients.
 macro_rules! codes {
     ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
@@ -43,7 +43,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $status,)* }
             }
 
-            /// Which operations may return it.
+            /// The operations that may return it.
             const fn reach(self) -> Reach {
                 match self { $(Code::$name => Reach::$reach,)* }
             }
@@ -53,7 +53,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $code,)* }
             }
 
-            /// The `message` member if the case has no better one.
+            /// The usual `message` member.
             pub fn usual_message(self) -> Cow<'static, str> {
                 match self { $(Code::$name => $message.into(),)* }
             }
