@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proxies_return_the_body_of_the_code_that_is_theirs() {
+    fn proxies_return_the_body_of_their_own_code() {
         let body = Code::HttpsRequired.example().to_string();
         for proxy in ["nginx.conf", "Caddyfile", "haproxy.cfg"] {
             let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/deploy");

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn flaw_of_a_block_stays_with_what_it_is_added_to() {
+    fn flaw_of_a_block_passes_to_the_block_that_it_is_added_to() {
         let mut flawed = Fields::default();
         flawed.add("X", b"\n");
         assert_eq!(flawed.lines, b"");

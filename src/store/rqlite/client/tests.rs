@@ -113,7 +113,7 @@ fn any_node_that_is_left_serves() {
 }
 
 #[test]
-fn client_follows_the_leader_but_not_to_where_it_has_failed() {
+fn client_follows_the_leader_except_to_a_node_that_failed() {
     let (mut nodes, client) = cluster();
     let leader = nodes.leader();
     let requests = |client: &Client, i: usize| client.meters()[i].requests;
@@ -400,7 +400,7 @@ fn follower_has_as_long_for_a_whole_database_as_the_leader() {
 }
 
 #[test]
-fn write_that_got_no_whole_answer_is_unknown() {
+fn write_without_a_whole_response_has_an_unknown_outcome() {
     let whole = response(r#"{"results":[{"last_insert_id":1,"rows_affected":1}]}"#);
     let endless =
         [&b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..], &b"5\r\n[[[[[\r\n".repeat(9)]

@@ -66,7 +66,7 @@ fn undone_batch_leaves_nothing() {
 }
 
 #[test]
-fn create_that_is_refused_fails_no_other_of_its_batch() {
+fn rejected_create_fails_no_other_of_its_batch() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     run(
@@ -109,7 +109,7 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
 }
 
 #[test]
-fn change_that_is_refused_leaves_no_create_of_its_batch() {
+fn rejected_change_leaves_no_create_of_its_batch() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     run(&path, "CREATE TRIGGER theirs BEFORE UPDATE ON project BEGIN SELECT raise(ABORT, 'no'); END");
@@ -186,7 +186,7 @@ fn key_sent_through_many_instances_at_once_makes_one_pet() {
 }
 
 #[test]
-fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
+fn repeated_request_returns_the_same_and_adds_nothing_twice() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     for _ in 0..2 {
@@ -204,7 +204,7 @@ fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
 }
 
 #[test]
-fn request_that_a_node_sends_on_late_is_refused() {
+fn request_that_a_node_forwards_late_is_rejected() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("a"), None).unwrap();
@@ -218,7 +218,7 @@ fn request_that_a_node_sends_on_late_is_refused() {
 }
 
 #[test]
-fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
+fn batch_with_an_unknown_outcome_reports_it_and_its_keys_resolve_it() {
     let (nodes, path) = cluster(3);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("before"), None).unwrap();

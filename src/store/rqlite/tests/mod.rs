@@ -106,7 +106,7 @@ fn api_key(number: u8) -> ApiKey {
 }
 
 #[test]
-fn pets_and_keys_are_kept_to_the_letter() {
+fn pets_and_keys_are_stored_exactly() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     let names = ["", "a\0b\0", "'; DROP TABLE pets; --", "\u{1f600}\u{202e}\"\\", "?1", "é"];

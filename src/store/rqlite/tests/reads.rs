@@ -106,7 +106,7 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
 }
 
 #[test]
-fn every_change_makes_another_version_also_those_of_other_programs() {
+fn every_change_makes_a_new_version_even_of_other_programs() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("Rex"), None).unwrap();

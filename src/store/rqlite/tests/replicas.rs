@@ -74,7 +74,7 @@ fn node_that_missed_a_create_is_named_before_and_after_the_next_one() {
 }
 
 #[test]
-fn nobody_is_told_to_replace_a_node_if_the_leader_differs_from_most() {
+fn no_node_is_to_be_replaced_if_the_leader_differs_from_most() {
     let (nodes, path, leader) = with_pets();
     change(&nodes, leader, "DELETE FROM pets WHERE id = 2");
     let found = compare(&path).unwrap();
