@@ -17,8 +17,8 @@
 //!
 //! The default feature `cli` is for the executable alone: the command line, signals, the logger, the allocator and the
 //! limit of open files. A program that embeds the library turns it off with `default-features = false` and decides these
-//! things itself; `examples/embed.rs` is such a program. The default feature `site` is the published project: the pages,
-//! custom domains and their DNS checks.
+//! things itself; `examples/embed.rs` is such a program, and `examples/own_routes.rs` one with routes of its own, on
+//! tiny_http. The default feature `site` is the published project: the pages, custom domains and their DNS checks.
 //!
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`, with
 //! its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and `petstore::store`. An

@@ -8,14 +8,15 @@ const LAST_SECOND: i64 = 253_402_300_799;
 /// 21 November 2026, in Unix time. No right clock shows an earlier time to this program.
 const WRITTEN: i64 = 1_795_219_200;
 
-/// Returns a warning about a clock that is earlier than the program, as that of a board without a battery is at its start.
-pub fn warning(unix_time: i64) -> Option<String> {
-    (unix_time < WRITTEN).then(|| {
-        format!(
+/// Logs a warning if the clock shows a time earlier than the program, as that of a board without a battery does at its
+/// start.
+pub fn warn_if_early(unix_time: i64) {
+    if unix_time < WRITTEN {
+        log::warn!(
             "the clock shows {}, a time before this program was written: until it is set, expired API keys work again, and new ones expire too early",
             rfc3339(unix_time)
-        )
-    })
+        );
+    }
 }
 
 /// Returns the current Unix time in seconds: 0 before 1970, and the last second of the year 9999 after that year.
@@ -63,6 +64,7 @@ fn moment(unix_time: i64) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::logged;
 
     #[test]
     fn any_second_can_be_printed() {
@@ -74,7 +76,8 @@ mod tests {
 
     #[test]
     fn clock_before_the_program_gets_a_warning() {
-        assert!(warning(9).unwrap().starts_with("the clock shows 1970-01-01T00:00:09Z, a time before"));
-        assert_eq!(warning(unix_time()), None);
+        let lines = logged(|| [9, unix_time()].into_iter().for_each(warn_if_early));
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert!(line.contains("the clock shows 1970-01-01T00:00:09Z, a time before"), "{line}");
     }
 }

@@ -31,7 +31,9 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             && rest.peek().is_some_and(|word| word == "--")
         {
             after.extend(rest.skip(1));
-            if after.is_empty() && find(&words).is_ok_and(|(command, _)| command.name == "serve") {
+            if after.first().is_none_or(|program| program.is_empty())
+                && find(&words).is_ok_and(|(command, _)| command.name == "serve")
+            {
                 return Err("-- needs a command".to_owned());
             }
         }

@@ -109,7 +109,7 @@ petstore: a pet store inventory service over HTTP, with an embedded SQLite datab
       --read-only              the key can only read
       --admin                  the key can also change the project settings
       --create                 create the database if it does not exist
-  petstore key list            list the keys with their scopes, expiry and last use
+  petstore key list            list the keys with their scopes, expiry and last use (stored once an hour)
       --json                   print JSON, for programs
   petstore key rotate NAME     replace a key, and print the new one; its expiry stays
       --overlap DURATION       how long the old key stays valid [0s]

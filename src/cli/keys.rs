@@ -22,7 +22,12 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
-        ..Command::new("key list", "", "list the keys with their scopes, expiry and last use", list)
+        ..Command::new(
+            "key list",
+            "",
+            "list the keys with their scopes, expiry and last use (stored once an hour)",
+            list,
+        )
     },
     Command {
         flags: &[Flag::with("overlap", "DURATION", "how long the old key stays valid [0s]"), EXPIRES],

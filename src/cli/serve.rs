@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use petstore::{Address, Config, Ephemeral, Error, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
 
 use super::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use super::output::{existing, print};
@@ -71,7 +72,7 @@ fn run(call: &Invocation) -> CommandResult {
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let began = Instant::now();
     // Programs that rotate log files send these signals, which would end the process by default.
-    signals::note(&[SIGHUP, SIGUSR1, SIGUSR2])?;
+    signals::note(&signals::heeded(&[SIGHUP, SIGUSR1, SIGUSR2]))?;
     let has_listen = call.settings.iter().any(|(name, _)| *name == "listen");
     if is_tested && !has_listen {
         config.listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
@@ -89,6 +90,7 @@ fn run(call: &Invocation) -> CommandResult {
     }
     let mut made_key = None;
     // A signal during the start must not leave the temporary database behind.
+    let for_child = is_tested.then(child::signals).transpose()?;
     let asked = config.ephemeral.is_some().then(|| signals::note(&[SIGINT, SIGTERM])).transpose()?;
     if config.ephemeral.is_some() && config.api_key.is_none() {
         made_key = Some(petstore::new_api_key()?);
@@ -101,11 +103,10 @@ fn run(call: &Invocation) -> CommandResult {
         Ok(())
     })?;
     let stopper = server.stopper();
-    if is_tested
+    if let Some(signals) = for_child
         && let Some(key) = &config.api_key
-        && let Some(asked) = &asked
     {
-        return run_child(call, server, key, asked);
+        return run_child(call, server, key, signals);
     }
     let ending = signals::end(stopper.clone(), began)?;
     if asked.is_some_and(|asked| asked.load(Ordering::Relaxed)) {
@@ -123,9 +124,9 @@ fn run(call: &Invocation) -> CommandResult {
     Ok(ended?)
 }
 
-/// Runs the command after `--`, unless a signal has already asked for the end, and then stops the service.
-fn run_child(call: &Invocation, server: Server, key: &str, asked: &AtomicBool) -> CommandResult {
-    let code = if asked.load(Ordering::Relaxed) { Ok(1) } else { child::run(&call.child, &server, key) };
+/// Runs the command after `--`, and then stops the service.
+fn run_child(call: &Invocation, server: Server, key: &str, signals: Signals) -> CommandResult {
+    let code = child::run(&call.child, &server, key, signals);
     server.stopper().stop();
     let ended = server.wait();
     logging::flush();

@@ -30,6 +30,15 @@ pub fn end_as_first() -> Result<(), Error> {
     [SIGTERM, SIGINT].into_iter().try_for_each(|signal| catch(signal).map(drop)).map_err(cannot_watch)
 }
 
+/// Returns the signals that the process does not ignore since its start, as it ignores SIGHUP after `nohup`. A program
+/// that it starts goes on ignoring a signal only if it is not caught here.
+pub fn heeded(signals: &[i32]) -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
+    signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
+}
+
 /// Makes each of these signals set a flag, instead of its earlier effect, and returns the flag.
 pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let noted = Arc::new(AtomicBool::new(false));

@@ -31,7 +31,8 @@ pub struct ApiKey {
     pub created_at: i64,
     /// When it expires, in seconds of Unix time; `None` if never.
     pub expires_at: Option<i64>,
-    /// When it was last used, as far as the database knows, in seconds of Unix time; `None` if never.
+    /// When it was last used, in seconds of Unix time; `None` if never. A service stores this once an hour, and when it
+    /// stops.
     pub last_used_at: Option<i64>,
 }
 

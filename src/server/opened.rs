@@ -39,9 +39,7 @@ impl Opened {
         // Before the database, so that a start that fails here creates no database.
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
-        if let Some(warning) = clock::warning(clock::unix_time()) {
-            log::warn!("{warning}");
-        }
+        clock::warn_if_early(clock::unix_time());
         let mut folder = None;
         let store = match &config.ephemeral {
             Some(ephemeral) => {

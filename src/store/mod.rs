@@ -68,7 +68,7 @@ pub(crate) mod tests {
         Writer::new(reader::Engine::File(connection))
     }
 
-    /// Takes the pets away, so that nobody can read them.
+    /// Drops the table of the pets, so that reading them fails.
     pub fn lose_pets(writer: &Writer) {
         run(writer, "DROP TABLE pets");
     }

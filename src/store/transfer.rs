@@ -64,7 +64,7 @@ impl Reader {
         self.one(LAST_ID)
     }
 
-    /// How far the import of the input with this digest came; `None` if nobody knows of one.
+    /// Returns the progress of the import whose input has this digest; `None` if there was none.
     ///
     /// # Errors
     /// If the database cannot be read.

@@ -121,7 +121,7 @@ impl Writer {
     /// needs one flush and not two.
     ///
     /// # Errors
-    /// As [`Writer::checkpoint`].
+    /// Fails like [`Writer::checkpoint`].
     pub fn renew_log(&mut self) -> Result<(), StoreError> {
         on_engine!(&mut self.reader.engine, it => it.renew_log())
     }

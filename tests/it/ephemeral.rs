@@ -70,7 +70,7 @@ fn command_gets_url_and_key_and_its_exit_code_is_that_of_the_service() {
 #[test]
 fn signals_reach_the_command_and_the_service_ends_after_it() {
     let folder = Folder::new();
-    for (signal, code) in [("TERM", 4), ("INT", 5), ("HUP", 6)] {
+    for (signal, code) in [("TERM", 4), ("INT", 5), ("HUP", 6), ("QUIT", 7)] {
         let ready = folder.path().join("ready");
         let script =
             format!("trap 'exit {code}' {signal}; touch {}; while :; do sleep 0.01; done", ready.display());
@@ -90,6 +90,48 @@ fn signals_reach_the_command_and_the_service_ends_after_it() {
 }
 
 #[test]
+fn command_does_not_run_after_a_signal_during_the_start() {
+    let folder = Folder::new();
+    let mut starting = petstore(&["--ephemeral", "--sample", "300000", "--", "echo", "ran"]);
+    starting.env("TMPDIR", folder.path()).stdout(std::process::Stdio::piped());
+    let child = starting.spawn().unwrap();
+    wait_until("the database to be made", || !databases(&folder).is_empty());
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!((done.status.code(), &done.stdout[..]), (Some(128 + 15), &b""[..]));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn command_after_nohup_ignores_a_hangup_as_without_petstore() {
+    let folder = Folder::new();
+    let service =
+        serving(&folder, "kill -HUP $$; kill -HUP $PPID; kill -TERM $PPID; while :; do sleep 0.01; done");
+    let mut ignoring = Command::new("sh");
+    ignoring
+        .args(["-c", r#"trap '' HUP; exec "$0" "$@""#])
+        .arg(service.get_program())
+        .args(service.get_args());
+    let done = ignoring.env("TMPDIR", folder.path()).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(done.status.code(), Some(128 + 15), "{done:?}");
+}
+
+#[test]
+fn commands_of_petstore_in_the_command_use_the_database_of_the_service() {
+    let folder = Folder::new();
+    let script = r#"
+        set -e
+        key=$("$PROGRAM" key add ci)
+        exec curl -fsS --unix-socket "$PETSTORE_SOCKET" "$PETSTORE_URL/v1/pets?limit=1" \
+            -H "Authorization: Bearer ${PETSTORE_EPHEMERAL-$key}""#;
+    let mut service = serving(&folder, script);
+    service.env("PETSTORE_EPHEMERAL", "true").env("PROGRAM", program());
+    service.env("PETSTORE_LISTEN", format!("unix:{}", folder.path().join("s").display()));
+    let done = service.env("PETSTORE_DATABASE", "another.db").output().unwrap();
+    assert!(done.status.success() && done.stdout.starts_with(br#"[{"id":1,"#), "{done:?}");
+}
+
+#[test]
 fn flags_that_contradict_each_other_are_refused() {
     for (words, said) in [
         (&["--ephemeral", "--database", "pets.db"][..], "--ephemeral and --database cannot be combined"),
@@ -97,6 +139,7 @@ fn flags_that_contradict_each_other_are_refused() {
         (&["--sample", "5"], "--sample needs --ephemeral"),
         (&["serve", "--", "true"], "a command after -- needs --ephemeral"),
         (&["--ephemeral", "--"], "-- needs a command"),
+        (&["--ephemeral", "--", ""], "-- needs a command"),
         (&["--fail", "0.5"], "--fail needs --ephemeral"),
         (&["--ephemeral", "--fail", "1.5"], "--fail must be a number from 0 to 1"),
         (&["--ephemeral", "--fail", "NaN"], "--fail must be"),
@@ -107,8 +150,12 @@ fn flags_that_contradict_each_other_are_refused() {
     ] {
         expect_refusal(output(&mut petstore(words)), 2, said);
     }
-    let missing = &mut petstore(&["--ephemeral", "--", "/nowhere/at-all"]);
-    expect_refusal(output(missing), 1, "cannot run /nowhere/at-all: No such file");
+    for (program, code, said) in [
+        ("/nowhere/at-all", 127, "cannot run /nowhere/at-all: No such file or directory (os error 2)\n"),
+        ("/", 126, "cannot run /: Permission denied (os error 13)\n"),
+    ] {
+        expect_refusal(output(&mut petstore(&["--ephemeral", "--", program])), code, said);
+    }
 }
 
 #[test]

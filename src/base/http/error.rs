@@ -15,18 +15,18 @@ use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELD
 use crate::base::http::{Fields, Response};
 use crate::base::json::{Json, object};
 
-/// Which operations may return a code.
+/// The operations that may return a code.
 enum Reach {
     Any,
-    /// Those that write.
+    /// The operations that write.
     Writes,
-    /// Those that name it in their row.
+    /// The operations that name the code in their row.
     Some,
     /// Those of `--experimental` that name it in their row.
     Experimental,
 }
 
-/// Declares the codes, one row each: status, which operations may return it, usual message, and advice for clients.
+/// Declares the codes, one row each: name, status, operations that may return it, usual message, and advice for clients.
 macro_rules! codes {
     ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
@@ -45,7 +45,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $status,)* }
             }
 
-            /// Which operations may return it.
+            /// The operations that may return it.
             const fn reach(self) -> Reach {
                 match self { $(Code::$name => Reach::$reach,)* }
             }
@@ -55,7 +55,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $code,)* }
             }
 
-            /// The `message` member if the case has no better one.
+            /// The usual `message` member.
             pub fn usual_message(self) -> Cow<'static, str> {
                 match self { $(Code::$name => $message.into(),)* }
             }
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proxies_return_the_body_of_the_code_that_is_theirs() {
+    fn proxies_return_the_body_of_their_own_code() {
         let body = Code::HttpsRequired.example().to_string();
         for proxy in ["nginx.conf", "Caddyfile", "haproxy.cfg"] {
             let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/deploy");

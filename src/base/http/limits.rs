@@ -10,8 +10,8 @@ pub const MAX_TARGET_BYTES: usize = 8 * 1024;
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// The most bytes of one request's chunk extensions and trailer fields, which are dropped.
 pub const MAX_DROPPED_BYTES: usize = 8 * 1024;
-/// The size in bytes at which a page of a list ends early, because names may be long. The `Link` header has the address
-/// of the rest.
+/// The size in bytes at which a page of a list ends early, because names may be long. The `Link` header leads to the
+/// rest.
 pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
 
 /// A bound on a part of a request, described for people.

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn path_and_query_part_at_the_first_question_mark() {
+    fn path_and_query_are_split_at_the_first_question_mark() {
         let target = Target::parse("/a?b=c?d");
         assert_eq!((target.path.as_ref(), target.query), ("/a", Some("b=c?d")));
         let target = Target::parse("*");

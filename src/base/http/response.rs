@@ -10,7 +10,7 @@ const FIELDS_CAPACITY: usize = 320;
 /// The most characters of a key's name in the access log.
 const MAX_KEY_NAME: usize = 256;
 
-/// The log target of the access log, by which `RUST_LOG` chooses it.
+/// The log target of the access log, for `RUST_LOG`.
 pub const ACCESS_LOG: &str = "petstore::access";
 
 /// A handler's response. The gate adds the general header fields: `Cache-Control` unless the response has one, and
@@ -43,7 +43,7 @@ pub enum Disposition {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponseBody {
     Alone(Cow<'static, [u8]>),
-    /// Owned together with clones of the response.
+    /// Shared with clones of the response.
     Shared(Arc<Vec<u8>>),
     /// The length alone, for HEAD.
     Length(usize),
@@ -80,12 +80,12 @@ impl Response {
         }
     }
 
-    /// Not a response for the client: only an action of the gate.
+    /// Creates an action for the gate that sends the client no response.
     pub fn only(disposition: Disposition) -> Self {
         Self { disposition, ..Self::new(204, b"") }
     }
 
-    /// The response with a body that its clones share, for one that is sent again and again.
+    /// Shares the body between the clones of the response, for a response that is sent repeatedly.
     pub fn shared(self) -> Self {
         let body = match self.body {
             ResponseBody::Alone(bytes) => ResponseBody::Shared(Arc::new(bytes.into_owned())),
@@ -111,7 +111,7 @@ impl Response {
         self
     }
 
-    /// Adds header fields that are printed already.
+    /// Adds header fields that are already printed.
     pub fn with(mut self, fields: &Fields) -> Self {
         self.fields.append(fields);
         self
@@ -139,7 +139,7 @@ impl Response {
         }
     }
 
-    /// The length of the body that GET has.
+    /// The length of the body; for HEAD, that of the body of GET.
     pub fn length(&self) -> usize {
         if let ResponseBody::Length(length) = self.body { length } else { self.body().len() }
     }
@@ -224,8 +224,8 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Adds a field, unless its value could not be sent. A further value of a list joins its line, because some proxies keep
-    /// one line only (nginx before 1.23). Vary comes first, where the gate adds to it.
+    /// Adds a field, unless its value could not be sent. A further value of a list is added to its line, because some
+    /// proxies keep only one line (nginx before 1.23). Vary comes first, where the gate adds to it.
     pub fn add(&mut self, name: &'static str, value: &[u8]) {
         if !is_text(value) {
             return log::error!("the header field {name} was left out: it is not printable ASCII");
@@ -244,7 +244,7 @@ impl Fields {
         self.has_cache_control |= name.eq_ignore_ascii_case("Cache-Control");
     }
 
-    /// Adds all fields of another block, which must not have Vary, nor a list that this one has.
+    /// Adds all fields of another block. It must have neither Vary nor a list that is also in this block.
     pub fn append(&mut self, other: &Self) {
         self.lines.extend_from_slice(&other.lines);
         self.has_cache_control |= other.has_cache_control;

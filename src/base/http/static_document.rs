@@ -28,7 +28,7 @@ pub struct Asset {
     /// Its entity tag without the quotes.
     tag: String,
     bytes: Arc<[u8]>,
-    /// The bytes are compressed. If not, the document is never sent compressed.
+    /// True if the bytes are compressed; otherwise the document is always sent as it is.
     is_gzip: bool,
     fields: Fields,
 }
@@ -42,7 +42,7 @@ impl Asset {
         asset.header("Cache-Control", "no-cache")
     }
 
-    /// The document at a path that no other content ever has: clients keep it and ask no more (RFC 8246).
+    /// Marks the document as one whose path never has other content: clients keep it and do not ask again (RFC 8246).
     pub fn immutable(mut self) -> Self {
         self.fields.remove("Cache-Control");
         self.header("Cache-Control", "public, max-age=31536000, immutable")
@@ -73,9 +73,9 @@ pub fn no_assets() -> Arc<LazyAssets> {
 /// The form of a document for one client.
 #[derive(Debug)]
 pub struct Form {
-    /// The document is sent compressed.
+    /// True if the document is sent compressed.
     pub gzip: bool,
-    /// The client has the document, so no body is sent.
+    /// True if the client has the document, so that no body is sent.
     pub is_known: bool,
     tag: String,
 }

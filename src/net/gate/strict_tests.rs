@@ -1,9 +1,9 @@
-//! A second reader of requests, for the fuzzers: written from RFC 9112 and the bounds that the service documents, line by
-//! line, on a whole input, and as plainly as possible.
+//! A second parser of requests, for the fuzzers. It follows RFC 9112 and the documented limits line by line, reads a whole
+//! input, and is as plain as possible.
 
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 
-/// What an input begins with.
+/// The beginning of an input.
 #[derive(Debug, PartialEq)]
 pub enum Read {
     Request(Request),
@@ -22,7 +22,7 @@ pub struct Request {
     /// Names in lower case. The authority of the request line replaces the Host, as the last field.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
-    /// Whether the connection persists after it.
+    /// True if the connection persists after the request.
     pub persists: bool,
     /// The bytes of its head, its extensions and its trailer fields.
     pub head: usize,

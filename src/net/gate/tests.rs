@@ -549,7 +549,7 @@ fn service_ends_at_its_deadline_whoever_has_not_finished() {
 fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
     let mut bench = Bench::new(100);
     let client = bench.admit(far(1), GET);
-    // It is ending already, so that its time stands still from here on.
+    // The gate is already ending, so its clock stands still from here on.
     bench.gate.stopper.stop();
     assert_eq!(bench.end(), None);
     bench.gate.stopper.fail(Error::new(ErrorKind::Internal, "a worker has died"));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::secret::{self, hexadecimal};
-use crate::base::clock::unix_time;
+use crate::base::clock::{unix_time, warn_if_early};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::model::{ApiKey, KeyScope};
 use crate::store::{Reader, Writer};
@@ -114,6 +114,7 @@ impl KeyRing {
     ) -> Result<(), Error> {
         check_name(name)?;
         let now = unix_time();
+        warn_if_early(now);
         check_expiry(expires_at, now)?;
         let key = secret::new_key()?;
         let mut is_handed_over = false;
@@ -162,6 +163,7 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<Option<i64>, Error> {
         let now = unix_time();
+        warn_if_early(now);
         let key = secret::new_key()?;
         let mut is_handed_over = false;
         let rotated = self.store.transact_once(|store| {

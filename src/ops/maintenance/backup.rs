@@ -9,7 +9,7 @@ use super::atomic_file::{Partial, dated, exists};
 use super::check::usable;
 use super::last_backup::{Note, last_backup};
 use super::rotation::Series;
-use crate::base::clock::unix_time;
+use crate::base::clock::{unix_time, warn_if_early};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::{Snapshot, Whole, is_cluster};
 
@@ -123,6 +123,7 @@ pub fn backup_to(
             note(Note { is_sound: false, ..before });
         }
     })?;
+    warn_if_early(unix_time());
     let file = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
     let pets = copy.pets;

@@ -1,12 +1,12 @@
 //! The writer: a batch is one request, which the cluster carries out as a whole or not at all.
 //!
-//! A writer counts its batches, and the first statement of each records its number. So the request can be sent again,
-//! also to another node, until one answers: a batch that was already carried out is found by its number, and its pets
-//! by their ids. A request that a node kept and forwards later is rejected, however late. The outcome of a create with a
-//! key is decided within the transaction, whichever instance of the service sends it.
+//! A writer numbers its batches, and the first statement of each batch records its number. So the writer can send the
+//! request again, even to another node, until one answers: the number shows that a batch was already carried out, and its
+//! pets are found by their ids. If a node kept the request and forwards it later, the cluster rejects it, however late.
+//! The transaction itself decides the outcome of a create with a key, whichever instance of the service sends it.
 //!
-//! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed anything
-//! since the mirror was read, which the first statement checks too.
+//! Changes of the small tables are first tried out on the mirror. They are valid only if nobody else has changed anything
+//! since the mirror was read; the first statement checks this as well.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -23,11 +23,11 @@ use crate::model::{IdempotencyKey, NewPet};
 use crate::store::outcome::{Committed, Inserted};
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
 
-/// How long a batch is sent again until a node answers. After that, its outcome is unknown.
+/// The time during which a batch is sent again until a node answers. After that, its outcome is unknown.
 const SEND_FOR: Duration = Duration::from_secs(8);
-/// How long a probe is sent again.
+/// The time during which a probe is sent again.
 const PROBE_FOR: Duration = Duration::from_secs(1);
-/// How long the result of a probe is used again.
+/// The time for which the result of a probe is used again.
 const PROBE_HOLDS: Duration = Duration::from_secs(1);
 /// A connection, and the batch under way on it. One that was opened to read writes nothing.
 pub struct ClusterConnection {
@@ -141,7 +141,7 @@ impl ClusterConnection {
     }
 }
 
-/// Why a batch was not carried out.
+/// The reason why a batch was not carried out.
 fn explained(failure: ClusterFailure) -> StoreError {
     match failure {
         ClusterFailure::Statement(0, why) if why.contains(REFUSED) => {
@@ -156,7 +156,7 @@ fn explained(failure: ClusterFailure) -> StoreError {
 
 #[cfg(test)]
 impl ClusterConnection {
-    /// The statements of the batch, which is over then.
+    /// Returns the statements of the batch, and ends it.
     pub fn request_only(&mut self) -> Vec<Statement> {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let statements = self.request(None, &creates, &[]).unwrap().writes;
@@ -164,7 +164,7 @@ impl ClusterConnection {
         statements
     }
 
-    /// Delivers the creates of the batch twice, as if the first answer was lost.
+    /// Sends the creates of the batch twice, as if the first response was lost.
     pub fn deliver_twice(&mut self) -> [Vec<CreateResult>; 2] {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let request = self.request(None, &creates, &[]).unwrap();
@@ -191,7 +191,7 @@ impl ClusterConnection {
         self.reader.mirror.begin()
     }
 
-    /// If the cluster was away when the batch began, nothing of it is sent.
+    /// Fails if the cluster was away when the batch began, so that nothing is sent.
     pub fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
         self.reader.begun()?;
         self.creates.push(Create { new: new.to_static(), key: key.copied() });
@@ -231,7 +231,7 @@ impl ClusterConnection {
         probed
     }
 
-    /// There are no locks to wait for. A shorter patience means that the service is idle or ending.
+    /// A cluster has no locks to wait for. A shorter timeout shows that the service is idle or ending.
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
         self.patience = if timeout < BUSY_TIMEOUT { timeout } else { SEND_FOR };
     }

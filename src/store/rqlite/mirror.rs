@@ -14,8 +14,8 @@ use crate::store::sqlite::rows;
 use crate::store::sqlite::schema::STEPS;
 use crate::store::statements::places;
 
-/// The small tables, all rows of which the mirror has. `sqlite_sequence` must be last: inserts into the others add rows
-/// to it.
+/// The small tables. The mirror has all their rows. `sqlite_sequence` must be last, because inserts into the others add
+/// rows to it.
 pub const TABLES: [&str; 7] =
     ["api_keys", "deploys", "project", "domains", "redirects", "imports", "sqlite_sequence"];
 
@@ -24,12 +24,12 @@ pub struct Mirror {
     connection: Connection,
     /// The columns of each table.
     columns: Vec<Vec<String>>,
-    /// The revision whose rows it has.
+    /// The revision that its rows are from.
     revision: RefCell<Option<Revision>>,
 }
 
 impl Mirror {
-    /// An empty one.
+    /// Creates an empty mirror.
     ///
     /// # Errors
     /// If SQLite cannot make it.
@@ -58,10 +58,10 @@ impl Mirror {
         TABLES.iter().zip(&self.columns).map(select).map(Statement::plain).collect()
     }
 
-    /// Takes the rows of [`selects`](Self::selects) in place of its own.
+    /// Replaces its rows with those of [`selects`](Self::selects).
     ///
     /// # Errors
-    /// If they do not fit the schema. It is empty then.
+    /// If they do not fit the schema. The mirror is then empty.
     pub fn fill(&self, tables: &[ClusterRows], revision: &Revision) -> Result<(), StoreError> {
         self.revision.take();
         // Ends a transaction that a panic left open.
@@ -87,7 +87,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Hands the rows of a statement to `visit`.
+    /// Passes the rows of a statement to `visit`.
     ///
     /// # Errors
     /// If `visit` rejects one.
@@ -95,7 +95,7 @@ impl Mirror {
         rows(&self.connection, sql, values, visit)
     }
 
-    /// Hands these rows, which were read elsewhere, to `visit`.
+    /// Passes rows that were read from the cluster to `visit`.
     ///
     /// # Errors
     /// If `visit` rejects one.
@@ -114,7 +114,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Tries out a change, and returns how many rows it has changed.
+    /// Tries out a change, and returns the number of rows that it changed.
     ///
     /// # Errors
     /// If the schema rejects it.
@@ -147,7 +147,7 @@ mod tests {
     use super::super::session::is_large;
     use super::*;
 
-    /// A table that is neither would be read here, where it is empty.
+    /// A table that is neither would always look empty, because reads of it would go to the mirror.
     #[test]
     fn every_table_is_mirrored_or_large() {
         let mirror = Mirror::new().unwrap();

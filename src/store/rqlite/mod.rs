@@ -1,15 +1,14 @@
 //! The engine of several machines: rqlite, which is SQLite under Raft, asked over HTTP.
 //!
 //! - `client/` asks one node after the other. It knows no table.
-//! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, by `revision.rs`.
+//! - `session.rs` is a connection. With `revision.rs`, its reads see everything that was acknowledged before.
 //!   `mirror.rs` has the small tables in memory.
-//! - `batch.rs` writes, and sends again what may have been lost on its way. `request.rs` is what it sends.
-//! - `whole.rs` copies the whole database, and replaces it.
-//!   `replicas.rs` compares the nodes.
-//! - `schema.rs` brings the database up to date; `cluster.sql` is what it has besides `schema.sql`.
+//! - `batch.rs` writes, and sends a request again if it or its response may be lost. `request.rs` is that request.
+//! - `whole.rs` copies and replaces the whole database. `replicas.rs` compares the nodes.
+//! - `schema.rs` brings the database up to date. `cluster.sql` has the tables and triggers that `schema.sql` lacks.
 //!
-//! Time limits, and what each must outlast. A patience is how long a new try may begin, so the last try ends up to
-//! `ANSWER` after it.
+//! Time limits, and the time that each must outlast. A new try may begin until the patience is over, so the last try ends
+//! up to `ANSWER` later.
 //!
 //! | limit | seconds | |
 //! |---|---|---|
@@ -48,7 +47,7 @@ pub use batch::ClusterConnection;
 pub use replicas::compare;
 pub use whole::{close, fetch};
 
-/// A batch of reads asks the cluster once, which takes as long as answering sixty cached lists.
+/// The most reads in a batch. A batch asks the cluster once, in the time that sixty cached lists take.
 pub const READS_AT_ONCE: usize = 256;
 
 /// The clients in use, by address: all connections of a process share one.

@@ -1,8 +1,9 @@
-//! Whether all nodes of a cluster have the same database. Raft keeps their logs the same, but a node whose disk was full
-//! may have lost what it applied, and one that comes back after `peers.json` may have what the others never had.
+//! Checks that all nodes of a cluster have the same database. Raft keeps their logs equal. But a node whose disk was full
+//! may have lost changes that it applied, and a node that was recovered with `peers.json` may have changes that no other
+//! node has.
 //!
-//! Each host of the address is asked itself, and its rows are compared with the leader's, slice by slice. Nodes move on
-//! meanwhile: rows that differ are read again, one after the other, until they agree or have differed for [`SETTLE`].
+//! It asks each host of the address directly, and compares its rows with those of the leader, slice by slice. Nodes go on
+//! changing meanwhile, so it reads rows that differ again until they agree, or have differed for [`SETTLE`].
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,8 +22,8 @@ use crate::store::statements::COLUMNS;
 /// How long a row may differ before its node counts as different.
 const SETTLE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
-/// The most pets of a slice, which a node answers well within `ANSWER`. Their values have a million bytes, and those of
-/// one pet more: far from `MOST_BYTES`, even if each takes six as JSON.
+/// The most pets of a slice. A node answers this many well within `ANSWER`. A slice ends after a million bytes of values,
+/// so even if each byte takes six as JSON, it stays far below `MOST_BYTES`.
 const SLICE: i64 = 4000;
 /// A tag identifies a content.
 const FILES: &str = "SELECT deploy, path, content_type, tag FROM deploy_files ORDER BY deploy, path";
@@ -65,13 +66,13 @@ struct Host<'c> {
     name: &'c str,
     place: usize,
     state: Result<NodeState, String>,
-    /// The fault, once it is sure, and whether an operator can do something about the node.
+    /// The fault, once it is certain, and true if an operator can repair the node.
     finding: Option<(String, bool)>,
 }
 
 impl Host<'_> {
-    /// How many rows are those of the leader, and whether all are. None is until the node has all that the leader had at
-    /// the beginning.
+    /// Returns the number of rows that agree with the leader's before the first that does not, and true if all agree. No row
+    /// agrees before the node has everything that the leader had at the beginning.
     fn agreement(&self, leader: &NodeState, begun: &Revision) -> (usize, bool) {
         match &self.state {
             Ok(state) if state.revision.has_all_of(begun) => {

@@ -27,14 +27,14 @@ const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
     WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
 /// Removes all but the newest 100,000 writers. One that still writes gets a new row with its next batch.
 const PRUNE: &str = "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
-/// Refuses the batch if the ids of the pets without keys are not consecutive, because a trigger of another program has
-/// left one out or added one.
+/// Rejects the batch if the ids of the pets without keys are not consecutive, because a trigger of another program has
+/// left out a pet or added one.
 const COUNTED: &str = "UPDATE cluster_writers \
     SET is_current = CASE WHEN changes() = ?2 AND last_insert_rowid() = first + ?2 - 1 THEN 1 END WHERE writer = ?1";
 const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
-/// Why a create of a batch that was carried out has made no pet.
+/// The message for a create that has made no pet although its batch was carried out.
 pub const LEFT_OUT: &str = "a trigger of another program leaves out pets, or adds some";
-/// What SQLite's message contains if a statement has rejected the batch.
+/// SQLite's message contains this text if a statement has rejected the batch.
 pub const REFUSED: &str = "cluster_writers.is_current";
 
 /// A create that waits for the commit.
@@ -46,12 +46,13 @@ pub struct Create {
 /// The outcome of a create, or its failure.
 pub type CreateResult = Result<Outcome, StoreError>;
 
-/// The subject of the answer to a statement. Each statement is made together with this, so that one more cannot shift
-/// the answers of the others. The client rejects a response that has not one answer for each statement.
+/// The subject of the answer to a statement. Each statement is added together with its subject, so that an additional
+/// statement cannot shift the answers of the others. The client rejects a response with fewer or more answers than
+/// statements.
 enum About {
     /// The creates without keys.
     Plain,
-    /// The create with a key that has this place in the batch.
+    /// The create with a key at this index of the batch.
     Once(usize),
     Nothing,
 }
@@ -59,10 +60,10 @@ enum About {
 /// A batch as it is sent.
 pub struct BatchRequest<'c> {
     creates: &'c [&'c Create],
-    /// The places of the creates without keys, which get consecutive ids. They come before those with keys, so ids do
-    /// not follow the order of requests.
+    /// The indexes of the creates without keys, which get consecutive ids. They come before those with keys, so ids do not
+    /// follow the order of requests.
     plain: Vec<usize>,
-    /// The places of the creates with keys.
+    /// The indexes of the creates with keys.
     once: Vec<usize>,
     /// [`BATCH`] comes first, then the inserts of the pets, each with what checks or records it.
     pub writes: Vec<Statement>,

@@ -1,4 +1,4 @@
-//! How far the database has got: which of two states has all that the other one has.
+//! Revisions of the database: an order of its states, by which one state includes another.
 
 use super::client::{ClusterRows, ClusterValue};
 use crate::store::{Cause, StoreError};
@@ -10,11 +10,11 @@ pub const REVISION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_seque
 /// A state of the database: the row of [`REVISION`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
-    /// How often something was changed other than by a create.
+    /// The number of changes other than creates.
     pub changes: i64,
     /// The greatest id of a pet.
     pub seq: i64,
-    /// Which database it is. A restore makes another one.
+    /// The mark of the database. A restore gives it another one.
     pub mark: String,
 }
 
@@ -22,7 +22,7 @@ impl Revision {
     /// The revision in an answer to [`REVISION`].
     ///
     /// # Errors
-    /// If it is not one.
+    /// If the answer has no revision.
     pub fn of(rows: &ClusterRows) -> Result<Self, StoreError> {
         match rows.first().map(Vec::as_slice) {
             Some([ClusterValue::Integer(changes), ClusterValue::Integer(seq), ClusterValue::Text(mark)]) => {
@@ -39,7 +39,7 @@ impl Revision {
         (self.changes, &self.mark) == (other.changes, &other.mark)
     }
 
-    /// Returns `true` if a database of this revision has all that one of another revision has.
+    /// Returns `true` if a database of this revision has everything that a database of the other revision has.
     pub fn has_all_of(&self, other: &Self) -> bool {
         self.mark == other.mark && self.seq >= other.seq && self.changes >= other.changes
     }

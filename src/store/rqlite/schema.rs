@@ -16,10 +16,10 @@ use crate::store::sqlite::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, new
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How often a start looks again after another instance was faster.
+/// The number of times that a start checks again after another instance was faster.
 const MOST_TRIES: usize = 10;
 
-/// The version, the application, how many objects there are, and how many triggers of a cluster.
+/// The version, the application id, the number of objects, and the number of triggers of a cluster.
 const STATE: &str = "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema), \
     (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'cluster\\_%' ESCAPE '\\') \
     FROM pragma_user_version, pragma_application_id";
@@ -31,19 +31,19 @@ const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
 const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore log')";
 
-/// Requires a database that has every step done.
+/// Requires a database whose schema is up to date.
 ///
 /// # Errors
-/// If it has not, is foreign or newer, or the cluster does not answer.
+/// If the schema is older, the database is foreign or newer, or the cluster does not answer.
 pub fn require_current(client: &Client, path: &Path) -> Result<(), Error> {
     if state(client, path)? == current() { Ok(()) } else { Err(unused(path)) }
 }
 
-/// Returns `true` if services can have written to the database since it was made or restored. If an earlier version has made it,
-/// its services may still run, and nobody can keep them from writing.
+/// Returns `true` if services may have written to the database since it was created or restored. If an earlier version
+/// created it, services of that version may still run, and nothing can keep them from writing.
 ///
 /// # Errors
-/// Those of [`require_current`], or if it is of an earlier version.
+/// The errors of [`require_current`], or an error if the database is of an earlier version.
 pub fn is_in_use(client: &Client, path: &Path) -> Result<bool, Error> {
     match state(client, path)? {
         state if state == current() => Ok(true),
@@ -53,10 +53,10 @@ pub fn is_in_use(client: &Client, path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Makes the schema, or does the steps that it lacks.
+/// Creates the schema, or applies the migration steps that it lacks.
 ///
 /// # Errors
-/// Those of [`require_current`], or if the cluster cannot be written.
+/// The errors of [`require_current`], or an error if the cluster cannot be written.
 pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
     for _ in 0..MOST_TRIES {
         let state = state(client, path)?;
@@ -64,7 +64,7 @@ pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
             return Ok(());
         }
         let (version, _) = state;
-        // First, so that an interrupted start leaves a database known to be ours.
+        // First, so that an interrupted start leaves a database that is known as ours.
         client.write(&[Statement::plain(format!("PRAGMA application_id = {APPLICATION_ID}"))], PATIENCE)?;
         let writer = random_name()?;
         // Together with the triggers, because services write as soon as they find these tables.
@@ -76,7 +76,7 @@ pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
         statements.push(Statement::new(IDENTIFY, params![writer])?);
         statements.push(Statement::plain(format!("PRAGMA user_version = {}", newest())));
         match client.write(&statements, PATIENCE) {
-            // Migrated by this request or another instance; look again.
+            // This request or another instance has migrated it: check again.
             Ok(_) | Err(ClusterFailure::Statement(1, _)) => {}
             Err(failure) => return Err(failure.into()),
         }
@@ -92,12 +92,12 @@ fn newest() -> i64 {
     newest_version(STEPS)
 }
 
-/// The [`state`] of a database that has every step done.
+/// The [`state`] of a database that is up to date.
 fn current() -> (i64, usize) {
     (newest(), triggers().len())
 }
 
-/// The version of the schema, and how many triggers of a cluster there are.
+/// The version of the schema, and the number of triggers of a cluster.
 fn state(client: &Client, path: &Path) -> Result<(i64, usize), Error> {
     let rows = client.read(&[Statement::plain(STATE)], client.fresh, PATIENCE)?;
     let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(ClusterValue::integer).collect();
@@ -127,11 +127,11 @@ fn triggers() -> Vec<String> {
     let tables = TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["pets", "deploy_files"]);
     let trigger = |(table, event): (&str, &str)| {
         let what = match (table, event) {
-            // Only a pet with an id that was used before or left out.
+            // Only a pet whose id was used before or left out.
             ("pets", "INSERT") => "WHEN new.id <= (SELECT seq FROM sqlite_sequence WHERE name = 'pets')",
             _ => "",
         };
-        // When a key was last used does not count.
+        // The last use of a key does not count as a change.
         let event_of = match (table, event) {
             ("api_keys", "UPDATE") => {
                 "UPDATE OF id, digest, name, read_only, is_admin, created_at, expires_at"

@@ -1,8 +1,8 @@
-//! One connection to the cluster, and what can be read with it.
+//! One connection to the cluster, and its reads.
 //!
-//! A read batch first asks for the [`Revision`] at a level that sees every acknowledged write. Then the copy of any node
-//! will do: the session asks for its revision and the rows in one request, and takes the rows if that revision is no
-//! older. Otherwise it asks again at the first level. Gets of single pets go in one request if they were announced.
+//! A read batch first asks for the [`Revision`], at a level that sees every acknowledged write. After that, any node may
+//! answer: the session asks for the node's revision and the rows in one request, and uses the rows if that revision is not
+//! older. Otherwise it asks again at the first level. Announced gets of single pets share a request.
 //!
 //! A write batch begins in the same way.
 
@@ -22,17 +22,17 @@ use crate::store::rows::Visit;
 use crate::store::statements::STATEMENTS;
 use crate::store::{Cause, StoreError};
 
-/// How long a read tries one node after the other.
+/// The time during which a read tries one node after the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a read tries while the cluster is away: enough for three nodes to refuse.
+/// The time during which a read tries nodes while the cluster is away: enough for three nodes to reject it.
 const SHORT_PATIENCE: Duration = Duration::from_millis(250);
-/// How long a cluster that did not answer in time counts as away: requests fail at once instead of waiting in turn.
+/// The time for which a cluster that did not answer counts as away: requests fail immediately instead of each waiting.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// The most pets in one request: few enough that a response takes little memory, even if each has a name of 64 KiB.
 const MOST_AT_ONCE: usize = 64;
 
-/// Words that only statements on large tables have. The mirror has these tables without rows.
+/// Words that occur only in statements on large tables. The mirror has these tables without rows.
 const LARGE: [&str; 3] = ["pets", "deploy_files", "retries"];
 
 /// A connection.
@@ -43,12 +43,12 @@ pub struct Session {
     prefetch: RefCell<Prefetch>,
 }
 
-/// The reads of single pets in a batch. Lists are not among them: those of a batch are mostly the same, and are cached.
+/// The reads of single pets in a batch. Lists are not among them: the lists of a batch are mostly equal, and cached.
 #[derive(Default)]
 struct Prefetch {
-    /// Those that were announced, and are not read yet.
+    /// The announced reads that are still to come.
     announced: VecDeque<Statement>,
-    /// The rows of those that were read last.
+    /// The rows of the latest request.
     found: HashMap<Statement, ClusterRows>,
 }
 
@@ -56,17 +56,17 @@ struct Prefetch {
 struct SessionState {
     /// The last revision seen.
     seen: Option<Revision>,
-    /// How the batch under way began: if the cluster did not answer, its reads fail. `None`: there is none, and each
-    /// read asks.
+    /// The result of beginning the current batch: if the cluster did not answer, the reads of the batch fail. `None` outside
+    /// a batch, where each read asks.
     begun: Option<Result<(), StoreError>>,
     /// The error if the cluster did not answer in time, and when to try again; `None` once it answers again.
     away: Option<(StoreError, Instant)>,
-    /// Changes when anything may have changed.
+    /// A number that changes whenever the database may have changed.
     data_version: i64,
 }
 
 impl Session {
-    /// A connection that has seen nothing yet.
+    /// Creates a connection that has read nothing yet.
     ///
     /// # Errors
     /// If SQLite cannot make a database in memory.
@@ -74,7 +74,7 @@ impl Session {
         Ok(Self { client, mirror: Mirror::new()?, state: RefCell::default(), prefetch: RefCell::default() })
     }
 
-    /// Begins a batch: everything that was acknowledged before is seen from now on.
+    /// Begins a batch. Its reads see everything that was acknowledged before.
     ///
     /// # Errors
     /// If the cluster does not answer. The reads of the batch fail then too.
@@ -104,8 +104,8 @@ impl Session {
         Ok(())
     }
 
-    /// Refreshes, but waits only once for a cluster that is away: it is then tried once a second, and other batches
-    /// fail at once.
+    /// Refreshes. Only the first batch waits for a cluster that is away: after that, one batch a second tries it, and the
+    /// others fail immediately.
     fn refresh_unless_away(&self) -> Result<(), StoreError> {
         let away = self.state.borrow().away.clone();
         let (patience, begun) = match away {
@@ -120,7 +120,7 @@ impl Session {
         refreshed
     }
 
-    /// Asks for the revision, and reads the mirror again if it is old.
+    /// Asks for the revision, and fills the mirror again if it is older.
     ///
     /// # Errors
     /// If the cluster does not answer.
@@ -129,7 +129,7 @@ impl Session {
         let answers = self.client.read(&[Statement::plain(REVISION)], self.client.fresh, patience)?;
         let mut revision = Revision::of(&answers[0])?;
         while !self.mirror.is_of(&revision) {
-            // If nothing has changed between the first statement and the last, the tables go together.
+            // If nothing has changed between the first and the last statement, the tables are consistent.
             let [first, last] = [(); 2].map(|()| Statement::plain(REVISION));
             let statements = [vec![first], self.mirror.selects(), vec![last]].concat();
             let mut answers = self.client.read(&statements, self.client.fresh, patience)?;
@@ -176,7 +176,7 @@ impl Session {
         match ask(ANY_NODE) {
             Ok(Some(rows)) => return Ok(rows),
             Err(error) if error.passes() => return Err(error),
-            // A node that is behind may fail because it lacks a table, for example.
+            // A node that lags behind may fail, such as because it lacks a table.
             Ok(None) | Err(_) => {}
         }
         ask(self.client.fresh)?.ok_or_else(|| {
@@ -189,7 +189,7 @@ impl Session {
 /// The methods of [`Reader`](crate::store::Reader), which describes them.
 impl Session {
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        // Within a batch, what is read is no older than its beginning.
+        // Within a batch, no read is older than the beginning of the batch.
         let begun = self.state.borrow().begun.clone();
         begun.unwrap_or_else(|| self.refresh_unless_away())?;
         if !is_large(sql) {
@@ -217,7 +217,7 @@ impl Session {
         self.prefetch.get_mut().announced = statements.collect();
     }
 
-    /// Returns the rows of a read of one pet, which is asked for together with those that were announced after it.
+    /// Returns the rows of a read of one pet, and requests them together with those of the announced reads after it.
     fn prefetch(&self, statement: Statement) -> Result<ClusterRows, StoreError> {
         let mut prefetch = self.prefetch.borrow_mut();
         if let Some(rows) = prefetch.found.get(&statement) {

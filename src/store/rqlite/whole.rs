@@ -1,4 +1,4 @@
-//! The whole database of a cluster as a file of this machine, and back: by the cluster's own snapshot.
+//! Copies the whole database of a cluster to a local file and back, through the snapshot of the cluster.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -20,9 +20,9 @@ use crate::store::whole::Whole;
 
 /// The most seconds that a cluster stays closed.
 const CLOSED_FOR: i64 = 1800;
-/// The seconds that must be left to begin loading; a node may take 600.
+/// Loading begins only if at least this many seconds are left; a node may take 600.
 const NEEDED: i64 = 660;
-/// Takes over from another restore, which may have been killed. If it was not, it finds out before it loads.
+/// Takes over from another restore, which may have been killed. If it still runs, it notices this before it loads.
 const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, ?3, 1) \
     ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
 const CLOSED_BY: &str = "SELECT first FROM cluster_writers WHERE writer = ?1";
@@ -34,8 +34,8 @@ const NAME: &str = "petstore.db";
 const DROPS: &str = "SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema \
     WHERE name LIKE 'cluster\\_%' ESCAPE '\\' AND type <> 'index' ORDER BY type DESC";
 
-/// Copies the database of a cluster into a private folder in the one for temporary files. The copy has everything that
-/// was acknowledged before, and is that of a single machine.
+/// Copies the database of a cluster to a private folder among the temporary files. The copy has everything that was
+/// acknowledged before, and is a database for a single machine.
 ///
 /// # Errors
 /// If the cluster does not answer, has no database of this version, or the copy cannot be written.
@@ -56,7 +56,7 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
     if session.has_seen_no_more_than(&strip(&whole)?) {
         return Ok(whole);
     }
-    // Of a node that takes itself for the leader still.
+    // The copy is of a node that wrongly thinks that it still leads.
     let message =
         format!("the copy of {} lacks what it has acknowledged; run the command again", client.address);
     fail(ErrorKind::DatabaseUnreachable, message)
@@ -70,7 +70,8 @@ fn open(copy: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes a copy that of a single machine: removes what only a cluster has, and returns the revision of the copy.
+/// Turns a copy into a database for a single machine: removes the tables and triggers that only a cluster has. Returns the
+/// revision of the copy.
 fn strip(copy: &Path) -> Result<Revision, StoreError> {
     let connection = open(copy)?;
     let revision = connection.query_row(REVISION, [], |row| {
@@ -83,8 +84,8 @@ fn strip(copy: &Path) -> Result<Revision, StoreError> {
     Ok(revision)
 }
 
-/// A cluster that accepts no writes, until this is dropped or [`CLOSED_FOR`] is over. So a restore loses nothing that
-/// was acknowledged.
+/// A cluster that accepts no writes until this is dropped or [`CLOSED_FOR`] is over. So a restore loses no acknowledged
+/// write.
 pub struct ClosedCluster {
     path: PathBuf,
     /// A random number that identifies this restore; `None` if there was nothing to close.
@@ -108,12 +109,11 @@ pub fn close(path: &Path) -> Result<ClosedCluster, Error> {
 }
 
 impl ClosedCluster {
-    /// Replaces the database by a copy of a file, which is a database of petstore. The copy gets the steps that it lacks
-    /// first.
+    /// Replaces the database with a copy of a file, which is a database of petstore. The copy is first migrated.
     ///
     /// # Errors
-    /// If the cluster does not take it, was closed too long ago, or another restore or a service has begun to use it
-    /// meanwhile.
+    /// If the cluster does not accept the copy or was closed too long ago, or if another restore or a service has begun to
+    /// use it meanwhile.
     pub fn load(self, copy: &Path) -> Result<(), Error> {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;
@@ -140,14 +140,14 @@ impl ClosedCluster {
         client.load(&bytes, PATIENCE).map_err(|failure: client::ClusterFailure| {
             Error::from(failure).context("the cluster may have either database now; run the command again")
         })?;
-        // Adds what only a cluster has.
+        // Adds the tables and triggers that only a cluster has.
         migrate(&client, &self.path)
     }
 }
 
 #[cfg(test)]
 impl ClosedCluster {
-    /// Dates the closing back by this many seconds.
+    /// Moves the time of closing back by this many seconds.
     pub fn begun_earlier(mut self, seconds: i64) -> Self {
         self.until -= seconds;
         self

@@ -23,7 +23,7 @@ pub struct Bench {
     pub gate: std::thread::JoinHandle<Result<(), Error>>,
 }
 
-/// What is held for clients at most.
+/// The memory limit for all clients.
 pub const MEMORY: usize = 64 * 1024 * 1024;
 
 /// A lane to the far end at a path.

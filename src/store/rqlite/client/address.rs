@@ -13,18 +13,18 @@ const PORT: u16 = 4001;
 const HAS_PASSWORD: &str = "has a password, which other users of this machine can read; put it into the environment \
     variable PETSTORE_DATABASE_PASSWORD, and only the user into the address";
 
-/// Where the nodes of a cluster are, and as whom they are asked.
+/// The hosts of a cluster, and the user that requests authenticate as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterAddress {
     /// True if the nodes speak TLS.
     pub is_tls: bool,
-    /// The user; `None`: the cluster asks for none.
+    /// The user; `None` if the cluster needs none.
     pub user: Option<String>,
     /// Each with its port, such as `one:4001` or `[::1]:4001`. There is at least one.
     pub hosts: Vec<String>,
-    /// The file with the certificate authorities that are trusted in place of the system's.
+    /// The file with the certificate authorities that replace those of the system.
     pub ca: Option<PathBuf>,
-    /// True if an old rqlite, which may lose pets in a power cut, is good enough.
+    /// True if an old rqlite is accepted, although it may lose pets in a power cut.
     pub allows_old: bool,
 }
 
@@ -32,7 +32,7 @@ impl ClusterAddress {
     /// Reads `rqlite[s]://[USER@]HOST[:PORT][,HOST[:PORT]…][/][?[allow-old&][ca=FILE]]`.
     ///
     /// # Errors
-    /// What is wrong, to follow "the address of the database".
+    /// The fault, as the rest of a sentence that begins with "the address of the database".
     pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or("has no ://")?;
         let is_tls = match scheme {
@@ -88,7 +88,7 @@ fn options(query: &str) -> Result<(bool, Option<PathBuf>), String> {
 
 /// A host with its port.
 fn host(text: &str) -> Result<String, String> {
-    // The text there may be a password, if the host after it was forgotten.
+    // If the host was forgotten, this text may be a password.
     let wrong = "has something other than HOST, HOST:PORT or [IPV6]:PORT (1 to 65535) between its commas";
     let authority: Authority = text.parse().map_err(|_| wrong)?;
     let name = authority.host();

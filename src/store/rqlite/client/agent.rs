@@ -21,10 +21,10 @@ use crate::base::error::{Error, ErrorKind};
 const CONNECT: Duration = Duration::from_secs(1);
 /// The time limit for a whole exchange, from resolving the name to the last byte.
 pub const ANSWER: Duration = Duration::from_secs(2);
-/// The time limits for the tries after the first one. If the leader hangs, so does each node that forwards to it, until
-/// the election of another one.
+/// The time limits for the tries after the first one. If the leader hangs, the nodes that forward to it hang as well,
+/// until another leader is elected.
 pub const NEXT: [Duration; 5] = [Duration::from_millis(500); 5];
-/// The most idle connections to a host: as many as there can be threads that ask.
+/// The most idle connections to a host: one for each thread that may send requests.
 const MOST_IDLE: usize = 66;
 
 /// Makes the agent for a cluster.
@@ -41,7 +41,7 @@ pub fn agent(
         next.handle(request)
     };
     let config = Config::builder()
-        // Those of the environment are not meant for a database.
+        // Proxies in the environment are not meant for a database.
         .proxy(None)
         .max_redirects(0)
         .max_redirects_will_error(false)

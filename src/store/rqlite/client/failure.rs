@@ -7,15 +7,15 @@ use rustls::Error as Tls;
 
 use crate::base::error::{Error, ErrorKind};
 
-/// How rqlite's message ends if a linearizable read has waited too long.
+/// The end of rqlite's message about a linearizable read that has waited too long.
 pub const WAITS: &str = "timeout waiting for fsm";
 
-/// Why a request failed. No message has the password.
+/// The failure of a request. No message has the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterFailure {
     /// The statement at this place failed, with this message of SQLite. Nothing of the transaction was written.
     Statement(usize, String),
-    /// No node did what it was asked.
+    /// No node carried out the request.
     Node(Trouble),
 }
 
@@ -42,13 +42,13 @@ impl From<ClusterFailure> for Error {
     }
 }
 
-/// Why a node did not do what it was asked.
+/// The reason why a node did not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The kind for the operator.
     pub kind: ErrorKind,
     pub text: String,
-    /// True if a node may have carried it out, or still may.
+    /// True if a node may have carried out the request, or may still do so.
     pub may_be_done: bool,
     /// True if every node would reject it.
     pub is_final: bool,
@@ -80,7 +80,7 @@ impl Trouble {
         let why = format!("status {status} {}", said.trim()).trim_end().to_owned();
         match status {
             401 | 403 => {
-                // A node that passes a request on answers as the leader does.
+                // A node that forwards a request returns the response of the leader.
                 let why = format!(
                     "it, or the leader, refuses the user or the password ({status}), \
                      or the user lacks a right in auth.json"
@@ -107,7 +107,7 @@ impl From<ureq::Error> for Trouble {
             _ => None,
         };
         if let Some(tls) = tls {
-            // Other failures of TLS may come with the response.
+            // Other TLS failures may arrive with the response, after the request was sent.
             let is_sent = !matches!(tls, Tls::InvalidCertificate(_) | Tls::AlertReceived(_));
             return Self::new(format!("TLS failed: {}", plain(&tls.to_string())), is_sent);
         }
@@ -128,7 +128,7 @@ impl From<ureq::Error> for Trouble {
     }
 }
 
-/// Text of a node, without what would break a line of the log.
+/// Text from a node, without characters that would break a line of the log.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -33,14 +33,14 @@ pub use address::ClusterAddress;
 pub use failure::{ClusterFailure, Trouble};
 pub use statement::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 
-/// The pauses between two tries: the first, and the longest that it doubles to.
+/// The first and the longest pause between two tries. The pause doubles after each try.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 /// How long `follow` avoids a node that failed.
 const SHUNNED: Duration = Duration::from_secs(30);
-/// The longest body of a response that is read. 101 pets, as many as a page reads, have at most 38 MiB: names of 64 KiB,
-/// each byte of which takes six as JSON.
+/// The longest body of a response, in bytes. A page reads at most 101 pets. They take at most 38 MiB: each name has 64 KiB,
+/// and each byte of it takes up to six bytes as JSON.
 const MOST_BYTES: u64 = 64 << 20;
-/// How long a node may take to prepare a copy of the database, or to take one.
+/// The time limit for a node to prepare a copy of the database, or to load one.
 const WHOLE: Duration = Duration::from_secs(600);
 /// The timeout of a node that forwards the request to the leader, which is 30 s by default.
 const WHOLE_TIMEOUT: &str = "timeout=600s";
@@ -52,7 +52,7 @@ const JSON: &str = "application/json";
 
 /// The path of a read of the node itself, whose rows may be old (`rqlite.io/docs/api/read-consistency/`).
 pub const ANY_NODE: &str = "/db/query?level=none";
-/// The path of a read before which the leader asks a quorum whether it is the leader still.
+/// The path of a read for which the leader first asks a quorum whether it still leads.
 const LINEARIZABLE: &str = "/db/query?level=linearizable&linearizable_timeout=400ms";
 /// The path of a read that goes through the log.
 const STRONG: &str = "/db/query?level=strong";
@@ -61,10 +61,10 @@ const STRONG: &str = "/db/query?level=strong";
 pub struct Client {
     agent: Agent,
     names: Names,
-    /// Where the nodes are; what people read has no options.
+    /// The address of the nodes. Messages show it without options.
     pub address: ClusterAddress,
-    /// The path of a read that sees every acknowledged write. An old rqlite answers `linearizable` without asking a quorum, and an
-    /// old node may lead during an upgrade, even if the node that answers is new.
+    /// The path of a read that sees every acknowledged write. An old rqlite answers `linearizable` without asking a quorum.
+    /// During an upgrade, an old node may lead even if a new node answers.
     pub fresh: &'static str,
     nodes: Vec<Node>,
     /// The index of the node that is asked first.
@@ -146,7 +146,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The version of rqlite that the node that answers names, such as `9.4.5`.
+    /// Returns the version of rqlite on the node that answers, such as `9.4.5`.
     ///
     /// # Errors
     /// If no node answers in time.
@@ -171,21 +171,21 @@ impl Client {
         patience: Duration,
     ) -> Result<Vec<ClusterRows>, ClusterFailure> {
         let outcomes = match self.ask(path, statements, patience) {
-            // rqlite 9.4.5 waits for the entry of the log that a node makes if it joins or leaves, until another
-            // one follows. A strong read is such an entry.
+            // When a node joins or leaves, rqlite 9.4.5 holds back linearizable reads until the log has one more
+            // entry. A strong read adds an entry.
             Err(ClusterFailure::Node(trouble)) if trouble.text.ends_with(WAITS) => {
                 self.ask(STRONG, statements, patience)
             }
             outcomes => outcomes,
         };
         outcomes.map(rows).map_err(|failure| match failure {
-            // It does not matter if a read was carried out.
+            // A read changes nothing, so it may have been carried out.
             ClusterFailure::Node(trouble) => ClusterFailure::Node(Trouble { may_be_done: false, ..trouble }),
             failure => failure,
         })
     }
 
-    /// Asks the host at this place itself, and once, for the rows of statements that only read. They may be old.
+    /// Asks the host at this index, once and directly, for the rows of statements that only read. They may be old.
     ///
     /// # Errors
     /// Why the host does not answer.
@@ -300,7 +300,7 @@ impl Client {
             let _ = self.favourite.compare_exchange(place, next, Relaxed, Relaxed);
             self.names.forget();
             may_be_done |= trouble.may_be_done;
-            // One that hung has cost time enough.
+            // After a node that hung, there is no pause.
             let wait = if begun.elapsed() >= limit { Duration::ZERO } else { pause };
             if trouble.is_final || start.elapsed() + wait >= patience {
                 let text = format!("{}: {}", node.host, trouble.text);
@@ -346,8 +346,8 @@ impl Client {
     }
 }
 
-/// Gives a request its time limit. One that cannot connect ends before, so that nothing was sent for sure. `ANSWER` is
-/// the agent's own: settings for one request cost more.
+/// Sets the time limit of a request. A request that cannot connect ends earlier, so that it is certain that nothing was
+/// sent. `ANSWER` is the default of the agent, because a setting for a single request costs more.
 fn limited<B>(request: RequestBuilder<B>, limit: Duration) -> RequestBuilder<B> {
     if limit == ANSWER {
         return request;

@@ -1,6 +1,6 @@
 //! Statements as rqlite takes them, and rows as it returns them (`rqlite.io/docs/api/`): JSON in both directions.
 //!
-//! A BLOB has no place in JSON. It goes as the text of its hexadecimal digits, in `unhex(?)`, and comes in base64.
+//! JSON has no BLOBs. A BLOB is sent as hexadecimal digits in `unhex(?)`, and received as base64.
 
 use std::borrow::Cow;
 
@@ -56,10 +56,10 @@ impl Statement {
         Self { sql: sql.into(), values: Vec::new() }
     }
 
-    /// A statement with these values, whose parameters are all like `?1` or all like `?`.
+    /// A statement with these values. Its parameters are either all like `?1` or all like `?`.
     ///
     /// # Errors
-    /// If a value has no place in SQLite.
+    /// If SQLite cannot store a value.
     pub fn new(sql: &str, values: &[&dyn ToSql]) -> Result<Self, StoreError> {
         let sent = values.iter().map(|value| Ok(sent(&value.to_sql()?)));
         let (values, forms): (Vec<ClusterValue>, Vec<[&str; 2]>) =
@@ -78,7 +78,7 @@ impl Statement {
     }
 }
 
-/// How a value is sent, and what stands before and after its parameter. rqlite takes a text such as `x'41'` for a BLOB.
+/// Returns the value to send, and the SQL before and after its parameter. rqlite mistakes text such as `x'41'` for a BLOB.
 fn sent(value: &ToSqlOutput) -> (ClusterValue, [&'static str; 2]) {
     let value = match value {
         ToSqlOutput::Borrowed(value) => *value,
@@ -110,14 +110,14 @@ pub type ClusterRows = Vec<Vec<ClusterValue>>;
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct StatementAnswer {
-    /// The id of the last row that was inserted on this connection, be it by this statement or by an earlier one.
+    /// The id of the last row that was inserted on this connection, by this statement or an earlier one.
     pub last_insert_id: i64,
-    /// How many rows the statement has changed.
+    /// The number of rows that the statement has changed.
     pub rows_affected: u64,
     /// The rows of a SELECT, or of a statement with RETURNING, if rows were asked for.
     #[serde(rename = "values")]
     pub rows: ClusterRows,
-    /// Those of the columns.
+    /// The types of the columns.
     types: Vec<String>,
     /// The message of SQLite if the statement failed.
     error: Option<String>,
@@ -125,11 +125,11 @@ pub struct StatementAnswer {
 
 /// Writes statements as the body of a request.
 pub fn encode(statements: &[Statement]) -> Vec<u8> {
-    // Every text and every number can be JSON.
+    // JSON can express every text and every number.
     serde_json::to_vec(statements).unwrap_or_default()
 }
 
-/// As an array of its text and its values.
+/// Serializes a statement as an array of its text and its values.
 impl Serialize for Statement {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let sql = ClusterValue::Text(self.sql.to_string());

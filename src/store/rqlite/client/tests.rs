@@ -40,7 +40,7 @@ fn numbers(client: &Client) -> Vec<i64> {
     rows.unwrap()[0].iter().map(|row| row[0].integer().unwrap()).collect()
 }
 
-/// Writes in a way that a repetition does not double.
+/// Writes a row, so that a repetition of the request adds no second one.
 fn write_once(client: &Client, number: i64) -> Result<Vec<StatementAnswer>, ClusterFailure> {
     let statement =
         Statement::new("INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING", params![number]).unwrap();
@@ -89,7 +89,7 @@ fn transaction_is_whole_or_nothing() {
     assert_eq!(failed, Err(ClusterFailure::Statement(1, "UNIQUE constraint failed: t.number".to_owned())));
     let failed = client.read(&[Statement::plain("SELECT colour FROM t")], LINEARIZABLE, PATIENCE);
     assert_eq!(failed, Err(ClusterFailure::Statement(0, "no such column: colour".to_owned())));
-    // One that cannot be prepared undoes the others too.
+    // A statement that cannot be prepared undoes the others too.
     let nowhere = Statement::plain("INSERT INTO nowhere VALUES (1)");
     for (i, statements) in [[nowhere.clone(), insert(5)], [insert(5), nowhere]].into_iter().enumerate() {
         let failed = client.write(&statements, PATIENCE);
@@ -113,7 +113,7 @@ fn any_node_that_is_left_serves() {
 }
 
 #[test]
-fn client_follows_the_leader_but_not_to_where_it_has_failed() {
+fn client_follows_the_leader_except_to_a_node_that_failed() {
     let (mut nodes, client) = cluster();
     let leader = nodes.leader();
     let requests = |client: &Client, i: usize| client.meters()[i].requests;
@@ -127,7 +127,7 @@ fn client_follows_the_leader_but_not_to_where_it_has_failed() {
     let next = nodes.leader();
     nodes.start_node(leader);
     nodes.wait_until_ready();
-    // The new leader may have failed too, before it led. Pretend that this was long ago.
+    // The new leader may have failed as well before it was elected. Pretend that this was long ago.
     let fails = |i: usize, at| client.nodes[i].history().failed_at = at;
     (0..3).for_each(|i| fails(i, None));
     (0..5).for_each(|_| drop(numbers(&client)));
@@ -136,7 +136,7 @@ fn client_follows_the_leader_but_not_to_where_it_has_failed() {
     assert_eq!(requests(&client, next), before + 1);
     client.follow(&nodes.host(leader).to_string());
     assert_eq!(client.favourite.load(Relaxed), leader, "it failed half a minute ago");
-    // What an unreachable leader is called.
+    // The name of an unreachable leader.
     let other = (leader + 1) % 3;
     client.favourite.store(other, Relaxed);
     fails(leader, Some(Instant::now()));
@@ -162,7 +162,7 @@ fn frozen_node_costs_its_time_limit_once() {
 fn node_that_is_removed_stops_no_reads_although_nobody_writes() {
     let (mut nodes, client) = cluster();
     let read = || client.read(&[Statement::plain("SELECT 1")], LINEARIZABLE, PATIENCE);
-    // rqlite makes the first one of a leader a strong one.
+    // rqlite turns the first linearizable read of a leader into a strong one.
     read().unwrap();
     let [gone, other] = [1, 2].map(|i| (nodes.leader() + i) % 3);
     nodes.kill(gone);
@@ -315,7 +315,7 @@ fn tls_needs_the_authority_that_is_named() {
     let client = client_of(&format!("rqlites://{host}/?allow-old&ca={}", file("ca.pem")), None);
     create(&client);
     assert_eq!(numbers(&client), [0; 0]);
-    // Another one of the same name, and that of the system.
+    // Another authority of the same name, and those of the system.
     let other = Folder::new();
     certificates(&other.0, host.ip());
     let other = format!("rqlites://{host}/?ca={}", other.0.join("ca.pem").display());
@@ -344,8 +344,8 @@ fn authorities_that_cannot_be_read_are_named() {
     assert!(refusal().to_string().contains("ca.pem"));
 }
 
-/// A server that answers each connection with the next of these, and then closes it. `None`: it says nothing, until
-/// the client gives up.
+/// A server that answers each connection with the next of these responses, and then closes it. For `None`, it sends
+/// nothing until the client gives up.
 fn liar(answers: Vec<Option<Vec<u8>>>) -> (String, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("rqlite://{}", listener.local_addr().unwrap());
@@ -400,7 +400,7 @@ fn follower_has_as_long_for_a_whole_database_as_the_leader() {
 }
 
 #[test]
-fn write_that_got_no_whole_answer_is_unknown() {
+fn write_without_a_whole_response_has_an_unknown_outcome() {
     let whole = response(r#"{"results":[{"last_insert_id":1,"rows_affected":1}]}"#);
     let endless =
         [&b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..], &b"5\r\n[[[[[\r\n".repeat(9)]

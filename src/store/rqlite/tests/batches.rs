@@ -1,4 +1,4 @@
-//! Batches: what becomes of their creates and changes, whatever befalls them.
+//! Batches: the outcomes of their creates and changes, through failures of all kinds.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn undone_batch_leaves_nothing() {
 }
 
 #[test]
-fn create_that_is_refused_fails_no_other_of_its_batch() {
+fn rejected_create_fails_no_other_of_its_batch() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     run(
@@ -109,7 +109,7 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
 }
 
 #[test]
-fn change_that_is_refused_leaves_no_create_of_its_batch() {
+fn rejected_change_leaves_no_create_of_its_batch() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     run(&path, "CREATE TRIGGER theirs BEFORE UPDATE ON project BEGIN SELECT raise(ABORT, 'no'); END");
@@ -186,7 +186,7 @@ fn key_sent_through_many_instances_at_once_makes_one_pet() {
 }
 
 #[test]
-fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
+fn repeated_request_returns_the_same_and_adds_nothing_twice() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     for _ in 0..2 {
@@ -196,7 +196,7 @@ fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
     once(&mut writer, "a", "1");
     writer.insert_pet(&new_pet("b"), None).unwrap();
     once(&mut writer, "early", "0");
-    // As if the first answer was lost.
+    // The first response is lost.
     let [first, again] = connection_mut(&mut writer).deliver_twice();
     let expected = [Outcome::Made(3), Outcome::Made(2), Outcome::Replayed(1)].map(Ok);
     assert_eq!((&first[..], &again[..]), (&expected[..], &expected[..]));
@@ -204,7 +204,7 @@ fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
 }
 
 #[test]
-fn request_that_a_node_sends_on_late_is_refused() {
+fn request_that_a_node_forwards_late_is_rejected() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("a"), None).unwrap();
@@ -218,7 +218,7 @@ fn request_that_a_node_sends_on_late_is_refused() {
 }
 
 #[test]
-fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
+fn batch_with_an_unknown_outcome_reports_it_and_its_keys_resolve_it() {
     let (nodes, path) = cluster(3);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("before"), None).unwrap();
@@ -278,7 +278,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     let domain = |name: &str| Domain::new(name.to_owned(), 5);
     one.change_project(|project| {
         project.put_domain(&domain("a.test"))?;
-        // What was put is there, before it is sent.
+        // The writer itself sees the change before it is sent.
         assert_eq!(project.domain("a.test")?, Some(domain("a.test")));
         project.set_primary("a.test")
     })
@@ -302,7 +302,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     .unwrap();
     let names: Vec<String> = one.domains().unwrap().into_iter().map(|it| it.name).collect();
     assert_eq!((tries, names), (2, ["a.test", "after.test", "c.test"].map(str::to_owned).to_vec()));
-    // Another instance is faster many times, and then always.
+    // Another instance is faster a few times, and then always.
     let mut tries = 0;
     let mut change = |faster: usize| {
         tries = 0;

@@ -18,7 +18,7 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
     let refused = writer.commit();
     assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
     closed.load(&copy).unwrap();
-    // Both the connection that has seen more, and a new one.
+    // Check the connection that has seen a later revision, and a new one.
     for session in [&*writer, &session(&path)] {
         assert_eq!(all_names(session), ["Rex"]);
     }

@@ -21,7 +21,7 @@ use crate::store::{Cause, Reader, StoreError, Whole, Writer};
 use client::ClusterValue;
 use support::rqlite_nodes::Nodes;
 
-/// A cluster of so many nodes without a database, and its address.
+/// A cluster of `count` nodes without a database, and its address.
 fn cluster(count: usize) -> (Nodes, PathBuf) {
     let nodes = Nodes::start(count);
     let path = nodes.address().into();
@@ -41,7 +41,7 @@ fn session(path: &Path) -> Reader {
     Reader { engine: Engine::Cluster(connection.into()) }
 }
 
-/// What is below a reader or a writer.
+/// The connection of a reader or a writer.
 fn connection(reader: &Reader) -> &ClusterConnection {
     let Engine::Cluster(connection) = &reader.engine else { panic!("a file") };
     connection
@@ -61,7 +61,7 @@ fn turned(path: &Path) -> PathBuf {
     format!("rqlite://{}/{rest}", hosts.join(",")).into()
 }
 
-/// As another program would, such as rqlite's shell.
+/// Runs a statement as another program would, such as rqlite's shell.
 fn run(path: &Path, sql: &str) {
     let client = connect(path).unwrap();
     let statement = client::Statement::plain(sql.to_owned());
@@ -106,7 +106,7 @@ fn api_key(number: u8) -> ApiKey {
 }
 
 #[test]
-fn pets_and_keys_are_kept_to_the_letter() {
+fn pets_and_keys_are_stored_exactly() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     let names = ["", "a\0b\0", "'; DROP TABLE pets; --", "\u{1f600}\u{202e}\"\\", "?1", "é"];
@@ -125,7 +125,7 @@ fn pets_and_keys_are_kept_to_the_letter() {
         let status = [None, Some(PetStatus::Sold)][i % 2];
         assert_eq!(found, Ok(Some((names[i].to_owned(), numbers[i], status))));
     }
-    // What is read after a batch is no older.
+    // A read after a batch is not older than the batch.
     session.begin().unwrap();
     session.end().unwrap();
     writer.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
@@ -154,7 +154,7 @@ pub fn pretender(answer: impl Fn(usize) -> Option<String> + Send + 'static) -> S
     address
 }
 
-/// How many requests some work takes.
+/// Does some work, and returns the number of requests that it takes.
 fn requests<T>(client: &client::Client, work: impl FnOnce() -> T) -> (T, u64) {
     let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
     let before = asked();

@@ -51,7 +51,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     session.begin().unwrap();
     let before = session.data_version();
     nodes.kill(0);
-    // At the end of a service, one try must do.
+    // At the end of a service, there is only one try.
     let tries = asked();
     writer.set_busy_timeout(Duration::ZERO);
     assert!(writer.probe().is_err() && asked() == tries + 1);
@@ -62,7 +62,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     assert_eq!((session.begin(), asked()), (failed, tries), "the next batch does not wait behind it");
     nodes.start_node(0);
     nodes.wait_until_ready();
-    // It is tried again once the second is over.
+    // The next try comes a second later.
     let deadline = Instant::now() + crate::testing::PATIENCE;
     let mut failures = 2;
     while let Err(error) = session.begin() {
@@ -106,7 +106,7 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
 }
 
 #[test]
-fn every_change_makes_another_version_also_those_of_other_programs() {
+fn every_change_makes_a_new_version_even_of_other_programs() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("Rex"), None).unwrap();

@@ -51,7 +51,7 @@ fn node_with_other_content_is_named_and_check_fails() {
     }
 }
 
-/// As after a full disk: SQLite did not write, and rqlite went on.
+/// Loses a create on one node, as after a full disk: SQLite did not write, and rqlite went on.
 #[test]
 fn node_that_missed_a_create_is_named_before_and_after_the_next_one() {
     let (nodes, path, leader) = with_pets();
@@ -74,7 +74,7 @@ fn node_that_missed_a_create_is_named_before_and_after_the_next_one() {
 }
 
 #[test]
-fn nobody_is_told_to_replace_a_node_if_the_leader_differs_from_most() {
+fn no_node_is_to_be_replaced_if_the_leader_differs_from_most() {
     let (nodes, path, leader) = with_pets();
     change(&nodes, leader, "DELETE FROM pets WHERE id = 2");
     let found = compare(&path).unwrap();
@@ -124,7 +124,7 @@ fn host_that_cannot_be_compared_is_named_with_the_reason() {
 #[test]
 fn pets_of_all_slices_are_compared() {
     let (nodes, path, leader) = with_pets();
-    // Some slices end because they have much text.
+    // Some slices end early because of long texts.
     run(
         &path,
         "INSERT INTO pets (name, category_id) WITH RECURSIVE n (i) AS (SELECT 6 UNION ALL SELECT i + 1 FROM n \

@@ -1,4 +1,4 @@
-//! What a start finds, makes and refuses.
+//! The databases that a start finds, creates and rejects.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
 }
 
 #[test]
-fn start_that_fails_leaves_nothing_with_which_services_would_write() {
+fn failed_start_leaves_nothing_that_lets_services_write() {
     let (_nodes, path) = cluster(1);
     run(&path, &format!("PRAGMA application_id = {}", crate::store::sqlite::schema::APPLICATION_ID));
     run(&path, "CREATE TABLE pets (theirs)");
