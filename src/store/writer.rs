@@ -177,7 +177,9 @@ impl Writer {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let opened = self.open_transaction().map_err(E::from);
+        // Work that panicked has left its transaction open.
+        self.undo();
+        let opened = self.check_path().and_then(|()| self.open_transaction()).map_err(E::from);
         opened.and_then(|()| work(self)).inspect_err(|_| self.undo())
     }
 }

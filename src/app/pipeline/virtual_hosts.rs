@@ -177,7 +177,7 @@ mod tests {
         let added = |name: &str| Domain::new(name.to_owned(), 0);
         let verified = |name: &str| added(name).after(DomainEvent::Right, None, 1);
         writer
-            .change_project(|project| {
+            .transact(|project| {
                 project.put_domain(&added("new.test"))?;
                 project.put_domain(&verified("pets.test"))?;
                 project.put_domain(&verified("old.test").after(DomainEvent::Wrong, None, 2))?;
@@ -227,7 +227,7 @@ mod tests {
         let (_folder, mut writer, mut reader) = pair();
         let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
         writer
-            .change_project(|project| {
+            .transact(|project| {
                 project.put_domain(&verified("a.test"))?;
                 project.put_domain(&verified("b.test"))?;
                 project.set_primary("a.test")
@@ -265,7 +265,7 @@ mod tests {
         let (_folder, mut writer, mut reader) = pair();
         let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
         writer
-            .change_project(|project| {
+            .transact(|project| {
                 project.put_domain(&verified("waits.test"))?;
                 project.put_domain(&verified("active.test").after(DomainEvent::Served, None, 2))?;
                 project.put_domain(&verified("from.test"))?;

@@ -22,13 +22,13 @@ impl Project {
     /// another deploy ended before this one.
     pub fn deploy(&mut self, folder: Option<&Path>) -> Result<(i64, usize), Refusal> {
         let files = folder.map(folder::list).transpose()?.unwrap_or_default();
-        let deploy = self.store.change_project(|project| project.add_deploy())?;
+        let deploy = self.store.transact(|project| project.add_deploy())?;
         for files in files.chunks(BATCH) {
             let files = files.iter().map(StaticFile::read).collect::<Result<Vec<_>, _>>()?;
             self.store
-                .change_project(|project| files.iter().try_for_each(|file| project.add_file(deploy, file)))?;
+                .transact(|project| files.iter().try_for_each(|file| project.add_file(deploy, file)))?;
         }
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             if !project.go_live(deploy, unix_time())? {
                 let message = "Another deploy ended before this one, and replaced it.";
                 return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
@@ -52,7 +52,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DEPLOY`] if there is no such deploy.
     pub fn roll_back(&mut self, id: Option<i64>) -> Result<i64, Refusal> {
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             let deploys = project.deploys()?;
             let live = deploys.iter().find(|deploy| deploy.is_live).map(|deploy| deploy.id);
             let is_wanted = |deploy: &&Deploy| match id {
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn deploy_that_was_replaced_does_not_go_live() {
         let (_folder, mut project) = project();
-        let left = project.store.change_project(|project| project.add_deploy()).unwrap();
+        let left = project.store.transact(|project| project.add_deploy()).unwrap();
         project.deploy(None).unwrap();
         assert_eq!(code(project.roll_back(Some(left))), "unknown_deploy");
     }

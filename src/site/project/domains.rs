@@ -38,7 +38,7 @@ impl Project {
     /// [`RefusalCode::TOO_MANY_DOMAINS`] if a name cannot be added.
     pub fn add(&mut self, text: &str, has_www: bool) -> Result<Vec<DomainView>, Refusal> {
         let hosting = &self.hosting;
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             let platform = may_add(project, hosting)?;
             let mut added = vec![put_new(project, text, platform)?];
             if has_www {
@@ -74,7 +74,7 @@ impl Project {
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
     pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Result<(DomainView, bool), Refusal> {
         let platform = platform_host(&self.hosting)?;
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             let now = unix_time();
             let before = known(project, name)?.at(now);
             let domain = before.clone().after(finding.event, finding.reason.clone(), now);
@@ -96,7 +96,7 @@ impl Project {
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
     pub(super) fn note_served(&mut self, name: &str) -> Result<(), Refusal> {
         let now = unix_time();
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             // It may have been removed meanwhile.
             if let Some(domain) = project.domain(name)? {
                 project.put_domain(&domain.at(now).after(DomainEvent::Served, None, now))?;
@@ -127,7 +127,7 @@ impl Project {
     /// another domain.
     pub fn set_primary(&mut self, text: &str) -> Result<(), Refusal> {
         let name = name::normal(text);
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             if !known(project, &name)?.state.is_served() {
                 let message =
                     format!("{name} is not verified yet. 'petstore domain verify {name}' checks its record.");
@@ -149,7 +149,7 @@ impl Project {
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
     pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
         let name = name::normal(text);
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             let was_primary = known(project, &name)?.is_primary;
             let mut redirects = project.redirects()?;
             redirects.retain(|redirect| redirect.from == name || redirect.to == name);

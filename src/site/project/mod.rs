@@ -89,7 +89,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
     pub fn set_plan(&mut self, plan: Plan) -> Result<(), Refusal> {
-        Ok(self.store.change_project(|project| project.set_plan(plan))?)
+        Ok(self.store.transact(|project| project.set_plan(plan))?)
     }
 }
 

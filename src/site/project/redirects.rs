@@ -19,7 +19,7 @@ impl Project {
         }
         let (from, to) = (name::normal(from), name::normal(to));
         let is_address = self.hosting.address().as_ref() == Some(&to);
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             let domain = known(project, &from)?;
             if from == to {
                 return invalid(format!("{from} cannot redirect to itself."));
@@ -47,7 +47,7 @@ impl Project {
     /// [`RefusalCode::UNKNOWN_REDIRECT`] if there is none.
     pub fn remove_redirect(&mut self, from: &str) -> Result<(), Refusal> {
         let from = name::normal(from);
-        self.store.change_project(|project| {
+        self.store.transact(|project| {
             known(project, &from)?;
             let message = || format!("There is no redirect from {from}.");
             let is_removed = project.remove_redirect(&from)?;

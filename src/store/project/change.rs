@@ -5,24 +5,7 @@ use rusqlite::params;
 use crate::model::{Domain, Plan, Redirect, SiteFile};
 use crate::store::{StoreError, Writer};
 
-impl Writer {
-    /// Reads and changes the project in one transaction: either all of it is on the disk, or nothing has changed. The
-    /// work is done again if another instance of a cluster was faster.
-    ///
-    /// # Errors
-    /// The error of the work, or if the database cannot be written.
-    pub fn change_project<T, E: From<StoreError>>(
-        &mut self,
-        work: impl FnMut(&mut Self) -> Result<T, E>,
-    ) -> Result<T, E> {
-        self.check_path()?;
-        // Work that panicked has left its transaction open.
-        self.undo();
-        self.transact(work)
-    }
-}
-
-/// Changes of the project within the transaction of `Writer::change_project`. Each method fails if the database
+/// Changes of the project within `Writer::transact`. Each method fails if the database
 /// cannot be written.
 impl Writer {
     /// Sets the plan.
@@ -121,7 +104,7 @@ mod tests {
     use crate::store::tests::pair;
 
     fn change(writer: &mut Writer, work: impl FnMut(&mut Writer) -> Result<(), StoreError>) {
-        writer.change_project(work).unwrap();
+        writer.transact(work).unwrap();
     }
 
     #[test]
@@ -166,7 +149,7 @@ mod tests {
     #[test]
     fn refused_change_leaves_everything_as_it_was() {
         let (_folder, mut writer, reader) = pair();
-        let refused = writer.change_project(|project| {
+        let refused = writer.transact(|project| {
             project.set_plan(Plan::Pro)?;
             Err::<(), _>(StoreError::Internal("refused".to_owned()))
         });

@@ -126,7 +126,7 @@ fn only_changes_depend_on_what_others_change_meanwhile() {
     let (_nodes, path) = cluster(1);
     let (mut writer, mut other) = (writer(&path), writer(&path));
     let mut change = || {
-        other.change_project(|project| project.set_plan(Plan::Pro)).unwrap();
+        other.transact(|project| project.set_plan(Plan::Pro)).unwrap();
     };
     assert_eq!(writer.open_transaction(), Ok(()));
     writer.insert_pet(&new_pet("a"), None).unwrap();
@@ -276,7 +276,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     let (_nodes, path) = cluster(1);
     let (mut one, mut other) = (writer(&path), writer(&path));
     let domain = |name: &str| Domain::new(name.to_owned(), 5);
-    one.change_project(|project| {
+    one.transact(|project| {
         project.put_domain(&domain("a.test"))?;
         // The writer itself sees the change before it is sent.
         assert_eq!(project.domain("a.test")?, Some(domain("a.test")));
@@ -284,7 +284,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     })
     .unwrap();
     assert_eq!(other.primary().unwrap().as_deref(), Some("a.test"));
-    let refused = one.change_project(|project| {
+    let refused = one.transact(|project| {
         project.set_plan(Plan::Pro)?;
         Err::<(), _>(StoreError::Internal("refused".to_owned()))
     });
@@ -292,10 +292,10 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     assert_eq!(one.plan().unwrap(), Plan::Free);
     // The first try meets a change of another instance, and the second does not.
     let mut tries = 0;
-    one.change_project(|project| {
+    one.transact(|project| {
         tries += 1;
         if tries == 1 {
-            other.change_project(|project| project.put_domain(&domain("c.test")))?;
+            other.transact(|project| project.put_domain(&domain("c.test")))?;
         }
         project.put_domain(&domain(if project.domain("c.test")?.is_some() { "after.test" } else { "b.test" }))
     })
@@ -306,10 +306,10 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     let mut tries = 0;
     let mut change = |faster: usize| {
         tries = 0;
-        one.change_project(|project| {
+        one.transact(|project| {
             tries += 1;
             if tries <= faster {
-                other.change_project(|project| project.set_plan(Plan::Free))?;
+                other.transact(|project| project.set_plan(Plan::Free))?;
             }
             project.set_plan(Plan::Pro)
         })
@@ -335,11 +335,11 @@ fn deploy_comes_whole_with_its_files() {
         tag: "t".to_owned(),
     };
     for _ in 0..2 {
-        let deploy = writer.change_project(|project| project.add_deploy()).unwrap();
-        writer.change_project(|project| project.add_file(deploy, &file)).unwrap();
-        assert!(writer.change_project(|project| project.go_live(deploy, 9)).unwrap());
+        let deploy = writer.transact(|project| project.add_deploy()).unwrap();
+        writer.transact(|project| project.add_file(deploy, &file)).unwrap();
+        assert!(writer.transact(|project| project.go_live(deploy, 9)).unwrap());
     }
-    writer.change_project(|project| project.keep_deploys(1)).unwrap();
+    writer.transact(|project| project.keep_deploys(1)).unwrap();
     let session = session(&path);
     let found = session.file("/a.bin", "").unwrap().unwrap();
     assert_eq!(session.content(&found, false).unwrap(), content);
