@@ -21,7 +21,7 @@ pub struct PageEntry {
     pub group: &'static str,
     /// Its content, in one sentence.
     pub about: &'static str,
-    /// Its text, with gaps for generated tables; empty for the reference, which is generated.
+    /// Its text, with gaps for generated tables; empty for a page that is generated.
     pub text: &'static [PageText<'static>],
 }
 
@@ -39,6 +39,8 @@ macro_rules! pages {
 
 /// Every page, in the order of the navigation.
 pub const PAGES: &[PageEntry] = pages! {
+    Inventory:
+    "/pets" "Pets" "Look at the pets in a table, by status: available, pending or sold. Add a pet.";
     Guide:
     "/docs" "Overview" "What this API is for, and where to begin." in "index";
     "/docs/quickstart" "Quickstart" "List pets, add one, and see an error, with curl." in "quickstart";

@@ -28,6 +28,8 @@ pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str
             title: Some(entry.name),
             about: entry.about,
             main: format!("{}<article>\n{html}</article>\n", contents(&sections)),
+            class: "doc",
+            head: "",
             asks: &[],
         };
         assets.insert(entry.path.into(), page.into_asset(config, files));
@@ -134,6 +136,7 @@ mod tests {
              <dt><a href=\"/docs/quickstart\">Quickstart</a></dt>\n\
              <dd>List pets, add one, and see an error, with curl.</dd>\n",
             "<nav class=\"turn\" aria-label=\"Previous and next page\">\n\
+             <a href=\"/pets\" rel=\"prev\"><span>Previous</span> Pets</a>\n\
              <a href=\"/docs/quickstart\" rel=\"next\"><span>Next</span> Quickstart</a>\n</nav>\n",
         ] {
             assert!(guide.contains(part), "{part}: {guide}");
@@ -223,7 +226,7 @@ mod tests {
                 let path = if path.is_empty() { entry.path } else { path };
                 let is_known = match path {
                     "/" => id.is_empty() || ids(&page("/")).contains(&id),
-                    "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
+                    "/pets" | "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
                     "https://litestream.io" | "https://rqlite.io" => true,
                     _ if path.starts_with("/assets/") => !page(path).is_empty(),
                     _ => {
