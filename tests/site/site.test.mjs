@@ -224,7 +224,7 @@ test('contents stand at the side, and pages lead to each other', async () => {
   await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'The public URL' }).click();
   assert.ok(page.url().endsWith('/docs/settings#the-public-url'));
   assert.ok(await inView(page.locator('.contents')));
-  const paths = await pages(service);
+  const paths = (await pages(service)).filter((path) => path !== '/pets');
   await page.goto(service.url + paths[0]);
   for (const path of paths.slice(1)) {
     await page.locator('.turn [rel=next]').click();

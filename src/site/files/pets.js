@@ -264,7 +264,7 @@ async function change(pet, members) {
   if (!text) return;
   const now = readPets(text);
   put(now);
-  const changed = 'status' in members ? ['is now ', pill(now)] : ['is saved'];
+  const changed = !('status' in members) ? ['is saved'] : now.status ? ['is now ', pill(now)] : ['has no status now'];
   say('good', 'Done: ', named(now), ' ', ...changed, '.');
 }
 
@@ -315,7 +315,7 @@ function put(pet) {
   const row = petRow(pet, '', cell);
   rowOf(pet.id)?.replaceWith(row);
   openRow();
-  row.querySelector(asked().id === pet.id ? 'a' : 'select, a').focus();
+  row.querySelector(asked().id === pet.id ? 'a' : 'select').focus();
 }
 
 function drop(id) {

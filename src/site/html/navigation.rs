@@ -120,9 +120,11 @@ fn groups() -> impl Iterator<Item = &'static [PageEntry]> {
 
 /// Links to the page before and the page after the one at a path.
 pub fn neighbours(here: &str) -> String {
-    let Some(place) = PAGES.iter().position(|entry| entry.path == here) else { return String::new() };
+    // A page of data is no chapter.
+    let pages: Vec<&PageEntry> = PAGES.iter().filter(|entry| entry.group != "Inventory").collect();
+    let Some(place) = pages.iter().position(|entry| entry.path == here) else { return String::new() };
     let link = |place: Option<usize>, rel, word| {
-        let entry = place.and_then(|place| PAGES.get(place));
+        let entry = place.and_then(|place| pages.get(place));
         entry.map(|PageEntry { path, name, .. }| {
             format!("<a href=\"{path}\" rel=\"{rel}\"><span>{word}</span> {name}</a>\n")
         })

@@ -32,3 +32,26 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
     };
     keyed::add(assets, config, page, files);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::api::among_files;
+    use crate::base::config::Address;
+    use crate::base::http::AssetFields;
+
+    #[test]
+    fn page_names_the_operations_that_are_described_and_loads_only_its_own_files() {
+        let assets = crate::site::assets(&Config::default(), &Address::Tcp(([127, 0, 0, 1], 1).into()));
+        for path in [PATH.to_owned(), among_files(PATH)] {
+            let page = assets.get(&path).unwrap().respond(&AssetFields::default());
+            assert!(page.field("Content-Security-Policy").unwrap().contains("script-src 'self';"));
+            let html = String::from_utf8(page.body().to_vec()).unwrap();
+            assert!(html.contains("data-operations=\"listPets createPet getPet listOrders\""), "{html}");
+            assert!(html.contains("curl 'http://127.0.0.1:1/v1/pets?limit=100'"), "{html}");
+            for part in ["{{", "style=", "<script>", "rel=\"next\"", "\"/assets/latest"] {
+                assert!(!html.contains(part), "{part}: {html}");
+            }
+        }
+    }
+}
