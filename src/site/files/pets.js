@@ -39,7 +39,9 @@ function go(changes, trail = [], way = 'pushState') {
 // Sends a request. Returns the response and its text, or a failure as elements.
 async function call(method, path, { body, headers = {} } = {}) {
   const request = { url: new URL(base() + path, location.href).href, method, body, headers, token: token() };
-  const answer = await send(request).catch((error) => ({ failure: [explain(error, request)], isUnclear: method !== 'GET' }));
+  // The form that has sent a change says what to do if it may have been carried out.
+  const lost = (error) => ({ failure: [explain(error, { ...request, method: 'GET' })], isUnclear: method !== 'GET' && navigator.onLine });
+  const answer = await send(request).catch(lost);
   const { response, text } = answer;
   if (!response || response.ok) return answer;
   let error = {};
@@ -91,8 +93,8 @@ async function load() {
   for (const part of [bar, list, pager]) part.hidden = !hasKey;
   offer();
   if (!hasKey) {
-    pets = [];
-    list.replaceChildren();
+    show([]);
+    list.removeAttribute('aria-busy');
     return say('', 'Enter an API key to see the pets.');
   }
   list.setAttribute('aria-busy', 'true');
@@ -116,7 +118,7 @@ async function load() {
   turnPages(view, nextPage(answer.response)?.get('after'));
   if (view.id && !hasIt) say('', `There is no pet ${view.id}.`, found.length ? ` The next one is ${found[0].id}.` : '');
   else if (!found.length) sayEmpty(view);
-  else say('', `Ids ${found[0].id} to ${found.at(-1).id}`);
+  else say('', found.length > 1 ? `Ids ${found[0].id} to ${found.at(-1).id}` : `Id ${found[0].id}`);
   rowOf(view.id)?.scrollIntoView({ block: 'nearest' });
   count();
 }
@@ -165,7 +167,7 @@ function turnPages({ after }, following) {
 
 // The numbers beside the filters, where the service counts. A count is at most a second old.
 async function count() {
-  if (!can('getInventory')) return;
+  if (!can('getInventory') || !token()) return;
   const { failure, text } = await call('GET', '/store/inventory');
   if (failure) return;
   const counts = readPets(text);
@@ -186,6 +188,16 @@ function offer() {
 }
 const mayChange = (operation) => can(operation) && canWrite() !== false;
 
+// One change at a time: a second press must not take the first one for that of somebody else.
+let isBusy = false;
+async function alone(act) {
+  if (isBusy) return;
+  isBusy = true;
+  await act();
+  isBusy = false;
+  setTimeout(count, 1_100);
+}
+
 const rowOf = (id) => list.querySelector(`tr[data-id="${id}"]`);
 const options = (chosen, ...values) =>
   values.map((value) => element('option', { value, ...(value === chosen && { selected: '' }) }, value || 'none'));
@@ -194,7 +206,7 @@ const options = (chosen, ...values) =>
 function cell(pet) {
   if (!mayChange('updatePet')) return pill(pet);
   const select = element('select', { 'aria-label': `Status of pet ${pet.id}`, class: `pill ${pill(pet).className}` }, ...options(pet.status ?? '', '', ...STATUSES));
-  const save = press('Save', () => change(pet, { status: select.value || null }));
+  const save = press('Save', () => alone(() => change(pet, { status: select.value || null })));
   save.hidden = true;
   select.addEventListener('change', () => (save.hidden = select.value === (pet.status ?? '')));
   return element('div', {}, select, save);
@@ -244,11 +256,12 @@ function editor(pet) {
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     const [name, category] = form.querySelectorAll('input');
-    change(pet, {
+    const members = {
       // A field leaves out what it cannot show, such as a line break.
       ...(name.value !== name.defaultValue.replace(/[\r\n]/g, '') && { name: name.value }),
       ...(category.value !== pet.categoryId && { categoryId: BigInt(category.value) }),
-    });
+    };
+    alone(() => change(pet, members));
   });
   return form;
 }
@@ -285,7 +298,6 @@ async function guarded(pet, method, { body, headers } = {}) {
     // A proxy that compresses makes a tag weak.
     const tag = current.response.headers.get('ETag').replace('W/', '');
     const { failure, response, text, isUnclear } = await call(method, path, { body, headers: { ...headers, 'If-Match': tag } });
-    setTimeout(count, 1_100);
     if (!failure) return text;
     if (response?.status !== 412 && response?.status !== 404) {
       say('bad', ...failure, isUnclear ? ' Nobody knows if it was done. Do it again: the service does it once, or says what it is now.' : '');
@@ -335,7 +347,7 @@ function ask(pet) {
   cancel.onclick = () => dialog.close();
   yes.onclick = () => {
     dialog.close();
-    remove(pet);
+    alone(() => remove(pet));
   };
   dialog.showModal();
 }
@@ -382,13 +394,7 @@ const submit = (form, act) =>
     event.preventDefault();
     act();
   });
-let isAdding = false;
-submit(adder, async () => {
-  if (isAdding) return;
-  isAdding = true;
-  await add();
-  isAdding = false;
-});
+submit(adder, () => alone(add));
 submit(find, () => {
   const { value } = find.elements[0];
   const id = String(BigInt(value));
