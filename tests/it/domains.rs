@@ -365,17 +365,22 @@ fn reference_has_a_browser_keep_no_key_that_scripts_of_deployed_files_could_read
     std::fs::write(folder.path().join("mine.html"), "<script src=mine.js></script>").unwrap();
     let mut tags = Vec::new();
     let mut kept = || {
-        let page = hosted.server.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        tags.push(page.expect(200).header("ETag").unwrap().to_owned());
-        let text = String::from_utf8(page.body.clone()).unwrap();
-        text.split("data-keep=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        let [reference, pets] = ["/", "/pets"].map(|path| {
+            let page = hosted.server.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+            tags.push(page.expect(200).header("ETag").unwrap().to_owned());
+            let text = String::from_utf8(page.body.clone()).unwrap();
+            text.split("data-keep=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        });
+        assert_eq!(reference, pets);
+        reference
     };
     assert_eq!(kept(), "tab", "this deploy has no files");
     hosted.done(&["site", "deploy", folder.path().to_str().unwrap()]);
     assert_eq!(kept(), "memory");
     hosted.done(&["site", "rollback"]);
     assert_eq!(kept(), "tab");
-    assert!(tags[0] == tags[2] && tags[0] != tags[1], "{tags:?}");
+    let [before, among, after] = tags.as_chunks::<2>().0 else { panic!("{tags:?}") };
+    assert!(before == after && before[0] != among[0] && before[1] != among[1], "{tags:?}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ const PROGRAM = process.env.PETSTORE ?? join(TARGET, 'release', 'petstore');
 export async function serve(...words) {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-site-'));
   const database = join(folder, 'petstore.db');
-  const child = spawn(PROGRAM, ['--listen', '127.0.0.1:0', '--database', database, ...words], {
+  const child = spawn(PROGRAM, ['--listen', '127.0.0.1:0', ...(words.includes('--database') ? [] : ['--database', database]), ...words], {
     env: { ...process.env, PETSTORE_API_KEY: KEY },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -44,6 +44,7 @@ export async function serve(...words) {
   return {
     url,
     admin,
+    database,
     logged: () => log,
     // Runs a command on its database, and returns what it prints.
     async run(...command) {

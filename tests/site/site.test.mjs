@@ -47,7 +47,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       assert.deepEqual(await page.evaluate(cuts), [], path);
       assert.deepEqual(said, [], path);
       assert.deepEqual(asked.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith('data:')), [], path);
-      await page.screenshot({ path: join(SHOTS, `${path === '/' ? 'reference' : path.slice(6)}-${look}.png`), fullPage: true });
+      await page.screenshot({ path: join(SHOTS, `${path === '/' ? 'reference' : path.split('/').pop()}-${look}.png`), fullPage: true });
       await close();
     }
   });
@@ -224,7 +224,7 @@ test('contents stand at the side, and pages lead to each other', async () => {
   await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'The public URL' }).click();
   assert.ok(page.url().endsWith('/docs/settings#the-public-url'));
   assert.ok(await inView(page.locator('.contents')));
-  const paths = await pages(service);
+  const paths = (await pages(service)).filter((path) => path !== '/pets');
   await page.goto(service.url + paths[0]);
   for (const path of paths.slice(1)) {
     await page.locator('.turn [rel=next]').click();

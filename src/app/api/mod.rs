@@ -27,7 +27,7 @@ use list_cache::ListCache;
 pub use entity_tag::ETAG;
 pub use paging::{MAX_PAGE_ROWS, is_long_page};
 pub use pets::announced_pet;
-pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
+pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, among_files, is_deployed};
 
 /// The rows of every resource. `is_experimental`: also those that only `--experimental` serves.
 const fn tables(is_experimental: bool) -> [&'static [Operation]; 8] {

@@ -12,7 +12,8 @@ pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", H
 /// The pages of the feature `site`.
 pub static PAGES: &[Operation] = &[
     // The reference, with a panel to try each operation.
-    row("/", "getReference", Handler::Get(get_reference)),
+    row("/", "getReference", Handler::Get(get_with_key)),
+    row("/pets", "getPetsPage", Handler::Get(get_with_key)),
     row("/docs", "getGuide", Handler::Get(get)),
     row("/docs/{page}", "getPage", Handler::Get(get)),
     row("/assets/{digest}/{file}", "getAsset", Handler::Get(get_asset)),
@@ -30,9 +31,11 @@ const MOVED: [(&str, &str); 5] = [
     ("/docs/running", "/docs/settings"),
 ];
 
-/// The variant of the reference that is served while its origin has deployed files, whose scripts could read a key that
-/// the browser stores for the reference.
-pub const REFERENCE_AMONG_FILES: &str = "/ among files";
+/// The variant of a page with a field for the API key. It is served while the origin has deployed files, whose scripts
+/// could read a key that the browser stores for the page.
+pub fn among_files(path: &str) -> String {
+    format!("{path} among files")
+}
 
 /// The request header field that distinguishes browsers, which accept HTML.
 pub static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
@@ -144,8 +147,12 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     }
 }
 
-fn get_reference(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    asset(context, call, if context.store.has_files()? { REFERENCE_AMONG_FILES } else { "/" })
+/// Returns a page with a field for the API key.
+fn get_with_key(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    if context.store.has_files()? {
+        return asset(context, call, &among_files(&call.target.path));
+    }
+    get(context, call)
 }
 
 /// Returns a file of the pages. A page from before an upgrade, or from another instance, may ask for another digest: it

@@ -1,6 +1,7 @@
 // The response to a request: its status, its header fields and its body, and the next steps.
 import { coloured, layOut } from './colours.js';
 import { element } from './elements.js';
+import { nextPage } from './request.js';
 
 // Shows a response. `open` opens the form of another operation with values in its fields.
 export function showResponse(form, { response, text, ms }, open) {
@@ -16,9 +17,34 @@ export function showResponse(form, { response, text, ms }, open) {
     element('p', { class: 'status' }, pill, ' ', measured),
     ...(next.length ? [element('p', { class: 'follow' }, ...next)] : []),
     ...fields(form, headers),
-    ...(text ? [body] : []),
+    ...(isPets(form, status, text) ? views(body, text) : text ? [body] : []),
   ]);
   return `Response ${pill.textContent}`;
+}
+
+// A page of pets is JSON, or a table if the reader has chosen so: then the next pages are tables too.
+let isTable = false;
+const isPets = ({ dataset }, status, text) => dataset.operation === 'listPets' && status === 200 && text !== '[]';
+
+function views(body, text) {
+  const place = element('div', { class: 'table' });
+  const choices = ['Table', 'JSON'].map((name) => {
+    const button = element('button', { type: 'button' }, name);
+    button.addEventListener('click', () => choose(name === 'Table'));
+    return button;
+  });
+  const choose = async (is) => {
+    isTable = is;
+    for (const [i, button] of choices.entries()) button.setAttribute('aria-pressed', String(isTable === (i === 0)));
+    if (is) {
+      const { petTable, readPets } = await import('./table.js');
+      place.replaceChildren(petTable(readPets(text), '/pets'));
+    }
+    place.hidden = !is;
+    body.hidden = is;
+  };
+  choose(isTable);
+  return [element('div', { class: 'languages', role: 'group', 'aria-label': 'View' }, ...choices), place, body];
 }
 
 // Shows a sentence in place of a response.
@@ -55,18 +81,16 @@ function fields(form, headers) {
 }
 
 // Where a response leads: to the next page, to the pet that was added, to what an error means.
-function follow(form, { status, headers, url }, json, open) {
+function follow(form, response, json, open) {
+  const { status, headers, url } = response;
   const ways = [];
   const press = (words, go) => {
     const button = element('button', { type: 'button' }, words);
     button.addEventListener('click', go);
     ways.push(button);
   };
-  const [, next] = /<([^>]*)>\s*;\s*rel="?next"?/.exec(headers.get('Link')) ?? [];
-  if (next) {
-    const values = Object.fromEntries(new URL(next, url).searchParams);
-    press('Next page', () => open(form, values).requestSubmit());
-  }
+  const next = nextPage(response);
+  if (next) press('Next page', () => open(form, Object.fromEntries(next)).requestSubmit());
   const place = headers.get('Location');
   for (const other of place ? document.querySelectorAll('form.try[data-method=GET]') : []) {
     const path = other.dataset.path.replace(/{(\w+)}/g, '(?<$1>[^/]+)');

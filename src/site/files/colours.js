@@ -49,6 +49,11 @@ function split(text, pattern, inside) {
   return [...made, text.slice(end)];
 }
 
+// Characters that cannot be seen, or that change the direction of the text after them, as JSON escapes: in a string of JSON,
+// they stay the same.
+export const UNSEEN = /([\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff])/gu;
+export const visible = (text) => text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt().toString(16).padStart(4, '0')}`);
+
 // JSON in lines. It keeps each number to the letter: JSON.parse would round an int64.
 export function layOut(json) {
   const tokens = json.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
@@ -58,7 +63,7 @@ export function layOut(json) {
     if ('{['.includes(token)) return '}]'.includes(after) ? token : token + line(1);
     if ('}]'.includes(token)) return '{['.includes(before) ? token : line(-1) + token;
     if (token === ',') return token + line(0);
-    return token === ':' ? ': ' : token;
+    return token === ':' ? ': ' : visible(token);
   };
   return tokens.map((token, i) => lay(token, tokens[i - 1] ?? ' ', tokens[i + 1] ?? ' ')).join('');
 }

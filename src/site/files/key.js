@@ -5,12 +5,14 @@ const [field, show, clear, state] = ['key', 'key-show', 'key-clear', 'key-state'
 const server = part('server');
 const section = field.closest('.key');
 const listeners = [];
+const checked = [];
 
 // The address of the service.
 export const base = () => server.value;
 export const token = () => bare(field.value);
 export const isShown = () => field.type === 'text';
 export const whenKeyChanges = (listener) => listeners.push(listener);
+export const whenKeyIsChecked = (listener) => checked.push(listener);
 
 // The key alone, from text that people copy from an example, a shell or a header field.
 function bare(text) {
@@ -67,16 +69,20 @@ function recall() {
   state.className = look;
 }
 
-async function check() {
+// False if the key may only read, and undefined as long as nobody knows.
+export const canWrite = () => (judged.about === question() ? judged.canWrite : undefined);
+
+export async function check() {
   const about = question();
   if (!token() || (judged.about === about && judged.look !== 'unclear')) return;
   judged = { about, text: 'Checking the key…' };
   recall();
-  const [text, look] = await judge(token()).catch(() => ['The service is not responding, so the key could not be checked.', 'unclear']);
+  const [text, look, canWrite] = await judge(token()).catch(() => ['The service is not responding, so the key could not be checked.', 'unclear']);
   // Another key may have been entered since.
   if (judged.about !== about) return;
-  judged = { about, text, look };
+  judged = { about, text, look, canWrite };
   recall();
+  for (const listener of checked) listener();
 }
 
 // Asks the service about a key. The first request shows if it is valid, the second if it may write: the service rejects a
@@ -94,8 +100,9 @@ async function judge(key) {
   if (status === 401) return ['This key does not work. It is unknown, expired or revoked; the service never says which.', 'wrong'];
   if (status !== 200) return [`The service returned ${status}, so the key could not be checked.`, 'unclear'];
   const { code } = await ask('/pets', { method: 'POST' }).then((response) => response.json()).catch(() => ({}));
-  if (code === 'insufficient_scope') return ['This key works. It is read-only: it can list and get pets, but not add them.', 'fine'];
-  return ['This key works.', 'fine'];
+  if (code === 'insufficient_scope') return ['This key works. It is read-only: it can list and get pets, but not add them.', 'fine', false];
+  if (code === 'read_only') return ['This key works. The service is read-only: it lists and gets pets, and adds none.', 'fine', false];
+  return ['This key works.', 'fine', true];
 }
 
 // theme.js has taken it out of the address.

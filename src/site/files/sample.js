@@ -15,7 +15,7 @@ const LANGUAGES = { curl, JavaScript: javaScript, Python: python };
 // A create sends one even if the form has none.
 const ONCE = 'Idempotency-Key';
 
-function curl({ url, method, headers, body, token, isShown }) {
+export function curl({ url, method, headers, body, token, isShown }) {
   const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
   // curl sends a body with POST.
   const isUsual = method === (body === undefined ? 'GET' : 'POST');

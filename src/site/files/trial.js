@@ -2,6 +2,7 @@
 import { showFailure, showResponse } from './answer.js';
 import { element } from './elements.js';
 import { base, isShown, token, whenKeyChanges } from './key.js';
+import { explain, freshKey, send } from './request.js';
 import { writeSamples } from './sample.js';
 
 const announcement = document.getElementById('announcement');
@@ -67,9 +68,7 @@ function generator(form) {
   if (!field) return;
   const button = element('button', { type: 'button' }, 'Generate');
   button.addEventListener('click', () => {
-    // As long and as random as a UUID; crypto.randomUUID needs HTTPS.
-    const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
-    field.value = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    field.value = freshKey();
     form.dispatchEvent(new Event('input'));
   });
   field.after(button);
@@ -91,37 +90,6 @@ function read(form, isSample = false) {
   if (body !== undefined) headers['Content-Type'] = type;
   const url = new URL(base() + path + (query.size ? `?${query}` : ''), location.href).href;
   return { url, method: form.dataset.method, headers, body, token: token(), isEmpty: 'empty' in form.dataset };
-}
-
-async function send({ url, method, headers, body, token }) {
-  const began = performance.now();
-  const credential = token ? { Authorization: `Bearer ${token}` } : {};
-  const response = await fetch(url, {
-    method,
-    body,
-    headers: { ...headers, ...credential },
-    credentials: 'omit',
-    cache: 'no-store',
-  });
-  const text = await response.text();
-  return { response, text, ms: performance.now() - began };
-}
-
-// The reason why there is no response, in our words, since each browser has its own.
-function explain(error, { headers, method, token }) {
-  const isRefused = ([name, value]) => {
-    try {
-      return !new Headers([[name, value]]);
-    } catch {
-      return true;
-    }
-  };
-  const [refused] = Object.entries({ ...headers, ...(token && { Authorization: token }) }).find(isRefused) ?? [];
-  const what = refused === 'Authorization' ? 'API key' : refused;
-  if (what) return `A browser cannot send this ${what}. Use letters, digits and punctuation from ASCII.`;
-  if (!navigator.onLine) return 'You are offline, so nothing was sent.';
-  const why = error.name === 'AbortError' ? 'The request was stopped.' : 'The service is not responding, or the connection broke.';
-  return method === 'GET' ? why : `${why} The request may have been carried out: look before you send it again.`;
 }
 
 for (const form of document.querySelectorAll('form.try')) {

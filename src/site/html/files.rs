@@ -12,7 +12,7 @@ macro_rules! files {
 
 /// The files that the reference and the pages load.
 pub const SITE: Files<'static> = files!("answer.js" "code.js" "colours.js" "elements.js" "frame.js" "icon.svg" "key.js"
-    "reference.css" "sample.js" "search.js" "search-rank.js" "site.css" "theme.js" "trial.js");
+    "pets.css" "pets.js" "reference.css" "request.js" "sample.js" "search.js" "search-rank.js" "site.css" "table.js" "theme.js" "trial.js");
 /// The files that the settings page loads.
 pub const SETTINGS: Files<'static> = files!("elements.js" "icon.svg" "settings.css" "settings-dialogs.js" "settings-domain.js"
     "settings-parts.js" "settings-redirects.js" "settings.js" "site.css" "theme.js");

@@ -2,11 +2,13 @@
 
 mod components;
 mod files;
+mod keyed;
 mod markup;
 mod navigation;
 mod operation;
 mod page;
 mod pages;
+mod pets;
 mod places;
 mod reference;
 mod samples;
@@ -31,6 +33,7 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     let index = search::index(config, &pages);
     let files = files::add(assets, &[files::SITE, &[("search.json", index.as_bytes())]].concat());
     reference::add(assets, config, &base, &files);
+    pets::add(assets, config, &base, &files);
     pages::add(assets, config, pages, &files);
     places::add(assets, config, &files);
 }

@@ -22,7 +22,7 @@ pub struct PageEntry {
     pub group: &'static str,
     /// Its content, in one sentence.
     pub about: &'static str,
-    /// Its text, with gaps for generated tables; empty for the reference, which is generated.
+    /// Its text, with gaps for generated tables; empty for a page that is generated.
     pub text: &'static [PageText<'static>],
 }
 
@@ -40,6 +40,8 @@ macro_rules! pages {
 
 /// Every page, in the order of the navigation.
 pub const PAGES: &[PageEntry] = pages! {
+    Inventory:
+    "/pets" "Pets" "Look at the pets in a table, by status: available, pending or sold. Add a pet.";
     Guide:
     "/docs" "Overview" "What this API is for, and where to begin." in "index";
     "/docs/quickstart" "Quickstart" "List pets, add one, and see an error, with curl." in "quickstart";
@@ -119,9 +121,11 @@ fn groups() -> impl Iterator<Item = &'static [PageEntry]> {
 
 /// Links to the page before and the page after the one at a path.
 pub fn neighbours(here: &str) -> String {
-    let Some(place) = PAGES.iter().position(|entry| entry.path == here) else { return String::new() };
+    // A page of data is no chapter.
+    let pages: Vec<&PageEntry> = PAGES.iter().filter(|entry| entry.group != "Inventory").collect();
+    let Some(place) = pages.iter().position(|entry| entry.path == here) else { return String::new() };
     let link = |place: Option<usize>, rel, word| {
-        let entry = place.and_then(|place| PAGES.get(place));
+        let entry = place.and_then(|place| pages.get(place));
         entry.map(|PageEntry { path, name, .. }| {
             format!("<a href=\"{path}\" rel=\"{rel}\"><span>{word}</span> {name}</a>\n")
         })

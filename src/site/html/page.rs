@@ -10,11 +10,6 @@ use crate::site::html::navigation::{PAGES, entries, here, neighbours};
 /// The beginning of the element with the URL of a page (ogp.me).
 const META: &str = "<meta property=\"og:url\" content=\"";
 const FRAME: &str = include_str!("../files/page.html");
-/// The elements of the head that only the first page has.
-const REFERENCE: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
-<script src=\"/assets/trial.js\" type=\"module\"></script>
-";
-
 /// The content of a page.
 pub struct HtmlPage<'a> {
     /// Its path.
@@ -24,6 +19,10 @@ pub struct HtmlPage<'a> {
     /// Its content, in one sentence: for search engines and previews of links.
     pub about: &'a str,
     pub main: String,
+    /// The class of its content, for style sheets.
+    pub class: &'a str,
+    /// The elements of the head that other pages do not have.
+    pub head: &'a str,
     /// Other origins that its scripts may send requests to.
     pub asks: &'a [String],
 }
@@ -35,17 +34,16 @@ impl HtmlPage<'_> {
         let root = config.root().filter(|_| is_listed);
         let address = root.map(|root| format!("{META}{root}{}\">\n", self.path));
         let title = self.title.map(|title| format!("{title} · ")).unwrap_or_default();
-        let (class, head) = if self.title.is_some() { ("doc", "") } else { ("reference", REFERENCE) };
         let html = FRAME
             .replace("{{title}}", self.title.unwrap_or("{{site}}"))
             .replace("{{titles}}", &title)
             .replace("{{about}}", self.about)
             .replace("{{address}}", &address.unwrap_or_default())
-            .replace("{{head}}", head)
+            .replace("{{head}}", self.head)
             .replace("{{here}}", &here(self.path))
             .replace("{{nav}}", &entries(self.path, config))
             .replace("{{turn}}", &neighbours(self.path))
-            .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"page {class}\">"))
+            .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"page {}\">", self.class))
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION)

@@ -28,6 +28,8 @@ pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str
             title: Some(entry.name),
             about: entry.about,
             main: format!("{}<article>\n{html}</article>\n", contents(&sections)),
+            class: "doc",
+            head: "",
             asks: &[],
         };
         assets.insert(entry.path.into(), page.into_asset(config, files));
@@ -223,7 +225,7 @@ mod tests {
                 let path = if path.is_empty() { entry.path } else { path };
                 let is_known = match path {
                     "/" => id.is_empty() || ids(&page("/")).contains(&id),
-                    "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
+                    "/pets" | "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
                     "https://litestream.io" | "https://rqlite.io" => true,
                     _ if path.starts_with("/assets/") => !page(path).is_empty(),
                     _ => {

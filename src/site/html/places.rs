@@ -15,6 +15,8 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
         title: Some("Page not found"),
         about: "There is no page at this address.",
         main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
+        class: "doc",
+        head: "",
         asks: &[],
     };
     assets.insert(NOT_FOUND.into(), page.into_asset(config, files));

@@ -1,34 +1,35 @@
 //! The reference: every operation as HTML, generated from the table of operations, with forms that send requests.
 
-use crate::app::api::{Operation, REFERENCE_AMONG_FILES};
+use crate::app::api::Operation;
 use crate::base::config::Config;
 use crate::base::http::Assets;
-use crate::site::document::{self, named_servers};
+use crate::site::document;
+use crate::site::html::keyed;
 use crate::site::html::markup::{anchored, escape};
 use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
 use crate::site::html::page::HtmlPage;
 
+/// The elements of the head that load its style sheet and its script.
+const HEAD: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
+<script src=\"/assets/trial.js\" type=\"module\"></script>
+";
+
 /// Adds the reference at the root. `base` is the address that samples call, and `files` the folder of the files that it
 /// loads.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
-    let asks: Vec<String> =
-        [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
-    let operations = operations(config, base);
-    for (path, keep) in [("/", "tab"), (REFERENCE_AMONG_FILES, "memory")] {
-        let page = HtmlPage {
-            path: "/",
-            title: None,
-            about: "{{description}}",
-            main: include_str!("../files/reference.html")
-                .replace("{{keep}}", keep)
-                .replace("{{settings}}", &settings(config))
-                .replace("{{servers}}", &choice(config))
-                .replace("{{reference}}", &operations),
-            asks: &asks,
-        };
-        assets.insert(path.into(), page.into_asset(config, files));
-    }
+    let page = HtmlPage {
+        path: "/",
+        title: None,
+        about: "{{description}}",
+        main: include_str!("../files/reference.html")
+            .replace("{{settings}}", &settings(config))
+            .replace("{{reference}}", &operations(config, base)),
+        class: "reference",
+        head: HEAD,
+        asks: &[],
+    };
+    keyed::add(assets, config, page, files);
 }
 
 /// A link to the settings page, for the operator of a service on this machine. A public site does not have it.
@@ -37,16 +38,6 @@ fn settings(config: &Config) -> String {
     let admin = config.admin.filter(|admin| is_own && admin.ip().is_loopback() && admin.port() > 0);
     let link = |admin| format!(" <a href=\"http://{admin}{SETTINGS_PAGE}\">Settings</a>");
     admin.map(link).unwrap_or_default()
-}
-
-/// The choice of the server, which is hidden if there is only one.
-fn choice(config: &Config) -> String {
-    let servers = named_servers(config);
-    let option =
-        |(name, url): &(&str, &str)| format!("<option value=\"{0}\">{name}: {0}</option>\n", escape(url));
-    let hidden = if servers.len() == 1 { " hidden" } else { "" };
-    let options: String = servers.iter().map(option).collect();
-    format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
 }
 
 /// Every operation that is described, under its tag.
@@ -62,11 +53,6 @@ fn operations(config: &Config, base: &str) -> String {
         ))
     });
     groups.collect()
-}
-
-/// The scheme, the host and the port of an address.
-fn origin(url: &str) -> String {
-    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]
@@ -85,21 +71,6 @@ mod tests {
         let config =
             Config { base_url: Some("https://pets.example:8443/x/v1".to_owned()), ..Config::default() };
         crate::site::assets(&config, &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()))
-    }
-
-    #[test]
-    fn server_can_be_chosen_if_there_are_two() {
-        let label = |hidden, options| {
-            format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
-        };
-        let own = "<option value=\"/v1\">This service: /v1</option>\n";
-        let mut config = Config::default();
-        assert_eq!(choice(&config), label(" hidden", own));
-        config.base_url = Some("https://a/v1".to_owned());
-        config.staging_url = Some("https://b/v1".to_owned());
-        let both = "<option value=\"https://a/v1\">Production: https://a/v1</option>\n\
-            <option value=\"https://b/v1\">Staging: https://b/v1</option>\n";
-        assert_eq!(choice(&config), label("", both));
     }
 
     #[test]

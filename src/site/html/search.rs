@@ -9,7 +9,7 @@ use crate::base::json::{Json, object};
 use crate::site::document::{operations, own_codes};
 use crate::site::html::components::schema;
 use crate::site::html::markup::{in_reference, plain, text};
-use crate::site::html::navigation::PageEntry;
+use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::pages::Filled;
 use crate::site::html::section::Section;
 
@@ -20,7 +20,9 @@ const SHOWN: usize = 100;
 pub fn index(config: &Config, pages: &[Filled]) -> String {
     let found =
         pages.iter().flat_map(|(page, _, sections)| sections.iter().map(|found| section(page, found)));
-    Json::from_iter(found.chain(operations(config).flat_map(operation))).to_string()
+    let generated = PAGES.iter().filter(|page| page.text.is_empty());
+    let generated = generated.map(|page| entry(page.name, page.name, page.path, page.about));
+    Json::from_iter(found.chain(generated).chain(operations(config).flat_map(operation))).to_string()
 }
 
 /// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",

@@ -1,0 +1,429 @@
+// The page of pets: a table whose filter, page and open pet are in the address, and forms that add and change pets.
+import { coloured, layOut } from './colours.js';
+import { copyButton, element } from './elements.js';
+import { base, canWrite, check, isShown, token, whenKeyChanges, whenKeyIsChecked } from './key.js';
+import { explain, freshKey, nextPage, send } from './request.js';
+import { curl } from './sample.js';
+import { petRow, petTable, pill, readPets, shownName, writePet } from './table.js';
+
+const inventory = document.getElementById('inventory');
+const [bar, state, list, pager, dialog] = ['.bar', '#state', '.table', '.pager', 'dialog'].map((name) => inventory.querySelector(name));
+const [find, limit, adder, opener, unset] = ['find', 'limit', 'add', 'add-open', 'unset'].map((id) => document.getElementById(id));
+const filters = [...inventory.querySelectorAll('.filters a')];
+const [previous, next] = pager.children;
+const STATUSES = ['available', 'pending', 'sold'];
+// The operations of this service: some come with a switch.
+const can = (operation) => inventory.dataset.operations.split(' ').includes(operation);
+const isId = (text) => /^-?\d+$/.test(text);
+// A page of a list with the pet first.
+const before = (id) => String(BigInt(id) - 1n);
+
+// What the address asks for.
+function asked() {
+  const { status = '', limit = '20', after = '' } = Object.fromEntries(new URLSearchParams(location.search));
+  const id = location.hash.slice(1);
+  return { status, limit, after, id: isId(id) ? id : '' };
+}
+
+function address({ status, limit, after, id }) {
+  const query = new URLSearchParams(Object.entries({ status, limit: limit === '20' ? '' : limit, after }).filter(([, value]) => value));
+  return `/pets${query.size ? `?${query}` : ''}${id ? `#${id}` : ''}`;
+}
+
+// Goes to another page of the list. `trail` has the beginning of each page before it.
+function go(changes, trail = [], way = 'pushState') {
+  history[way]({ trail }, '', address({ ...asked(), id: '', ...changes }));
+  return load();
+}
+
+// Sends a request. Returns the response and its text, or a failure as elements.
+async function call(method, path, { body, headers = {} } = {}) {
+  const request = { url: new URL(base() + path, location.href).href, method, body, headers, token: token() };
+  // The form that has sent a change says what to do if it may have been carried out.
+  const lost = (error) => ({ failure: [explain(error, { ...request, method: 'GET' })], isUnclear: method !== 'GET' && navigator.onLine });
+  const answer = await send(request).catch(lost);
+  const { response, text } = answer;
+  if (!response || response.ok) return answer;
+  let error = {};
+  try {
+    error = JSON.parse(text);
+  } catch {
+    // A proxy may answer with a page of its own.
+  }
+  const { code = '', message = 'The response is not from the API.' } = error;
+  const title = element('span', { class: `pill s${Math.floor(response.status / 100)}` }, `${response.status} ${response.statusText}`.trim());
+  const more = code && element('a', { href: `/docs/errors#${code}` }, 'What to do about ', element('code', {}, code));
+  return { response, text, code, failure: [title, ' ', message, ' ', more], isUnclear: code === 'outcome_unknown' };
+}
+
+// Says a sentence above the table. `look` is its class.
+function say(look, ...parts) {
+  state.className = look;
+  state.replaceChildren(...parts);
+}
+
+const press = (words, act, kind = '') => {
+  const button = element('button', { type: 'button', class: kind }, words);
+  button.addEventListener('click', act);
+  return button;
+};
+const command = (text) => {
+  const code = element('code', {}, text);
+  return element('span', { class: 'command' }, code, copyButton(text, code, () => {}));
+};
+const named = ({ id, name }) => element('span', {}, `pet ${id}, `, shownName(name));
+
+// The pets that are shown, and the number of the last request: a response to an earlier one is out of date.
+let pets = [];
+let isEmpty = false;
+let turn = 0;
+
+async function load() {
+  const view = asked();
+  const mine = (turn += 1);
+  for (const link of filters) {
+    const { status, after } = { ...view, status: new URL(link.href).searchParams.get('status') ?? '', after: '' };
+    link.href = address({ status, limit: view.limit, after });
+    if (status === view.status) link.setAttribute('aria-current', 'true');
+    else link.removeAttribute('aria-current');
+  }
+  limit.value = view.limit;
+  const hasKey = Boolean(token());
+  isEmpty = false;
+  for (const part of [bar, list, pager]) part.hidden = !hasKey;
+  offer();
+  if (!hasKey) {
+    show([]);
+    list.removeAttribute('aria-busy');
+    return say('', 'Enter an API key to see the pets.');
+  }
+  list.setAttribute('aria-busy', 'true');
+  if (!pets.length) say('', 'Loading…');
+  const query = new URLSearchParams(Object.entries({ ...view, id: '' }).filter(([, value]) => value));
+  const answer = await call('GET', `/pets?${query}`);
+  if (mine !== turn) return;
+  list.removeAttribute('aria-busy');
+  list.classList.toggle('old', Boolean(answer.failure));
+  if (answer.failure) {
+    if (!pets.length || [401, 403].includes(answer.response?.status)) show([]);
+    return say('bad', ...answer.failure, ' ', press('Try again', retry));
+  }
+  const found = readPets(answer.text);
+  const hasIt = found.some(({ id }) => id === view.id);
+  // A link to a pet of another page.
+  if (view.id && !hasIt && (view.status || view.after !== before(view.id))) {
+    return go({ status: '', after: before(view.id), id: view.id }, [], 'replaceState');
+  }
+  show(found);
+  turnPages(view, nextPage(answer.response)?.get('after'));
+  if (view.id && !hasIt) say('', `There is no pet ${view.id}.`, found.length ? ` The next one is ${found[0].id}.` : '');
+  else if (!found.length) sayEmpty(view);
+  else say('', found.length > 1 ? `Ids ${found[0].id} to ${found.at(-1).id}` : `Id ${found[0].id}`);
+  rowOf(view.id)?.scrollIntoView({ block: 'nearest' });
+  count();
+}
+
+const retry = () => {
+  check();
+  load();
+};
+
+function sayEmpty(view) {
+  isEmpty = true;
+  say('', ...nothing(view));
+}
+
+// The reason for an empty table, and the way on.
+function nothing({ status, after }) {
+  if (after) return ['No pet comes after this page. ', press('First page', () => go({ after: '' }))];
+  if (status) return [`No pet is ${status}. `, press('All pets', () => go({ status: '' }))];
+  const add = canWrite() === false ? ['Import a file: '] : [press('Add one', openAdder), ' or import a file: '];
+  return ['No pets yet. ', ...add, command('petstore import pets.csv')];
+}
+
+function show(found) {
+  pets = found;
+  list.hidden = !found.length;
+  pager.hidden = !found.length;
+  list.replaceChildren(petTable(found, '', cell));
+  openRow();
+}
+
+function turnPages({ after }, following) {
+  const { trail = [] } = history.state ?? {};
+  const turnTo = (button, words, target) => {
+    button.textContent = words;
+    button.setAttribute('aria-disabled', String(!target));
+    button.onclick = async () => {
+      if (!target) return;
+      await go(...target);
+      if (list.getBoundingClientRect().top < 0) inventory.scrollIntoView();
+    };
+  };
+  if (trail.length || !after) turnTo(previous, 'Previous', trail.length && [{ after: trail.at(-1) }, trail.slice(0, -1)]);
+  else turnTo(previous, 'First page', [{ after: '' }]);
+  turnTo(next, 'Next', following && [{ after: following }, [...trail, after]]);
+}
+
+// The numbers beside the filters, where the service counts. A count is at most a second old.
+async function count() {
+  if (!can('getInventory') || !token()) return;
+  const { failure, text } = await call('GET', '/store/inventory');
+  if (failure) return;
+  const counts = readPets(text);
+  const shown = (number) => Number(number).toLocaleString('en');
+  for (const link of filters) {
+    const number = counts[new URL(link.href).searchParams.get('status') ?? 'total'];
+    link.replaceChildren(link.firstChild, ' ', element('span', {}, shown(number)));
+  }
+  unset.hidden = counts.unset === '0';
+  unset.textContent = `No status ${shown(counts.unset)}`;
+}
+
+// What the key may do decides what is offered.
+function offer() {
+  opener.hidden = !token() || canWrite() === false;
+  adder.hidden ||= opener.hidden;
+  opener.setAttribute('aria-expanded', String(!adder.hidden));
+}
+const mayChange = (operation) => can(operation) && canWrite() !== false;
+
+// One change at a time: a second press must not take the first one for that of somebody else.
+let isBusy = false;
+async function alone(act) {
+  if (isBusy) return;
+  isBusy = true;
+  await act();
+  isBusy = false;
+  setTimeout(count, 1_100);
+}
+
+const rowOf = (id) => list.querySelector(`tr[data-id="${id}"]`);
+const options = (chosen, ...values) =>
+  values.map((value) => element('option', { value, ...(value === chosen && { selected: '' }) }, value || 'none'));
+
+// The status in a row: a choice where it can be changed. Nothing is sent before Save, since a key press chooses too.
+function cell(pet) {
+  if (!mayChange('updatePet')) return pill(pet);
+  const select = element('select', { 'aria-label': `Status of pet ${pet.id}`, class: `pill ${pill(pet).className}` }, ...options(pet.status ?? '', '', ...STATUSES));
+  const save = press('Save', () => alone(() => change(pet, { status: select.value || null })));
+  save.hidden = true;
+  select.addEventListener('change', () => (save.hidden = select.value === (pet.status ?? '')));
+  return element('div', {}, select, save);
+}
+
+// Opens the pet that the address names.
+function openRow() {
+  const { id } = asked();
+  list.querySelector('.detail')?.remove();
+  for (const link of list.querySelectorAll('.name a')) link.setAttribute('aria-expanded', String(link.hash === `#${id}`));
+  const pet = pets.find((one) => one.id === id);
+  if (pet) rowOf(id).after(element('tr', { role: 'row', class: 'detail' }, element('td', { role: 'cell', colspan: '4' }, ...detail(pet))));
+}
+
+function detail(pet) {
+  const { id } = pet;
+  const url = new URL(`${base()}/pets?after=${before(id)}&limit=1`, location.href).href;
+  const code = (text, label) => {
+    const block = element('pre', { class: 'wrap', tabindex: '0', role: 'region', 'aria-label': label }, ...coloured(text));
+    return element('div', { class: 'code' }, block, copyButton(label, block, () => {}));
+  };
+  return [
+    element('div', {}, ...(mayChange('updatePet') ? [editor(pet)] : commands(id))),
+    element('div', {}, code(layOut(writePet(pet)), 'JSON'), code(curl({ url, method: 'GET', headers: [], token: token(), isShown: isShown() }), 'curl')),
+  ];
+}
+
+function commands(id) {
+  const about = element('p', {}, 'To change it, run one of these on the machine of the service. ', element('a', { href: '/docs/data' }, 'More about editing'));
+  const lines = [...STATUSES.map((status) => `petstore pet status ${id} ${status}`), `petstore pet delete ${id}`];
+  return [about, ...lines.map((line) => element('p', {}, command(line)))];
+}
+
+// Name and category. Only what has changed is sent.
+function editor(pet) {
+  const input = (label, value, more) => [
+    element('label', { for: `edit-${label}` }, label),
+    element('input', { id: `edit-${label}`, value, autocomplete: 'off', ...more }),
+  ];
+  const form = element(
+    'form',
+    { 'aria-label': `Edit pet ${pet.id}` },
+    ...input('Name', pet.name),
+    ...input('Category', pet.categoryId, { inputmode: 'numeric', pattern: '-?[0-9]+', title: 'a whole number', required: '' }),
+    element('p', { class: 'answers' }, element('button', { class: 'main' }, 'Save changes'), ...(mayChange('deletePet') ? [press('Delete…', () => ask(pet))] : [])),
+  );
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    const [name, category] = form.querySelectorAll('input');
+    const members = {
+      // A field leaves out what it cannot show, such as a line break.
+      ...(name.value !== name.defaultValue.replace(/[\r\n]/g, '') && { name: name.value }),
+      ...(category.value !== pet.categoryId && { categoryId: BigInt(category.value) }),
+    };
+    alone(() => change(pet, members));
+  });
+  return form;
+}
+
+const json = (members) => `{${Object.entries(members).map(([name, value]) => `"${name}":${typeof value === 'bigint' ? value : JSON.stringify(value)}`)}}`;
+
+// Changes a pet, if it is still as it is shown here. The tag of a pet comes with the pet alone: a list has one tag for all.
+async function change(pet, members) {
+  const { length } = Object.keys(members);
+  if (!length) return say('', 'There is nothing to save.');
+  const body = json(members);
+  const text = await guarded(pet, 'PATCH', { body, headers: { 'Content-Type': 'application/merge-patch+json' } });
+  if (!text) return;
+  const now = readPets(text);
+  put(now);
+  const changed = !('status' in members) ? ['is saved'] : now.status ? ['is now ', pill(now)] : ['has no status now'];
+  say('good', 'Done: ', named(now), ' ', ...changed, '.');
+}
+
+async function remove(pet) {
+  const text = await guarded(pet, 'DELETE');
+  if (text === undefined) return;
+  drop(pet.id);
+  say('good', 'Deleted: ', named(pet), '.');
+}
+
+// Sends a change with If-Match. Returns the text of the response; nothing if it failed, which the page then says.
+async function guarded(pet, method, { body, headers } = {}) {
+  const path = `/pets/${pet.id}`;
+  say('', 'Saving…');
+  const current = await call('GET', path);
+  const isSame = () => writePet(readPets(current.text)) === writePet(pet);
+  if (current.response?.ok && isSame()) {
+    // A proxy that compresses makes a tag weak.
+    const tag = current.response.headers.get('ETag').replace('W/', '');
+    const { failure, response, text, isUnclear } = await call(method, path, { body, headers: { ...headers, 'If-Match': tag } });
+    if (!failure) return text;
+    if (response?.status !== 412 && response?.status !== 404) {
+      say('bad', ...failure, isUnclear ? ' Nobody knows if it was done. Do it again: the service does it once, or says what it is now.' : '');
+      return undefined;
+    }
+    return conflict(pet, await call('GET', path));
+  }
+  return conflict(pet, current);
+}
+
+// The pet is another by now, or gone.
+function conflict(pet, { failure, response, text }) {
+  if (response?.ok) {
+    const now = readPets(text);
+    put(now);
+    say('bad', 'Your change was not made: somebody else has changed this pet. It is now ', named(now), ', with the category ', now.categoryId, ' and the status ', pill(now), '.');
+  } else if (response?.status === 404) {
+    drop(pet.id);
+    say('bad', 'Your change was not made: somebody else has deleted ', named(pet), '.');
+  } else {
+    say('bad', ...failure);
+  }
+}
+
+function put(pet) {
+  pets = pets.map((one) => (one.id === pet.id ? pet : one));
+  const row = petRow(pet, '', cell);
+  rowOf(pet.id)?.replaceWith(row);
+  openRow();
+  row.querySelector(asked().id === pet.id ? 'a' : 'select').focus();
+}
+
+function drop(id) {
+  pets = pets.filter((one) => one.id !== id);
+  if (asked().id === id) history.replaceState(history.state, '', address({ ...asked(), id: '' }));
+  list.querySelector('.detail')?.remove();
+  const row = rowOf(id);
+  const near = row.nextElementSibling ?? row.previousElementSibling;
+  row.remove();
+  (near?.querySelector('.name a') ?? limit).focus();
+}
+
+// Asks before a pet is deleted.
+function ask(pet) {
+  const [cancel, yes] = dialog.querySelectorAll('button');
+  dialog.querySelector('p').replaceChildren('Delete ', named(pet), '?');
+  cancel.onclick = () => dialog.close();
+  yes.onclick = () => {
+    dialog.close();
+    alone(() => remove(pet));
+  };
+  dialog.showModal();
+}
+
+// One key for one pet: it stays until that pet is known to be there.
+let onceKey = freshKey();
+const [name, category, status] = ['name', 'category', 'status'].map((part) => document.getElementById(`add-${part}`));
+
+function openAdder() {
+  adder.hidden = false;
+  offer();
+  name.focus();
+}
+opener.addEventListener('click', () => {
+  if (adder.hidden) return openAdder();
+  adder.hidden = true;
+  return offer();
+});
+
+async function add() {
+  const body = json({ name: name.value, categoryId: BigInt(category.value), ...(status.value && { status: status.value }) });
+  say('', 'Adding…');
+  const { failure, response, text, code, isUnclear } = await call('POST', '/pets', {
+    body,
+    headers: { 'Content-Type': 'application/json', 'Idempotency-Key': onceKey },
+  });
+  if (code === 'idempotency_key_reused') {
+    onceKey = freshKey();
+    return say('bad', 'The pet that you sent before was added, though its response did not arrive. This one was not added: choose Add again.');
+  }
+  if (failure) return say('bad', ...failure, isUnclear ? ' Nobody knows if the pet was added. Choose Add again: it is added once.' : '');
+  onceKey = freshKey();
+  const pet = readPets(text);
+  name.value = '';
+  await load();
+  const link = element('a', { href: `#${pet.id}` }, named(pet));
+  const isReplayed = response.headers.has('Idempotency-Replayed');
+  say('good', isReplayed ? 'Was already added, and is there once: ' : 'Added: ', link, '.');
+  return name.focus();
+}
+
+const submit = (form, act) =>
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    act();
+  });
+submit(adder, () => alone(add));
+submit(find, () => {
+  const { value } = find.elements[0];
+  const id = String(BigInt(value));
+  go({ status: '', after: before(id), id }).then(() => rowOf(id)?.querySelector('a').focus());
+});
+limit.addEventListener('change', () => go({ limit: limit.value, after: '' }));
+inventory.addEventListener('click', (event) => {
+  const link = event.target.closest('.filters a, .name a');
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  if (link.closest('.filters')) return go({ status: new URL(link.href).searchParams.get('status') ?? '', after: '' });
+  const id = link.hash.slice(1);
+  // The page stays where it is.
+  history.pushState(history.state, '', address({ ...asked(), id: asked().id === id ? '' : id }));
+  return openRow();
+});
+addEventListener('popstate', load);
+
+let loadedFor = '';
+const question = () => `${base()} ${token()}`;
+whenKeyIsChecked(() => {
+  offer();
+  if (loadedFor === question()) return isEmpty ? sayEmpty(asked()) : pets.length && show(pets);
+  loadedFor = question();
+  return load();
+});
+whenKeyChanges(() => token() || load());
+if (token()) {
+  loadedFor = question();
+  check();
+}
+load();

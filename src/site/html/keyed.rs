@@ -1,0 +1,55 @@
+//! Pages with a field for the API key, whose scripts send requests to the API.
+
+use crate::app::api::among_files;
+use crate::base::config::Config;
+use crate::base::http::Assets;
+use crate::site::document::named_servers;
+use crate::site::html::markup::escape;
+use crate::site::html::page::HtmlPage;
+
+/// Adds a page and its variant among deployed files. Its content has a gap `{{key}}`. `files` is the folder of the files
+/// that it loads.
+pub fn add(assets: &mut Assets, config: &Config, page: HtmlPage<'_>, files: &str) {
+    let asks: Vec<String> =
+        [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
+    let key = include_str!("../files/key.html").replace("{{servers}}", &choice(config));
+    for (path, keep) in [(page.path.to_owned(), "tab"), (among_files(page.path), "memory")] {
+        let main = page.main.replace("{{key}}", &key.replace("{{keep}}", keep));
+        assets.insert(path, HtmlPage { main, asks: &asks, ..page }.into_asset(config, files));
+    }
+}
+
+/// The choice of the server, which is hidden if there is only one.
+fn choice(config: &Config) -> String {
+    let servers = named_servers(config);
+    let option =
+        |(name, url): &(&str, &str)| format!("<option value=\"{0}\">{name}: {0}</option>\n", escape(url));
+    let hidden = if servers.len() == 1 { " hidden" } else { "" };
+    let options: String = servers.iter().map(option).collect();
+    format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
+}
+
+/// The scheme, the host and the port of an address.
+fn origin(url: &str) -> String {
+    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_can_be_chosen_if_there_are_two() {
+        let label = |hidden, options| {
+            format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
+        };
+        let own = "<option value=\"/v1\">This service: /v1</option>\n";
+        let mut config = Config::default();
+        assert_eq!(choice(&config), label(" hidden", own));
+        config.base_url = Some("https://a/v1".to_owned());
+        config.staging_url = Some("https://b/v1".to_owned());
+        let both = "<option value=\"https://a/v1\">Production: https://a/v1</option>\n\
+            <option value=\"https://b/v1\">Staging: https://b/v1</option>\n";
+        assert_eq!(choice(&config), label("", both));
+    }
+}

@@ -1,0 +1,125 @@
+// The page of pets where the service changes pets: in the row, by the form and after a question, each with If-Match.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { assertText, barriers, KEY, launch, LOOKS, open, serve, SHOTS } from './harness.mjs';
+
+let service;
+let browser;
+let url;
+before(async () => {
+  [service, browser] = await Promise.all([serve('--experimental'), launch()]);
+  url = service.url;
+});
+after(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+const api = (method, path, body, type = 'application/json') => fetch(`${url}/v1${path}`, { method, body, headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': type } });
+const patch = (id, body) => api('PATCH', `/pets/${id}`, JSON.stringify(body), 'application/merge-patch+json');
+async function at(path = '', look = LOOKS.light) {
+  const tab = await open(browser, look);
+  await tab.page.addInitScript((key) => sessionStorage.setItem('key', key), KEY);
+  await tab.page.goto(`${url}/pets${path}`);
+  const { page } = tab;
+  await page.locator('.pets').waitFor();
+  const row = (id) => page.locator(`tr[data-id="${id}"]`);
+  return { ...tab, row, state: page.locator('#state'), status: (id) => page.getByLabel(`Status of pet ${id}`), save: (id) => row(id).getByRole('button', { name: 'Save' }), detail: page.locator('.detail'), button: (name) => page.getByRole('button', { name, exact: true }) };
+}
+const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
+const one = async (id) => (await api('GET', `/pets/${id}`)).json();
+
+test('row, edit, delete, counts, 412', async () => {
+  for (const [name, status] of [['Rex', 'available'], ['Tom', undefined], ['Bella', 'sold'], ['two\nlines', 'pending']]) await api('POST', '/pets', JSON.stringify({ name, categoryId: 3, status }));
+  const { page, row, state, status, save, detail, button, said, close } = await at();
+  const filters = page.locator('.filters');
+  await assertText(filters, 'All 4Available 1Pending 1Sold 1No status 1');
+  assert.equal(await save(1).isVisible(), false);
+  await status(1).selectOption('sold');
+  assert.equal((await one(1)).status, 'available', 'nothing is sent before Save');
+  const sent = page.waitForRequest((request) => request.method() === 'PATCH');
+  await save(1).click();
+  assert.match((await sent).headers()['if-match'], /^"[0-9a-f]{32}"$/);
+  assert.equal((await sent).postData(), '{"status":"sold"}');
+  await assertText(state, 'Done: pet 1, Rex is now sold.');
+  assert.equal((await one(1)).status, 'sold');
+  assert.ok(await isFocused(status(1)));
+    await assertText(filters, 'All 4Available 0Pending 1Sold 2No status 1');
+  await status(1).selectOption('none');
+  await save(1).click();
+  await assertText(state, 'Done: pet 1, Rex has no status now.');
+  assert.equal('status' in (await one(1)), false);
+
+  // changed by another before and during
+  await status(2).selectOption('sold');
+  await patch(2, { status: 'pending' });
+  await save(2).click();
+  await assertText(state, 'somebody else has changed this pet. It is now pet 2, Tom, with the category 3 and the status pending.');
+  assert.equal(await status(2).inputValue(), 'pending');
+  await page.route('**/v1/pets/2', async (route) => {
+    if (route.request().method() === 'PATCH') await patch(2, { name: 'Tim' });
+    await route.continue();
+  });
+  await status(2).selectOption('sold');
+  await save(2).click();
+  await assertText(state, 'It is now pet 2, Tim, with');
+  await page.unroute('**/v1/pets/2');
+  assert.deepEqual((await one(2)), { id: 2, name: 'Tim', categoryId: 3, status: 'pending' });
+
+  // edit: only what changed is sent
+  await row(4).getByRole('link').click();
+  await detail.getByLabel('Category').fill('9223372036854775807');
+  const edited = page.waitForRequest((request) => request.method() === 'PATCH');
+  await button('Save changes').click();
+  assert.equal((await edited).postData(), '{"categoryId":9223372036854775807}');
+  await assertText(state, 'Done: pet 4, two\\u000alines is saved.');
+  assert.equal((await one(4)).name, 'two\nlines');
+  await button('Save changes').click();
+  await assertText(state, 'There is nothing to save.');
+  await detail.getByLabel('Name').fill('Max');
+  await detail.getByLabel('Name').press('Enter');
+  await assertText(state, 'pet 4, Max is saved.');
+  assert.deepEqual(await barriers(page), []);
+
+  // delete
+  await button('Delete…').click();
+  assert.ok(await isFocused(button('Cancel')));
+  assert.deepEqual(await barriers(page), []);
+  await page.keyboard.press('Escape');
+  assert.equal((await one(4)).name, 'Max');
+  await button('Delete…').click();
+  await button('Delete').click();
+  await assertText(state, 'Deleted: pet 4, Max.');
+  assert.equal((await api('GET', '/pets/4')).status, 404);
+  assert.ok(await isFocused(row(3).getByRole('link')));
+  assert.equal(new URL(page.url()).hash, '');
+  await api('DELETE', '/pets/3');
+  await status(3).selectOption('available');
+  await save(3).click();
+  await assertText(state, 'somebody else has deleted pet 3, Bella.');
+  assert.equal(await row(3).count(), 0);
+  assert.deepEqual(said.filter((line) => !/status of (404|412)/.test(line)), []);
+
+  // outcome unknown
+  await page.route('**/v1/pets/1', async (route) => { if (route.request().method() === 'PATCH') { await route.fetch(); return route.abort('connectionreset'); } return route.continue(); });
+  await status(1).selectOption('sold');
+  await save(1).click();
+  await assertText(state, 'Nobody knows if it was done.');
+  await page.unroute('**/v1/pets/1');
+  await save(1).click();
+  await assertText(state, 'It is now pet 1, Rex, with the category 3 and the status sold.');
+  await close();
+});
+for (const [look, options] of Object.entries({ ...LOOKS, forced: { ...LOOKS.light, forcedColors: 'active' }, zoom: { viewport: { width: 683, height: 384 } }, tiny: { viewport: { width: 320, height: 640 } } })) {
+  test('open to all ' + look, async () => {
+    const { page, detail, close } = await at('#2', options);
+    await detail.waitFor();
+    await page.getByLabel('Status of pet 1').selectOption('pending');
+    assert.deepEqual(await barriers(page), []);
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
+    await page.screenshot({ path: join(SHOTS, `pets-change-${look}.png`), fullPage: true });
+    await close();
+  });
+}

@@ -1,0 +1,471 @@
+// The page of pets as a clerk uses it: its table, its address, its forms, and every state that it can be in.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+
+import { assertText, barriers, KEY, launch, LOOKS, open, panel, serve, SHOTS } from './harness.mjs';
+
+let service;
+let browser;
+before(async () => {
+  [service, browser] = await Promise.all([serve(), launch()]);
+});
+after(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+const BIDI = 'a\u202ecba';
+const LONG = 'N'.repeat(3_000);
+const NAMES = ['Rex', 'Tom', BIDI, '<img src=x onerror=alert(1)>', '', LONG, 'שלום', '🐕', 'tab\tand zero\u200b', 'Bella'];
+
+async function add(to, pet) {
+  const headers = { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json' };
+  const reply = await fetch(`${to.url}/v1/pets`, { method: 'POST', headers, body: typeof pet === 'string' ? pet : JSON.stringify(pet) });
+  assert.equal(reply.status, 201);
+}
+
+// A service with so many pets: each third is sold, and each third has no status.
+async function filled(number) {
+  const to = await serve();
+  for (let i = 0; i < number; i += 1) {
+    await add(to, { name: NAMES[i % NAMES.length], categoryId: i % 4, status: ['available', 'sold', undefined][i % 3] });
+  }
+  return to;
+}
+
+// The page with a key in its tab, as it is on the way from the reference.
+async function at(to, path = '', { look = LOOKS.light, key = KEY } = {}) {
+  const tab = await open(browser, look);
+  const { page } = tab;
+  if (key) await page.addInitScript((key) => location.protocol === 'http:' && (sessionStorage.getItem('key') ?? sessionStorage.setItem('key', key)), key);
+  await page.goto(`${to.url}/pets${path}`);
+  const rows = page.locator('.pets tbody tr:not(.detail)');
+  return {
+    ...tab,
+    rows,
+    state: page.locator('#state'),
+    detail: page.locator('.detail'),
+    ids: () => rows.evaluateAll((all) => all.map((row) => row.dataset.id)),
+    link: (name) => page.getByRole('link', { name, exact: true }),
+    button: (name) => page.getByRole('button', { name, exact: true }),
+    field: (name) => page.getByLabel(name, { exact: true }),
+  };
+}
+
+const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
+const wider = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+
+test('without a key, the page asks for one and nobody else', async () => {
+  const { page, state, rows, field, button, said, asked, close } = await at(service, '', { key: null });
+  await assertText(state, 'Enter an API key to see the pets.');
+  assert.equal(asked.filter((url) => url.includes('/v1/')).length, 0);
+  assert.equal(await button('Add a pet').isVisible(), false);
+  await field('API key').fill(KEY);
+  assert.equal(asked.filter((url) => url.includes('/v1/')).length, 0, 'typing asks nobody');
+  await page.keyboard.press('Enter');
+  await assertText(state, 'No pets yet.');
+  await button('Clear').click();
+  await assertText(state, 'Enter an API key to see the pets.');
+  assert.equal(await rows.count(), 0);
+  assert.deepEqual(said, []);
+  await close();
+});
+
+test('an empty inventory says how to add a pet and how to import some', async () => {
+  const { state, button, field, said, close } = await at(service);
+  await assertText(state, 'No pets yet.');
+  assert.match(await state.textContent(), /petstore import pets\.csv/);
+  await button('Add one').click();
+  assert.ok(await isFocused(field('Name')));
+  assert.deepEqual(said, []);
+  await close();
+});
+
+test('a table shows every name to the letter, and never as markup', async () => {
+  const to = await filled(NAMES.length);
+  await add(to, `{"name":"exact","categoryId":9223372036854775807,"status":"pending"}`);
+  const { page, rows, link, detail, said, close } = await at(to);
+  await rows.nth(10).waitFor();
+  const names = await page.locator('.name bdi').allTextContents();
+  assert.deepEqual(names, [...NAMES.slice(0, 2), 'a\\u202ecba', NAMES[3], 'no name', LONG, ...NAMES.slice(6, 8), 'tab\\u0009and zero\\u200b', 'Bella', 'exact']);
+  assert.equal(await page.locator('.pets img').count(), 0);
+  assert.match(await rows.nth(10).textContent(), /9223372036854775807pending$/);
+  const heights = await rows.evaluateAll((all) => all.map((row) => row.offsetHeight));
+  assert.ok(Math.max(...heights) <= 44, `${heights}`);
+  await link('exact').click();
+  await assertText(detail.locator('pre').first(), '"categoryId": 9223372036854775807');
+  await link('a\\u202ecba').click();
+  await assertText(detail.locator('pre').first(), '"name": "a\\u202ecba"');
+  assert.equal(await detail.count(), 1);
+  assert.deepEqual(said, []);
+  await close();
+  await to.stop();
+});
+
+test('the filter, the page and the open pet are in the address', async () => {
+  const to = await filled(45);
+  const list = await at(to);
+  const leads = (path) => list.page.waitForURL(`${to.url}/pets${path}`);
+  await assertText(list.state, 'Ids 1 to 20');
+  assert.equal(await list.button('Previous').getAttribute('aria-disabled'), 'true');
+  await list.button('Next').press('Enter');
+  await leads('?after=20');
+  await assertText(list.state, 'Ids 21 to 40');
+  assert.ok(await isFocused(list.button('Next')));
+  await list.button('Next').click();
+  await assertText(list.state, 'Ids 41 to 45');
+  assert.equal(await list.button('Next').getAttribute('aria-disabled'), 'true');
+  await list.button('Previous').click();
+  await leads('?after=20');
+  await list.page.goBack();
+  await assertText(list.state, 'Ids 41 to 45');
+  await list.page.reload();
+  await assertText(list.state, 'Ids 41 to 45');
+
+  await list.link('Sold').click();
+  await leads('?status=sold');
+  await assertText(list.state, 'Ids 2 to 44');
+  assert.equal(await list.link('Sold').getAttribute('aria-current'), 'true');
+  assert.equal(await list.page.locator('.filters [aria-current]').count(), 1);
+  await list.field('Pets per page').selectOption('50');
+  await leads('?status=sold&limit=50');
+  assert.equal(await list.rows.count(), 15);
+  await list.link('Pending').click();
+  await assertText(list.state, 'No pet is pending.');
+  await list.button('All pets').click();
+  await leads('?limit=50');
+  assert.equal((await list.ids()).length, 45);
+  assert.deepEqual(list.said, []);
+  await list.close();
+
+  // An address from somewhere else.
+  const linked = await at(to, '?limit=100&after=40');
+  await assertText(linked.state, 'Ids 41 to 45');
+  await linked.button('First page').click();
+  await assertText(linked.state, 'Ids 1 to 45');
+  await linked.close();
+  const wrong = await at(to, '?status=blue');
+  await assertText(wrong.state, "400 Bad Request The query parameter 'status' must be");
+  await wrong.close();
+  await to.stop();
+});
+
+test('a pet has an address, wherever it is in the list', async () => {
+  const to = await filled(45);
+  const { page, rows, ids, state, detail, link, button, field, said, close } = await at(to, '?status=sold#44');
+  await page.locator('tr[data-id="44"]').waitFor();
+  const sample = detail.locator('pre').last();
+  await assertText(sample, 'after=43&limit=1');
+  assert.equal(page.url(), `${to.url}/pets?status=sold#44`, 'it is on the page that was asked for');
+  const { stdout } = await promisify(execFile)('sh', ['-c', await sample.textContent()], { env: { ...process.env, KEY } });
+  assert.equal(JSON.parse(stdout)[0].id, 44);
+
+  await field('Go to id').fill('31');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${to.url}/pets?after=30#31`);
+  await assertText(state, 'Ids 31 to 45');
+  assert.ok(await isFocused(rows.first().getByRole('link')));
+  await page.keyboard.press('Enter');
+  await detail.waitFor({ state: 'detached' });
+  await page.keyboard.press('Enter');
+  await detail.waitFor();
+  await page.goto('about:blank');
+  await page.goto(`${to.url}/pets#45`);
+  await page.waitForURL(`${to.url}/pets?after=44#45`);
+  assert.deepEqual(await ids(), ['45']);
+  for (const [id, sentence] of [['46', 'There is no pet 46.'], ['9223372036854775807', 'There is no pet 9223372036854775807.']]) {
+    await field('Go to id').fill(id);
+    await button('Go').click();
+    await assertText(state, sentence);
+  }
+  await to.run('pet', 'delete', '7');
+  await field('Go to id').fill('7');
+  await button('Go').click();
+  await assertText(state, 'There is no pet 7. The next one is 8.');
+  assert.deepEqual(said, []);
+  await close();
+  await to.stop();
+});
+
+test('the command that changes a pet stands in its row, and does it', async () => {
+  const to = await filled(2);
+  const { page, detail, link, said, close } = await at(to);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await link('Rex').click();
+  const commands = await detail.locator('.command code').allTextContents();
+  assert.deepEqual(commands, [...['available', 'pending', 'sold'].map((status) => `petstore pet status 1 ${status}`), 'petstore pet delete 1']);
+  await detail.locator('.command').nth(2).getByRole('button').click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), commands[2]);
+  await to.run(...commands[2].split(' ').slice(1));
+  await page.reload();
+  await page.locator('tr[data-id="1"] .pill', { hasText: 'sold' }).waitFor();
+  assert.equal(await page.locator('.pets select').count(), 0, 'this service has no operation that changes a pet');
+  assert.deepEqual(said, []);
+  await close();
+  await to.stop();
+});
+
+test('a pet is added once, however often its response is lost', async () => {
+  const to = await serve();
+  const { page, state, rows, field, button, close } = await at(to);
+  await button('Add a pet').click();
+  await field('Name').fill('Rex');
+  await field('Category id').fill('007');
+  await field('Status').selectOption('pending');
+  const keys = [];
+  page.on('request', (request) => request.method() === 'POST' && keys.push(request.headers()['idempotency-key']));
+  const lose = async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    await route.fetch();
+    return route.abort('connectionreset');
+  };
+  await page.route('**/v1/pets', lose);
+  for (let i = 0; i < 2; i += 1) {
+    await button('Add').click();
+    await assertText(state, 'Nobody knows if the pet was added. Choose Add again: it is added once.');
+  }
+  await page.unroute('**/v1/pets', lose);
+  await button('Add').click();
+  await assertText(state, 'Was already added, and is there once: pet 1, Rex.');
+  assert.deepEqual(await rows.allTextContents(), ['1Rex7pending']);
+  assert.match(keys[0], /^[0-9a-f]{32}$/);
+  assert.equal(new Set(keys).size, 1);
+  assert.ok(await isFocused(field('Name')));
+
+  // The pet is another one by the time that it is sent again.
+  await field('Name').fill('Tom');
+  await page.route('**/v1/pets', lose);
+  await button('Add').click();
+  await assertText(state, 'Nobody knows');
+  await page.unroute('**/v1/pets', lose);
+  await field('Name').fill('Tim');
+  await button('Add').click();
+  await assertText(state, 'This one was not added');
+  await button('Add').click();
+  await assertText(state, 'Added: pet 3, Tim.');
+  assert.deepEqual(await rows.locator('.name').allTextContents(), ['Rex', 'Tom', 'Tim']);
+  assert.equal(new Set(keys).size, 3);
+  await state.getByRole('link').click();
+  await page.locator('.detail').waitFor();
+
+  await field('Category id').fill('9223372036854775808');
+  await field('Name').fill('Max');
+  await button('Add').click();
+  await assertText(state, '400 Bad Request');
+  assert.equal(await field('Name').inputValue(), 'Max');
+  await close();
+  await to.stop();
+});
+
+test('failures are sentences with a way on, and keep the rows', async () => {
+  const to = await filled(3);
+  const { page, state, rows, link, button, field, close } = await at(to);
+  await assertText(state, 'Ids 1 to 3');
+  const isOld = () => page.locator('.table.old').count();
+  await page.context().setOffline(true);
+  await link('Sold').click();
+  await assertText(state, 'You are offline, so nothing was sent.');
+  assert.deepEqual([await rows.count(), await isOld()], [3, 1]);
+  await page.context().setOffline(false);
+  await button('Try again').click();
+  await assertText(state, /^Id 2$/);
+  assert.equal(await isOld(), 0);
+
+  const answer = (status, body) => page.route('**/v1/pets?**', (route) => route.fulfill({ status, body, contentType: 'application/json' }));
+  await answer(503, '{"code":"overloaded","message":"Too many requests are waiting.","status":503}');
+  await link('All').click();
+  await assertText(state, '503 Service Unavailable Too many requests are waiting. What to do about overloaded');
+  assert.equal(await rows.count(), 1);
+  assert.deepEqual(await barriers(page), []);
+  await answer(502, '<html>Bad gateway</html>');
+  await button('Try again').click();
+  await assertText(state, '502 Bad Gateway The response is not from the API.');
+  await answer(403, '{"code":"https_required","message":"Use HTTPS.","status":403}');
+  await button('Try again').click();
+  await assertText(state, '403 Forbidden Use HTTPS.');
+  assert.equal(await rows.count(), 0);
+  await page.unroute('**/v1/pets?**');
+  await button('Try again').click();
+  await assertText(state, 'Ids 1 to 3');
+
+  await field('API key').fill('wrong');
+  await page.keyboard.press('Enter');
+  await assertText(state, '401 Unauthorized');
+  assert.equal(await rows.count(), 0, 'pets that this key may not see');
+  assert.deepEqual(await barriers(page), []);
+  await field('API key').fill(KEY);
+  await page.keyboard.press('Enter');
+  await assertText(state, 'Ids 1 to 3');
+
+  let go;
+  await page.route('**/v1/pets?**', async (route) => {
+    await new Promise((resolve) => (go = resolve));
+    await route.continue();
+  });
+  await link('Sold').click();
+  await page.locator('.table[aria-busy=true]').waitFor();
+  assert.equal(await rows.count(), 3);
+  go();
+  await assertText(state, /^Id 2$/);
+  assert.equal(await page.locator('.table[aria-busy]').count(), 0);
+  await close();
+  await to.stop();
+});
+
+test('who may only read is not asked to add', async () => {
+  const to = await filled(1);
+  const reader = await to.run('key', 'add', 'reader', '--read-only');
+  const { state, button, field, page, said, close } = await at(to, '', { key: reader });
+  await page.getByText('It is read-only: it can list and get pets, but not add them.').waitFor();
+  await assertText(state, /^Id 1$/);
+  assert.equal(await button('Add a pet').isVisible(), false);
+  await field('API key').fill(KEY);
+  await page.keyboard.press('Enter');
+  await button('Add a pet').waitFor();
+  assert.deepEqual(said.filter((line) => !line.includes('status of 403')), []);
+  await close();
+
+  const copy = await serve('--read-only', '--database', to.database);
+  const read = await at(copy);
+  await read.page.getByText('The service is read-only').waitFor();
+  await assertText(read.state, /^Id 1$/);
+  assert.equal(await read.button('Add a pet').isVisible(), false);
+  await read.close();
+  await copy.stop();
+  await to.stop();
+});
+
+test('on a phone a pet has two lines, and at 200 % nothing is cut', async () => {
+  const to = await filled(12);
+  const phone = await at(to, '#6', { look: LOOKS.phone });
+  await phone.detail.waitFor();
+  assert.ok((await wider(phone.page)) <= 0);
+  const [name, ...others] = await phone.rows.first().locator('[role]').evaluateAll((cells) =>
+    [cells[1], cells[0], ...cells.slice(2)].map((cell) => [Math.round(cell.getBoundingClientRect().top + cell.offsetHeight / 2), cell.textContent]),
+  );
+  assert.equal(name[1], 'Rex');
+  for (const [top, text] of others) assert.ok(Math.abs(top - others[0][0]) <= 3 && top > name[0], `${text}: ${top}`);
+  const heights = await phone.rows.evaluateAll((all) => all.filter((row) => row.dataset.id !== '6').map((row) => row.offsetHeight));
+  assert.ok(Math.max(...heights) <= 72, `${heights}`);
+  assert.deepEqual(await barriers(phone.page), []);
+  await phone.page.screenshot({ path: join(SHOTS, 'pets-open-phone.png'), fullPage: true });
+  const sizes = await phone.page.locator(':is(input, select):visible').evaluateAll((all) => all.map((one) => getComputedStyle(one).fontSize));
+  assert.deepEqual(sizes.filter((size) => size !== '16px'), [], 'so that a phone does not zoom');
+  await phone.close();
+  for (const viewport of [{ width: 683, height: 384 }, { width: 320, height: 640 }]) {
+    const zoomed = await at(to, '#6', { look: { viewport } });
+    await zoomed.detail.waitFor();
+    assert.ok((await wider(zoomed.page)) <= 0, JSON.stringify(viewport));
+    await zoomed.close();
+  }
+  await to.stop();
+});
+
+test('it is open to all, in every look, with its forms and a pet open', async () => {
+  const to = await filled(100);
+  for (const [look, options] of Object.entries({ ...LOOKS, forced: { ...LOOKS.light, forcedColors: 'active' } })) {
+    const { page, detail, button, said, close } = await at(to, '?limit=100#6', { look: options });
+    await detail.waitFor();
+    await button('Add a pet').click();
+    assert.deepEqual(await barriers(page), [], look);
+    assert.ok((await wider(page)) <= 0, look);
+    if (look === 'forced') {
+      for (const chosen of ['.filters [aria-current]', '.name [aria-expanded=true]']) {
+        assert.equal(await page.locator(chosen).evaluate((part) => getComputedStyle(part).outlineStyle), 'solid');
+      }
+    }
+    await page.screenshot({ path: join(SHOTS, `pets-100-${look}.png`) });
+    assert.deepEqual(said, [], look);
+    await close();
+  }
+  await to.stop();
+});
+
+test('all of it can be done with the keyboard', async () => {
+  const to = await filled(2);
+  const { page, rows, detail, field, button, link, state, said, close } = await at(to);
+  await rows.first().waitFor();
+  const walkTo = async (locator, what) => {
+    for (let step = 0; step < 60; step += 1) {
+      if (await isFocused(locator)) return;
+      await page.keyboard.press('Tab');
+    }
+    assert.fail(`the Tab key leads to ${what}`);
+  };
+  await walkTo(button('Add a pet'), 'the button that adds');
+  await page.keyboard.press('Enter');
+  assert.ok(await isFocused(field('Name')));
+  await page.keyboard.type('Max');
+  await page.keyboard.press('Tab');
+  await page.keyboard.type('3');
+  await page.keyboard.press('Enter');
+  await assertText(state, 'Added: pet 3, Max.');
+  await walkTo(link('Rex'), 'the first pet');
+  await page.keyboard.press('Enter');
+  await detail.waitFor();
+  assert.equal(await link('Rex').getAttribute('aria-expanded'), 'true');
+  assert.deepEqual(said, []);
+  await close();
+  await to.stop();
+});
+
+test('without JavaScript there is a sentence, and a curl line that lists the pets', async () => {
+  const to = await filled(1);
+  const { page, close } = await open(browser, { ...LOOKS.phone, javaScriptEnabled: false });
+  await page.goto(`${to.url}/pets`);
+  await page.locator('noscript p', { hasText: 'This page needs JavaScript to show the pets.' }).waitFor();
+  assert.equal(await page.locator('main :is(input, button):visible').count(), 0);
+  const { stdout } = await promisify(execFile)('sh', ['-c', await page.locator('main pre').textContent()], { env: { ...process.env, KEY } });
+  assert.equal(JSON.parse(stdout)[0].name, 'Rex');
+  await close();
+  await to.stop();
+});
+
+test('after the reference, the page loads at most 12 KiB', async () => {
+  const { page, close } = await open(browser);
+  await page.goto(service.url, { waitUntil: 'networkidle' });
+  const bodies = [];
+  page.on('response', (response) => bodies.push(response));
+  await page.goto(`${service.url}/pets`, { waitUntil: 'networkidle' });
+  const loaded = await Promise.all(bodies.filter((response) => !response.url().includes('/v1/')).map((response) => response.request().sizes()));
+  const bytes = loaded.reduce((all, { responseBodySize }) => all + responseBodySize, 0);
+  assert.ok(bytes > 5_000 && bytes <= 12 * 1_024, `${bytes} bytes`);
+  await close();
+});
+
+test('in the reference, a list is a table or JSON, and a row leads to its pet', async () => {
+  const to = await filled(25);
+  const { page, said, close } = await open(browser, { viewport: { width: 1366, height: 700 } });
+  await page.goto(`${to.url}/#listPets`);
+  await page.getByLabel('API key', { exact: true }).fill(KEY);
+  const { block, send, body, status } = panel(page, 'listPets');
+  const button = (name) => block.getByRole('button', { name, exact: true });
+  const rows = block.locator('.pets tbody tr');
+  await send.click();
+  await assertText(status, '200 OK');
+  assert.ok(await body.isVisible());
+  assert.equal(await rows.count(), 0);
+  await button('Table').click();
+  await rows.nth(19).waitFor();
+  assert.equal(await body.isVisible(), false);
+  assert.equal(await button('Table').getAttribute('aria-pressed'), 'true');
+  assert.deepEqual(await barriers(page), []);
+  assert.ok((await wider(page)) <= 0);
+  await button('Next page').click();
+  await rows.locator('.number', { hasText: /^25$/ }).waitFor();
+  await button('JSON').click();
+  assert.ok(await body.isVisible());
+  await button('Table').click();
+  await rows.first().getByRole('link').click();
+  await page.waitForURL(/\/pets(\?after=20)?#21$/);
+  await page.locator('tr[data-id="21"] + .detail').waitFor();
+  assert.deepEqual(said, []);
+  await page.goto(to.url);
+  await page.locator('.ways').getByRole('link', { name: 'Pets' }).click();
+  await page.locator('.pets').waitFor();
+  await close();
+  await to.stop();
+});
