@@ -51,8 +51,11 @@ impl Reader {
     }
 
     fn open_with(path: &Path, open: impl FnOnce(&Path) -> Result<FileReader, Error>) -> Result<Self, Error> {
-        let engine =
-            if is_cluster(path) { rqlite::open_reader(path)? } else { Engine::File(open(path)?.into()) };
+        let engine = if is_cluster(path) {
+            rqlite::open_reader(path)?.into()
+        } else {
+            Engine::File(open(path)?.into())
+        };
         Ok(Self { engine })
     }
 }
@@ -65,7 +68,7 @@ impl Writer {
     /// If it cannot be opened, is not a petstore database, or is a file of an older version.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if is_cluster(path) {
-            rqlite::open_writer(path).map(Self::new)
+            rqlite::open_writer(path).map(Engine::from).map(Self::new)
         } else {
             FileConnection::open(path).map(Engine::File).map(Self::new)
         }

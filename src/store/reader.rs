@@ -19,6 +19,19 @@ pub(super) enum Engine {
     Cluster(Box<ClusterConnection>),
 }
 
+impl From<FileConnection> for Engine {
+    fn from(connection: FileConnection) -> Self {
+        Self::File(connection)
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<ClusterConnection> for Engine {
+    fn from(connection: ClusterConnection) -> Self {
+        Self::Cluster(Box::new(connection))
+    }
+}
+
 /// Does the same with the connection of any engine.
 macro_rules! on_engine {
     ($engine:expr, $connection:ident => $work:expr) => {

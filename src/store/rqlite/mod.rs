@@ -38,7 +38,6 @@ mod whole;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::reader::Engine;
 use super::whole::HostMeter;
 use crate::base::error::{Error, ErrorKind};
 use client::Client;
@@ -82,24 +81,20 @@ fn random_name() -> Result<String, Error> {
 ///
 /// # Errors
 /// If the cluster does not answer, or has no database of this version.
-pub fn open_reader(path: &Path) -> Result<Engine, Error> {
+pub fn open_reader(path: &Path) -> Result<ClusterConnection, Error> {
     let client = connect(path)?;
     schema::require_current(&client, path)?;
-    engine(client)
+    ClusterConnection::new(Session::new(client)?)
 }
 
 /// Opens a connection that writes, and makes or updates the schema.
 ///
 /// # Errors
 /// If the cluster does not answer, or its database is not ours.
-pub fn open_writer(path: &Path) -> Result<Engine, Error> {
+pub fn open_writer(path: &Path) -> Result<ClusterConnection, Error> {
     let client = connect(path)?;
     schema::migrate(&client, path)?;
-    engine(client)
-}
-
-fn engine(client: Arc<Client>) -> Result<Engine, Error> {
-    Ok(Engine::Cluster(ClusterConnection::new(Session::new(client)?)?.into()))
+    ClusterConnection::new(Session::new(client)?)
 }
 
 /// Describes a cluster for the log.
