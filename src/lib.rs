@@ -75,7 +75,7 @@ pub use base::json::Json;
 pub use base::metrics::note_dropped_log_lines;
 #[doc(hidden)]
 pub use base::threads::start_thread;
-pub use model::{ApiKey, KeyScope, PetStatus};
+pub use model::{ApiKey, KeyScope, PetCounts, PetStatus};
 pub use ops::inventory::{Inventory, ListOptions, NewPet, Pet, PetPatch};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{

@@ -73,6 +73,10 @@ fn print(context: &AdminContext, text: &mut Exposition) {
     let now = unix_time();
     // If the database cannot be read, /readyz reports the cause.
     let note = |error: &StoreError| _ = context.damage.note(error);
+    let counts = context.tally.as_ref().and_then(|tally| tally.count().inspect_err(note).ok());
+    if let Some(counts) = counts {
+        text.family("pets", "gauge", "Pets in the inventory, by status.", "status", counts.by_word());
+    }
     let keys = context.store.keys().inspect_err(note).unwrap_or_default();
     let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > now - SHOWN_AFTER_EXPIRY);
     let help = "When the first key without a successor expires, or did in the last week: Unix time; 0: none.";

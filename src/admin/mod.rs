@@ -15,7 +15,7 @@ use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::net::worker::Service;
-use crate::store::{Damage, Reader};
+use crate::store::{Damage, Reader, Tally};
 
 pub use settings::ProjectSettings;
 
@@ -49,6 +49,8 @@ pub struct AdminContext {
     pub hosts: Vec<String>,
     /// `None`: the service is not ephemeral.
     pub reset: Option<Reset>,
+    /// The pets by status, if the service counts them.
+    pub tally: Option<Tally>,
 }
 
 /// Returns the service to its first state.

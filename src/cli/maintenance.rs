@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use petstore::{Error, ErrorKind, RestoredKeys};
+use petstore::{Error, ErrorKind, PetCounts, RestoredKeys};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Command, CommandError, CommandResult, Flag, Invocation, usage};
@@ -66,7 +66,7 @@ fn check(call: &Invocation) -> CommandResult {
     let found = petstore::check(file)?;
     let mut text: String = found.faults.iter().map(|fault| format!("{fault}\n")).collect();
     if found.kind.is_none() {
-        let pets = count(found.pets, "pet");
+        let pets = count(found.pets, "pet") + &by_status(&found.counts);
         text += &format!("{name} is sound: {pets}, version {}\n", found.version);
     }
     found.foreign.iter().for_each(|foreign| text += &format!("it also has {foreign}\n"));
@@ -111,6 +111,13 @@ fn restore(call: &Invocation) -> CommandResult {
     };
     report(&text);
     Ok(())
+}
+
+/// The numbers of pets by status, such as ` (2 available, 1 sold)`.
+fn by_status(counts: &PetCounts) -> String {
+    let numbers = counts.by_word().into_iter().filter(|(_, pets)| *pets > 0);
+    let words: Vec<String> = numbers.map(|(word, pets)| format!("{pets} {word}")).collect();
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
 fn drill(file: &Path) -> CommandResult {

@@ -11,7 +11,7 @@ mod string_enum;
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
 pub use pet::{
-    MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas,
+    MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts, PetPatch, PetQuery, PetStatus, pet_schemas,
 };
 pub use project::{
     CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect,

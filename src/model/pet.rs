@@ -73,6 +73,22 @@ pub struct PetPatch<'a> {
     pub status: Option<Option<PetStatus>>,
 }
 
+/// The number of pets with each status. Its JSON is that of the HTTP interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct PetCounts {
+    /// Pets that are for sale.
+    pub available: i64,
+    /// Pets that are being sold.
+    pub pending: i64,
+    /// Pets that are sold.
+    pub sold: i64,
+    /// Pets without a status.
+    pub unset: i64,
+    /// All pets.
+    pub total: i64,
+}
+
 /// A query of a list: its page and its filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PetQuery {
@@ -139,6 +155,35 @@ pub fn pet_schemas(is_experimental: bool) -> Vec<(&'static str, Json)> {
         schemas.push(("PetPatch", describe(about, &members, object! { "status": "sold" })));
     }
     schemas
+}
+
+impl PetCounts {
+    /// Adds a number of pets with this status, which can be negative.
+    pub(crate) fn add(&mut self, status: Option<PetStatus>, pets: i64) {
+        *match status {
+            Some(PetStatus::Available) => &mut self.available,
+            Some(PetStatus::Pending) => &mut self.pending,
+            Some(PetStatus::Sold) => &mut self.sold,
+            None => &mut self.unset,
+        } += pets;
+        self.total += pets;
+    }
+
+    /// Adds the pets of another count.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.available += other.available;
+        self.pending += other.pending;
+        self.sold += other.sold;
+        self.unset += other.unset;
+        self.total += other.total;
+    }
+
+    /// The number of pets with each status, such as `("sold", 1)`, and of those without one, `("unset", 2)`.
+    #[must_use]
+    pub const fn by_word(&self) -> [(&'static str, i64); 4] {
+        let Self { available, pending, sold, unset, .. } = *self;
+        [("available", available), ("pending", pending), ("sold", sold), ("unset", unset)]
+    }
 }
 
 impl PetQuery {

@@ -48,6 +48,7 @@ impl Admin {
                 settings: settings.clone(),
                 hosts: config.admin_hosts.clone(),
                 reset: reset.clone(),
+                tally: shared.tally.clone(),
             });
             workers.start(kind, ADMIN_CONNECTIONS, name.to_owned(), handler)?;
         }

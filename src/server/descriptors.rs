@@ -27,7 +27,9 @@ pub const ADMIN_CONNECTIONS: usize = 16;
 
 /// Returns the number of descriptors that a service needs in addition to those of its clients.
 fn reserved(config: &Config) -> usize {
-    SERVICE + LANE * (config.workers + 1) + if config.admin.is_some() { ADMIN } else { 0 }
+    SERVICE
+        + LANE * (config.workers + 1 + 2 * usize::from(config.experimental))
+        + if config.admin.is_some() { ADMIN } else { 0 }
 }
 
 /// The files that the process can still open. Where `/proc` is missing, none counts as open.

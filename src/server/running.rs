@@ -17,7 +17,7 @@ use crate::net::gate::{Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopp
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
-use crate::store::{self, Claim, Damage, OpenStore, WriteAccess};
+use crate::store::{self, Claim, Damage, OpenStore, Reader, Tally, WriteAccess};
 
 /// The most requests in the write lane at once, which share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
@@ -40,7 +40,8 @@ impl Running {
     pub fn start(opened: Opened, stopper: &Stopper) -> Result<Self, Error> {
         let Opened { config, max_connections, listening, admin, mut store, folder } = opened;
         // tiny_http panics if it cannot start a thread. The threads that serve no lane count as one more lane.
-        let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
+        let lanes =
+            config.workers + 1 + usize::from(config.experimental) + if admin.is_some() { 2 } else { 0 };
         check_threads((lanes + 1) * THREADS)?;
         let guide = config.root().map_or_else(|| listening.address.local_url(), str::to_owned);
         let (hosts, settings) = project::start(&config, &guide)?;
@@ -53,6 +54,7 @@ impl Running {
             damage: Damage::default(),
             metrics: metrics(&config),
             hosts,
+            tally: tally(&config)?,
         };
         let draws = Draws::default();
         let claim = store.claim.take();
@@ -99,9 +101,14 @@ fn start_workers<'a>(
         let service = ReadService::new(reader, shared.clone());
         workers.start(LaneKind::Read, store.reads_at_once, format!("reader-{i}"), service)?;
     }
+    if shared.tally.is_some() {
+        let service = ReadService::counting(Reader::open(&shared.config.database)?, shared.clone());
+        workers.start(LaneKind::Count, store.reads_at_once, "counter".to_owned(), service)?;
+    }
     let name = "writer".to_owned();
     match store.writer {
-        WriteAccess::Writes(writer) => {
+        WriteAccess::Writes(mut writer) => {
+            shared.tally.iter().for_each(|tally| writer.keep(tally.clone()));
             let service = WriteService::new(writer, shared.clone());
             workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)?;
         }
@@ -111,6 +118,11 @@ fn start_workers<'a>(
         }
     }
     Ok(workers)
+}
+
+/// The pets by status, if an operation counts them.
+fn tally(config: &Config) -> Result<Option<Tally>, Error> {
+    config.experimental.then(|| Reader::open(&config.database).map(Tally::new)).transpose()
 }
 
 /// The configuration of the gate for clients.

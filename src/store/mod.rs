@@ -5,6 +5,7 @@
 //!
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two, and `statements.rs` and
 //!   `retries.rs` are for both engines. `rows.rs` reads columns.
+//! - `tally.rs` has the numbers of pets.
 //! - `reader.rs` and `writer.rs` list what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of
 //!   several machines, with the feature `cluster`.
 //! - `location.rs` distinguishes a file from a cluster, and `open.rs` opens a database with its engine. `outcome.rs` has
@@ -25,6 +26,7 @@ mod rows;
 mod rqlite;
 mod sqlite;
 mod statements;
+mod tally;
 mod transfer;
 mod whole;
 mod writer;
@@ -44,6 +46,7 @@ pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry_over, kind_of, lacks_log, lock_old, log_of,
     reset_ephemeral,
 };
+pub use tally::Tally;
 pub use transfer::{BatchIds, Progress};
 pub use whole::Whole;
 pub use writer::Writer;

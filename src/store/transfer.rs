@@ -146,7 +146,7 @@ mod tests {
     fn last_id_counts_deleted_pets() {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
-        writer.transaction().unwrap().delete_pet(1).unwrap();
+        writer.transaction().unwrap().delete_pet(1, None).unwrap();
         writer.commit().unwrap();
         assert_eq!(writer.last_id(), Ok(1));
     }

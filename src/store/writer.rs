@@ -8,7 +8,9 @@ use rusqlite::ToSql;
 use super::StoreError;
 use super::outcome::{Committed, Inserted};
 use super::reader::{Engine, Reader, on_engine};
-use crate::model::{IdempotencyKey, NewPet};
+use super::sqlite::FileConnection;
+use super::tally::Tally;
+use crate::model::{IdempotencyKey, NewPet, PetStatus};
 
 /// The time for which work that conflicts with other instances of a cluster is repeated.
 pub const CONTENDS_FOR: Duration = Duration::from_secs(4);
@@ -80,6 +82,35 @@ impl Writer {
     /// If the database cannot be written.
     pub(super) fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         on_engine!(&mut self.reader.engine, it => it.change(sql, values))
+    }
+
+    /// Keeps a tally current from the next batch on. Call it between batches.
+    pub fn keep(&mut self, tally: Tally) {
+        if let Some(file) = self.file() {
+            file.keep(tally);
+        }
+    }
+
+    /// Notes in the tally, between batches, if no other program has changed the database. Returns the time until that may
+    /// be due again.
+    pub fn vouch(&mut self) -> Option<Duration> {
+        self.file()?.vouch()
+    }
+
+    /// Notes that the batch adds a number of pets with this status, which can be negative.
+    pub(super) fn tally(&mut self, status: Option<PetStatus>, pets: i64) {
+        if let Some(file) = self.file() {
+            file.change.add(status, pets);
+        }
+    }
+
+    /// The engine that knows what its batches change; `None` on a cluster, which other instances change too.
+    fn file(&mut self) -> Option<&mut FileConnection> {
+        match &mut self.reader.engine {
+            Engine::File(file) => Some(file),
+            #[cfg(feature = "cluster")]
+            Engine::Cluster(_) => None,
+        }
     }
 
     /// Ends the batch. If this returns `Ok`, everything is on disk; otherwise everything is undone.

@@ -60,7 +60,7 @@ fn sound_files_are_said_to_be_sound_and_left_as_they_are() {
     server.fill(["Rex", "Tom"]);
     let database = server.folder.database();
     let copy = server.folder.path().join("copy.db");
-    let line = |file: &Path| format!("{} is sound: 2 pets, version {}\n", file.display(), 1);
+    let line = |file: &Path| format!("{} is sound: 2 pets (2 unset), version {}\n", file.display(), 1);
     // In use, and without naming it.
     assert_eq!(succeed(&["check"], &database), line(&database));
     succeed(&["backup", copy.to_str().unwrap()], &database);
@@ -82,7 +82,7 @@ fn database_of_a_stopped_service_gets_no_files_beside_it() {
     std::fs::copy(source.database(), &file).unwrap();
     let before = std::fs::read(&file).unwrap();
     assert_eq!(before[18..20], [2, 2], "it is written with a log");
-    assert!(succeed(&["check", file.to_str().unwrap()], Path::new("none")).contains("is sound: 1 pet,"));
+    assert!(succeed(&["check", file.to_str().unwrap()], Path::new("none")).contains("is sound: 1 pet ("));
     assert_eq!(names(folder.path()), ["100% of ünïcode?.db"]);
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }

@@ -56,6 +56,7 @@ mod shutdown;
 mod site;
 mod startup;
 mod stdio;
+mod store_inventory;
 mod supervisor;
 mod tidy;
 mod transfer;

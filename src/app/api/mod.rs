@@ -11,6 +11,7 @@ mod orders;
 mod paging;
 mod pets;
 mod site_files;
+mod store_inventory;
 mod well_known;
 
 pub use well_known::{API_CATALOG, FAVICON, ROBOTS, SITEMAP};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use crate::app::endpoint::{self, Failure, Router};
 use crate::base::config::Config;
 use crate::base::http::{LazyAssets, Response};
-use crate::store::{BatchWriter, Committed, Damage, Reader, StoreError, Writer};
+use crate::store::{BatchWriter, Committed, Damage, Reader, StoreError, Tally, Writer};
 use list_cache::ListCache;
 
 pub use entity_tag::ETAG;
@@ -30,11 +31,12 @@ pub use pets::announced_pet;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, among_files, is_deployed};
 
 /// The rows of every resource. `is_experimental`: also those that only `--experimental` serves.
-const fn tables(is_experimental: bool) -> [&'static [Operation]; 8] {
+const fn tables(is_experimental: bool) -> [&'static [Operation]; 9] {
     [
         pets::OPERATIONS,
         if is_experimental { pets::EXPERIMENTAL } else { &[] },
         orders::OPERATIONS,
+        if is_experimental { store_inventory::EXPERIMENTAL } else { &[] },
         health::OPERATIONS,
         site_files::OPERATIONS,
         well_known::OPERATIONS,
@@ -53,7 +55,8 @@ pub fn router(is_experimental: bool) -> &'static Router<Handler> {
 /// The schemas of every resource for the interface description: their names and their JSON Schemas. `is_experimental`:
 /// also those of the experimental operations.
 pub fn schemas(is_experimental: bool) -> Vec<(&'static str, crate::base::json::Json)> {
-    [pets::schemas(is_experimental)].concat()
+    let inventory = if is_experimental { store_inventory::schemas() } else { Vec::new() };
+    [pets::schemas(is_experimental), inventory].concat()
 }
 
 /// A row of the table.
@@ -113,6 +116,10 @@ pub struct ReadContext {
     pub damage: Damage,
     /// Finished lists, for repeated requests.
     lists: ListCache,
+    /// The pets by status, if an operation counts them.
+    pub tally: Option<Tally>,
+    /// True if requests may take long: the worker is the one to count the pets.
+    pub may_count: bool,
     assets: Arc<LazyAssets>,
     /// Every setting.
     pub config: Arc<Config>,
@@ -121,7 +128,7 @@ pub struct ReadContext {
 impl ReadContext {
     /// Creates the context of a reading worker.
     pub fn new(store: Reader, damage: Damage, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
-        Self { store, damage, lists: ListCache::default(), assets, config }
+        Self { store, damage, lists: ListCache::default(), tally: None, may_count: false, assets, config }
     }
 
     /// Returns the public URL of a path, or only the path if the public address is unknown.

@@ -7,7 +7,7 @@ use crate::base::http::{ApiError, Code, Response};
 
 /// The pages show orders as a group of their own; in the interface description they share the tag that the
 /// specification fixes.
-static STORE: Tag = Tag { title: "Store", about: "Orders in the store.", ..PETS_TAG };
+pub static STORE: Tag = Tag { title: "Store", about: "Orders in the store.", ..PETS_TAG };
 
 pub static OPERATIONS: &[Operation] = &[Operation {
     title: "List store orders",

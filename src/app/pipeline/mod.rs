@@ -15,11 +15,12 @@ use crate::app::api::{
 };
 use crate::app::endpoint::{Failure, Router};
 use crate::base::config::Config;
+use crate::base::http::response::Disposition;
 use crate::base::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target};
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::model::KeyScope;
-use crate::store::{Damage, Reader, StoreError};
+use crate::store::{Damage, Reader, StoreError, Tally};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
@@ -59,6 +60,7 @@ pub struct SharedState {
     pub damage: Damage,
     pub metrics: Metrics,
     pub hosts: Hosts,
+    pub tally: Option<Tally>,
 }
 
 /// The steps that reading and writing workers share.
@@ -108,8 +110,8 @@ impl Pipeline {
         own.into_iter().fold(response, |response, (_, fields)| response.with(fields))
     }
 
-    /// Makes the response, adds the header fields of a deprecation and of the canonical host, and counts it. A health
-    /// check that a reader sends on to the writer (204 here) is counted by the writer. OPTIONS is not counted.
+    /// Makes the response, adds the header fields of a deprecation and of the canonical host, and counts it. A request
+    /// that goes on to another worker is counted by that one. OPTIONS is not counted.
     fn finish(&mut self, request: &Request, entry: RequestInfo, done: Handled) -> Response {
         let operation = entry.operation;
         let code = match &done {
@@ -126,8 +128,8 @@ impl Pipeline {
         if let Some(name) = entry.key_name {
             response = response.for_key(&name);
         }
-        let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Health { .. }));
-        if response.status != 204 || !is_none {
+        let is_options = operation.is_none() && response.status == 204;
+        if !is_options && response.disposition == Disposition::Send {
             let id = operation.map_or(NO_OPERATION, |operation| operation.id);
             self.shared.metrics.handled(id, response.status);
         }
@@ -288,7 +290,7 @@ impl SharedState {
     fn for_tests(authenticator: Authenticator) -> Self {
         let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
         let (damage, metrics, hosts) = (Damage::default(), Metrics::default(), Hosts::default());
-        Self { config, assets, authenticator, lost: Arc::new(|_| ()), damage, metrics, hosts }
+        Self { config, assets, authenticator, lost: Arc::new(|_| ()), damage, metrics, hosts, tally: None }
     }
 
     /// Counts requests to these operations from now on.

@@ -29,8 +29,16 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 impl ReadService {
     pub fn new(store: Reader, shared: SharedState) -> Self {
         let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
-        let context = ReadContext::new(store, shared.damage.clone(), assets, config);
+        let mut context = ReadContext::new(store, shared.damage.clone(), assets, config);
+        context.tally = shared.tally.clone();
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
+    }
+
+    /// Creates the service of the lane for requests that may have to count the pets.
+    pub fn counting(store: Reader, shared: SharedState) -> Self {
+        let mut service = Self::new(store, shared);
+        service.context.may_count = true;
+        service
     }
 
     /// Creates the service of the write lane of a read-only service. It rejects writes, and its message names the

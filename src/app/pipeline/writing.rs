@@ -161,7 +161,7 @@ impl WriteService {
     }
 
     /// Does the work that is due: checkpoints the write-ahead log if the writer is idle, checks the database's path,
-    /// and does the work on keys. Returns the time until more is due.
+    /// vouches for the tally, and does the work on keys. Returns the time until more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
         // No busy timeout: requests would wait meanwhile.
         self.context.store.set_busy_timeout(Duration::ZERO);
@@ -181,9 +181,10 @@ impl WriteService {
         if let Err(error) = self.context.store.check_path() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
+        let tally = self.context.store.vouch();
         let care = self.key_tasks.do_due(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
+        [Some(care), Some(QUIET), quiet, tally].into_iter().flatten().min()
     }
 }
 

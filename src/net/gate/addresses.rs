@@ -13,7 +13,7 @@ pub struct AddressUse {
     group: IpAddr,
     pub connections: usize,
     /// Its next turns in the queues of each kind of lane.
-    pub turns: [Turns; 2],
+    pub turns: [Turns; 3],
 }
 
 /// All addresses with connections. Each has an index, which spares requests the hash of an address.

@@ -331,6 +331,7 @@ impl Gate {
                 let client = &mut connection.client;
                 match response.disposition {
                     Disposition::RetryOnWriter => client.enter(ClientState::Ready(LaneKind::Write), shared),
+                    Disposition::RetryOnCounter => client.enter(ClientState::Ready(LaneKind::Count), shared),
                     Disposition::Abort => client.close(shared),
                     Disposition::Send => {
                         client.respond(response, shared);

@@ -38,13 +38,15 @@ use crate::base::http::response::{Disposition, write_decimal, write_end_of_head,
 use crate::base::http::{Response, find_field};
 
 /// The kind of lane for a request. The gate knows nothing else of its meaning. A worker that reads may pass a request on
-/// to the write lane.
+/// to a lane of another kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
     /// GET, HEAD and OPTIONS.
     Read,
     /// Every other method.
     Write,
+    /// Reads that may take long, which a worker that reads has passed on.
+    Count,
 }
 
 /// Identifies a request on a lane: its number, counted from 1. Eight bytes on the lane.
@@ -273,7 +275,8 @@ impl<'a> LaneResponse<'a> {
             (number() as u16, number(), number(), number());
         let &[has_cache_control, disposition] = flags else { return Err(ErrorKind::InvalidData) };
         // In the order of their numbers.
-        let dispositions = [Disposition::Send, Disposition::RetryOnWriter, Disposition::Abort];
+        let dispositions =
+            [Disposition::Send, Disposition::RetryOnWriter, Disposition::RetryOnCounter, Disposition::Abort];
         let disposition = *dispositions.get(usize::from(disposition)).ok_or(ErrorKind::InvalidData)?;
         let Some(rest) = rest.get(..key_length + fields_length + body_length) else { return Ok(None) };
         let (key_name, rest) = rest.split_at(key_length);

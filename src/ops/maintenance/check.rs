@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Backup;
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::model::PetCounts;
 use crate::store::{Checked, Snapshot, Whole, compare_nodes, kind_of};
 
 /// The result of a [`check`].
@@ -13,6 +14,8 @@ use crate::store::{Checked, Snapshot, Whole, compare_nodes, kind_of};
 pub struct Soundness {
     /// The number of pets; 0 if they cannot be counted.
     pub pets: u64,
+    /// The number of pets with each status.
+    pub counts: PetCounts,
     /// The version of the schema.
     pub version: i64,
     /// The faults, one line each; empty if the database is sound.
@@ -54,7 +57,8 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {
-        pets,
+        pets: pets.total.cast_unsigned(),
+        counts: pets,
         version: schema_version,
         kind: kind_of(&faults).or(of_nodes),
         faults: faults.iter().map(Error::to_string).chain(nodes).collect(),
@@ -74,7 +78,7 @@ pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Backup, Error> {
         _ => Ok(Backup {
             file: copy.to_owned(),
             bytes: snapshot.bytes()?,
-            pets: found.pets,
+            pets: found.pets.total.cast_unsigned(),
             faults: found.values.iter().map(Error::to_string).collect(),
             removed: Vec::new(),
         }),

@@ -12,9 +12,10 @@ use super::checkpoint::{TRUNCATE, WORTH_A_CHECKPOINT};
 use super::schema::{self, schema_version};
 use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
 use crate::base::clock::unix_time;
-use crate::model::{IdempotencyKey, NewPet};
+use crate::model::{IdempotencyKey, NewPet, PetCounts};
 use crate::store::retries;
 use crate::store::statements::STATEMENTS;
+use crate::store::tally::{CHECK_AFTER, Tally};
 
 /// Writes the first page as it is.
 fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
@@ -98,12 +99,14 @@ impl FileConnection {
             self.has_written = true;
         }
         self.recorded = 0;
+        self.change = PetCounts::default();
         ended.map(|()| Committed { outcomes: Vec::new() })
     }
 
     pub fn undo(&mut self) {
         self.state = BatchState::Closed;
         (self.written, self.recorded) = (0, 0);
+        self.change = PetCounts::default();
         self.roll_back();
     }
 
@@ -201,7 +204,10 @@ impl FileConnection {
 
     /// Adds a pet to the batch, and returns its id.
     pub(super) fn insert(&mut self, new: &NewPet) -> Result<i64, StoreError> {
-        self.write(|connection| connection.prepare_cached(&STATEMENTS.insert)?.insert(new.values()))
+        let id =
+            self.write(|connection| connection.prepare_cached(&STATEMENTS.insert)?.insert(new.values()))?;
+        self.change.add(new.status, 1);
+        Ok(id)
     }
 
     /// The time by which records of retries age: see [`retries::begin`].
@@ -260,12 +266,44 @@ impl FileConnection {
 
     fn finish(&mut self) -> Result<(), StoreError> {
         self.forget_retries()?;
-        if let Err(error) = self.run("COMMIT") {
+        let change = self.change;
+        let committed = match self.tally.clone() {
+            Some(tally) => tally.commit(&change, self.is_alone(), || self.run("COMMIT")),
+            None => self.run("COMMIT"),
+        };
+        if let Err(error) = committed {
             self.roll_back();
             self.write_over();
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Returns true if no other connection has changed the database since the last call. With a trigger of another
+    /// program, which could change more pets than a batch knows, it never is.
+    fn is_alone(&mut self) -> bool {
+        let version = self.current_data_version().unwrap_or_default();
+        if version != self.tallied_version {
+            let triggers = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'";
+            let counted = self.connection.query_row(triggers, [], |row| row.get::<_, i64>(0));
+            self.tallied_version = if counted == Ok(0) { version } else { 0 };
+            return false;
+        }
+        version != 0
+    }
+
+    pub fn keep(&mut self, tally: Tally) {
+        self.is_alone();
+        self.tally = Some(tally);
+    }
+
+    pub fn vouch(&mut self) -> Option<Duration> {
+        let tally = self.tally.clone()?;
+        if tally.is_due() {
+            let now = Instant::now();
+            tally.note(&PetCounts::default(), self.is_alone(), now);
+        }
+        Some(CHECK_AFTER)
     }
 
     /// Overwrites the frames that a failed commit may have left in the log. If only its flush failed, a crash would

@@ -8,14 +8,15 @@ use super::schema::{schema_version, text};
 use super::schema_diff::SchemaDiff;
 use super::values::odd;
 use crate::base::error::{Error, ErrorKind};
-use crate::model::MAX_BROUGHT_ID;
+use crate::model::{MAX_BROUGHT_ID, PetCounts};
+use crate::store::pets::{COUNT, counts};
 use crate::store::statements::LAST_ID;
 
 /// The result of a check.
 #[derive(Default)]
 pub struct Checked {
-    /// The number of pets.
-    pub pets: u64,
+    /// The numbers of pets; 0 if they cannot be counted.
+    pub pets: PetCounts,
     /// The version of the schema.
     pub schema_version: i64,
     /// The faults.
@@ -64,8 +65,7 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
         if last > MAX_BROUGHT_ID {
             log::warn!("the last id is {last}; ids left for new pets: {}", i64::MAX - last);
         }
-        let count = "SELECT count(*) FROM pets NOT INDEXED";
-        checked.pets = connection.query_row(count, [], |row| row.get(0).map(i64::cast_unsigned))?;
+        checked.pets = connection.query_row(COUNT, [], counts)?;
     }
     checked.faults.extend(integrity(connection)?);
     // If pages contradict each other, SQL could change the rows of another table.

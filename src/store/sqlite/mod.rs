@@ -48,7 +48,9 @@ pub use startup::{Purpose, open_for_service, reset_ephemeral};
 
 use super::outcome::{Committed, Inserted, Outcome};
 use super::rows::Visit;
+use super::tally::Tally;
 use super::{Cause, StoreError};
+use crate::model::PetCounts;
 use open_file::OpenFile;
 use watch::Watch;
 
@@ -86,6 +88,12 @@ pub struct FileConnection {
     retries_began: Option<(Instant, i64)>,
     /// True if the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
+    /// The pets by status, if somebody wants to know.
+    tally: Option<Tally>,
+    /// The change of the tally by the batch so far.
+    pub change: PetCounts,
+    /// `PRAGMA data_version` when the tally was last current.
+    tallied_version: i64,
     /// True if a commit has written since the start; until then a probe must show that the disk takes writes at all.
     has_written: bool,
 }
@@ -144,9 +152,12 @@ impl FileReader {
     }
 
     fn read_data_version(&mut self) -> Result<(), StoreError> {
-        self.data_version =
-            self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        self.data_version = self.current_data_version()?;
         Ok(())
+    }
+
+    fn current_data_version(&self) -> Result<i64, StoreError> {
+        Ok(self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
     }
 
     // The methods of `Reader`, which describes them.
@@ -204,6 +215,9 @@ impl From<FileReader> for FileConnection {
             recorded: 0,
             retries_began: None,
             last_failed: false,
+            tally: None,
+            change: PetCounts::default(),
+            tallied_version: 0,
             has_written: false,
         }
     }

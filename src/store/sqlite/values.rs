@@ -239,9 +239,9 @@ mod tests {
         // SQLite refuses to write the row again while a value of it is of another type.
         if what.contains("AS TEXT") && !what.contains("category_id") {
             let sold = PetPatch { status: Some(Some(PetStatus::Sold)), ..PetPatch::default() };
-            assert_eq!(writer.transaction().unwrap().update_pet(7, &sold), Ok(()), "{what}");
+            assert_eq!(writer.transaction().unwrap().update_pet(7, None, &sold), Ok(()), "{what}");
         }
-        assert_eq!(writer.transaction().unwrap().delete_pet(7), Ok(()), "{what}");
+        assert_eq!(writer.transaction().unwrap().delete_pet(7, None), Ok(()), "{what}");
         writer.undo();
         drop(writer);
         let pets = read_all(&Reader::open(&folder.database()).unwrap());
