@@ -49,7 +49,7 @@ mod tests {
             assert!(page.field("Content-Security-Policy").unwrap().contains("script-src 'self';"));
             let html = String::from_utf8(page.body().to_vec()).unwrap();
             assert!(
-                html.contains("data-operations=\"listPets createPet getPet updatePet deletePet listOrders\""),
+                html.contains("data-operations=\"listPets createPet getPet updatePet deletePet listOrders getInventory\""),
                 "{html}"
             );
             assert!(html.contains("curl 'http://127.0.0.1:1/v1/pets?limit=100'"), "{html}");
