@@ -49,7 +49,7 @@ pub use sqlite::{
 pub use tally::Tally;
 pub use transfer::{BatchIds, Progress};
 pub use whole::Whole;
-pub use writer::Writer;
+pub use writer::{CONTENDS_FOR, Writer};
 
 #[cfg(test)]
 pub(crate) mod tests {

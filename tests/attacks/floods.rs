@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::plan::{Reading, again};
 use crate::requests::{WRONG_KEY, bundle, long_key, tiny_chunks, unknown_path};
 use crate::source_address::many;
-use crate::trial::Trial;
-use support::client::{get, post};
-use support::harness::KEY;
+use crate::trial::{Stage, Trial};
+use support::client::{get, post, with_body};
+use support::harness::{KEY, change};
 
 /// Repeats a request on this many connections, whose replies have this status.
 #[track_caller]
@@ -24,6 +24,34 @@ fn flood_of_long_wrong_keys_holds_up_nobody() {
 fn flood_of_large_creates_holds_up_nobody() {
     let name = "x".repeat(65_500);
     flood(post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":1}}"#)), 32, 201);
+}
+
+#[test]
+fn flood_of_large_changes_holds_up_nobody() {
+    let stage = Stage::with(&["--experimental"]);
+    stage.fill();
+    let body = format!(r#"{{"name":"{}","status":"sold"}}"#, "y".repeat(60_000));
+    let request = with_body("PATCH", "/v1/pets/50", KEY, "If-Match: *\r\n", &body);
+    stage.begin().attack(many(32), again(request), Reading::AllAndComeAgain, 200);
+}
+
+/// Each DELETE has a pet of its own.
+#[test]
+fn flood_of_deletes_holds_up_nobody() {
+    let stage = Stage::with(&["--experimental"]);
+    change(
+        &stage.server.folder.database(),
+        "INSERT INTO pets (name, category_id) \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT 'Rex', i FROM n",
+    );
+    let mut id = 0;
+    let source = Box::new(move |_| {
+        let deletes =
+            (id + 1..=id + 32).map(|id| with_body("DELETE", &format!("/v1/pets/{id}"), KEY, "", ""));
+        id += 32;
+        Some(deletes.collect::<String>().into_bytes().into())
+    });
+    stage.begin().attack(many(64), source, Reading::AllAndComeAgain, 204);
 }
 
 #[test]

@@ -9,13 +9,14 @@ use serde_json::Value;
 use ureq::Agent;
 
 use crate::invariants::Tally;
-use crate::setup::{KEY, Stage};
+use crate::setup::{INSTANCES, KEY, Stage};
 use support::random::Random;
 
 /// A response: its status, the header fields that matter, and the body.
 pub struct Reply {
     pub status: u16,
     pub link: Option<String>,
+    pub tag: Option<String>,
     pub is_replay: bool,
     pub body: Value,
 }
@@ -51,6 +52,11 @@ impl Client {
         }
         reply(request.send(body).ok()?)
     }
+
+    fn patch(&self, address: SocketAddr, target: &str, tag: &str, body: &str) -> Option<Reply> {
+        let request = self.0.patch(format!("http://{address}{target}")).header("If-Match", tag);
+        reply(request.header("Authorization", format!("Bearer {KEY}")).send(body).ok()?)
+    }
 }
 
 fn reply(mut response: ureq::http::Response<ureq::Body>) -> Option<Reply> {
@@ -58,9 +64,9 @@ fn reply(mut response: ureq::http::Response<ureq::Body>) -> Option<Reply> {
         |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
     let link = field("Link").and_then(|link| Some(link.split(['<', '>']).nth(1)?.to_owned()));
     let is_replay = field("Idempotency-Replayed").is_some();
-    let status = response.status().as_u16();
+    let (status, tag) = (response.status().as_u16(), field("ETag"));
     let body = response.body_mut().read_to_vec().ok()?;
-    Some(Reply { status, link, is_replay, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(Reply { status, link, tag, is_replay, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 /// A pet that was acknowledged: its id and its name.
@@ -194,6 +200,78 @@ fn walk(
     }
     let end = pets.last()?.0;
     Some((pets, end))
+}
+
+/// The category of a pet that no buyer has; that of a buyer is higher by one than the number of the instance.
+const NOBODY: i64 = 0;
+
+/// Has a buyer at each instance ask for the same pet with the same tag at the same time: exactly one gets it.
+pub fn contend(stage: &Stage, tally: &Tally, seed: u64) {
+    let (client, mut random) = (Client::new(), Random::of_place(seed, [5, 0]));
+    for number in 0.. {
+        if tally.ends() {
+            return;
+        }
+        let name = format!("wanted-{number}");
+        let body = format!(r#"{{"name":"{name}","categoryId":{NOBODY},"status":"available"}}"#);
+        let made = client.post(stage.balancer, &body, KEY, None).filter(|reply| reply.status == 201);
+        let Some(id) = made.and_then(|reply| reply.body["id"].as_i64()) else { continue };
+        tally.acknowledge(id, &name);
+        let target = format!("/v1/pets/{id}");
+        let Some(tag) = client.get(stage.balancer, &target, KEY).and_then(|reply| reply.tag) else {
+            continue;
+        };
+        let bought: Vec<Bought> = std::thread::scope(|scope| {
+            let buy = |i| buy(stage, tally, i, &target, &tag);
+            let buyers: Vec<_> = (0..INSTANCES).map(|i| scope.spawn(move || buy(i))).collect();
+            buyers.into_iter().filter_map(|buyer| buyer.join().unwrap()).collect()
+        });
+        let now = client.get(stage.balancer, &target, KEY).filter(|reply| reply.status == 200);
+        let Some(category) = now.and_then(|reply| reply.body["categoryId"].as_i64()) else { continue };
+        let fits = |(i, bought): (usize, &Bought)| match bought {
+            Bought::Yes => category == i as i64 + 1,
+            Bought::Perhaps => true,
+            Bought::No => category != i as i64 + 1,
+        };
+        if bought.len() == INSTANCES {
+            if category == NOBODY || !bought.iter().enumerate().all(fits) {
+                tally.broken(format!("the pet {id} has the category {category} after {bought:?}"));
+            }
+            tally.contended.fetch_add(1, SeqCst);
+        }
+        std::thread::sleep(Duration::from_millis(random.below(300)));
+    }
+}
+
+/// The outcome for a buyer. `Perhaps` ends in a 412, but the outcome of a try before it is unknown.
+#[derive(Debug)]
+enum Bought {
+    Yes,
+    Perhaps,
+    No,
+}
+
+/// Tries until there is an answer; `None` if the end came before.
+fn buy(stage: &Stage, tally: &Tally, i: usize, target: &str, tag: &str) -> Option<Bought> {
+    let (client, mut is_open) = (Client::new(), false);
+    let body = format!(r#"{{"categoryId":{}}}"#, i + 1);
+    while !tally.ends() {
+        match client.patch(stage.instances[i].address, target, tag, &body) {
+            Some(reply) if reply.status == 200 => return Some(Bought::Yes),
+            Some(reply) if reply.status == 412 => {
+                return Some(if is_open { Bought::Perhaps } else { Bought::No });
+            }
+            Some(reply) if reply.body["code"] == "storage_unavailable" => {
+                tally.refused.fetch_add(1, SeqCst);
+            }
+            Some(reply) if !matches!(reply.status, 408 | 500 | 503) => {
+                tally.broken(format!("a change got {} {}", reply.status, reply.body));
+            }
+            Some(_) | None => is_open = true,
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    None
 }
 
 /// Adds a key, which every instance takes at once, and revokes it, which every instance knows at once.

@@ -23,6 +23,10 @@ pub struct Tally {
     pub walks: AtomicU64,
     pub fresh_lists: AtomicU64,
     pub revocations: AtomicU64,
+    /// Pets that a client of each instance wanted to change.
+    pub contended: AtomicU64,
+    /// Changes of them that were refused without a reason of the client.
+    pub refused: AtomicU64,
     pub faults: AtomicU64,
     /// True if less than a quorum runs, or ran until just now.
     without_quorum: AtomicBool,
@@ -53,6 +57,8 @@ impl Tally {
             walks: AtomicU64::new(0),
             fresh_lists: AtomicU64::new(0),
             revocations: AtomicU64::new(0),
+            contended: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             without_quorum: AtomicBool::new(false),
             quorum_since: AtomicU64::new(0),

@@ -59,6 +59,7 @@ fn main() -> ExitCode {
         drop(lookers);
         (0..LISTERS).for_each(|i| drop(scope.spawn(move || clients::list(stage, tally, seed, i))));
         scope.spawn(move || clients::revoke(stage, tally, seed));
+        scope.spawn(move || clients::contend(stage, tally, seed));
         scope.spawn(move || faults::befall(scope, stage, tally, seed));
         while Instant::now() < end && tally.all_broken().len() < 20 {
             std::thread::sleep(Duration::from_millis(100));
@@ -105,10 +106,11 @@ fn summary(minutes: u64, seed: u64, stage: &Stage, tally: &Tally) -> ExitCode {
         count(&tally.gets)
     );
     println!("keys revoked: {}", count(&tally.revocations));
+    println!("pets that two wanted: {}; {} tries got a 503", count(&tally.contended), count(&tally.refused));
     let broken = tally.all_broken();
     if broken.is_empty() {
         println!(
-            "0 lost, 0 doubled, 0 pages that miss a pet, 0 stale lists, 0 stale keys, no pause of {:?}",
+            "0 lost, 0 doubled, 0 pages that miss a pet, 0 stale lists, 0 stale keys, 0 pets for two, no pause of {:?}",
             invariants::LONGEST_PAUSE
         );
         return ExitCode::SUCCESS;

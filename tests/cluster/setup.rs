@@ -75,7 +75,7 @@ impl Stage {
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         loop {
             let mut child = Command::new(program())
-                .args(["serve", "--listen", &instance.address.to_string()])
+                .args(["serve", "--experimental", "--listen", &instance.address.to_string()])
                 .env_clear()
                 .env("PETSTORE_DATABASE", &self.database)
                 .env("PETSTORE_API_KEY", KEY)

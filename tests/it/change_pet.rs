@@ -145,6 +145,11 @@ fn change_of_another_program_counts() {
     let fields = format!("If-Match: {}\r\n", tag(&server.get("/v1/pets/1")));
     change(&server.folder.database(), "UPDATE pets SET status = 'pending'");
     patch(&server, "/v1/pets/1", &fields, r#"{"status":"sold"}"#).expect(412);
+}
+
+#[test]
+fn change_waits_for_the_lock_of_another_program() {
+    let server = server();
     let lock = rusqlite::Connection::open(server.folder.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     patch(&server, "/v1/pets/1", "", r#"{"status":"sold"}"#).expect_error(503, "storage_unavailable", "lock");

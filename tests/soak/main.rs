@@ -10,6 +10,7 @@
     reason = "a test fails by panicking, and this one says how far it is"
 )]
 
+mod history;
 mod keys;
 mod model;
 mod operator;

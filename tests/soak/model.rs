@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::history::{Change, History, Outcome, State};
 use crate::keys::ApiKeys;
 
 /// A moment: how much had happened by then.
@@ -21,13 +22,25 @@ pub struct Asked {
     pub status: Option<&'static str>,
 }
 
+impl Asked {
+    pub fn state(&self) -> State {
+        Some((self.category, self.status))
+    }
+}
+
 /// A pet as the service shows it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub id: i64,
     pub name: String,
     pub category: i64,
-    pub status: Option<String>,
+    pub status: Option<&'static str>,
+}
+
+impl Seen {
+    pub fn state(&self) -> State {
+        Some((self.category, self.status))
+    }
 }
 
 /// A part of all pets, as the service showed it between a moment and now.
@@ -55,10 +68,8 @@ pub struct Intent {
     lost: bool,
     /// Since when it is known that the pet was made.
     pub made: Option<Tick>,
-    status: Option<&'static str>,
-    deleted: bool,
-    /// When the operator last changed or deleted it: from, to.
-    touched: Option<(Tick, Tick)>,
+    /// Its states since it was made.
+    pub history: History,
     /// Its retry key was left behind in another database.
     pub retired: bool,
     story: Vec<(Tick, &'static str)>,
@@ -76,7 +87,10 @@ pub struct Attempt {
 
 /// The model at a moment, for a backup.
 pub struct Past {
+    begun: Tick,
     intents: Vec<Intent>,
+    /// The states that each pet may have been in while the copy was taken.
+    states: Vec<Vec<State>>,
     /// Pets that may have been made while the copy was taken.
     maybe: Vec<Place>,
 }
@@ -104,7 +118,7 @@ impl Model {
             self.by_name.insert(asked.name.as_str().into(), place).is_none(),
             "the plan gives a name twice"
         );
-        let status = asked.status;
+        let history = History::of(&[asked.state()]);
         self.intents.push(Intent {
             asked: Arc::new(asked),
             once,
@@ -112,9 +126,7 @@ impl Model {
             inside: 0,
             lost: false,
             made: None,
-            status,
-            deleted: false,
-            touched: None,
+            history,
             retired: false,
             story: Vec::new(),
         });
@@ -214,18 +226,14 @@ impl Model {
             if intent.made.is_none() && !intent.lost && intent.inside == 0 {
                 self.fault(&[place], format!("the pet {} is there, and was refused", pet.id));
             }
-            let is_settled = intent.touched.is_none_or(|(_, end)| end < look.begun);
-            if intent.deleted && is_settled {
-                self.fault(&[place], format!("the pet {} is there, and was deleted", pet.id));
+            let state = pet.state();
+            if !self.intents[place].history.look(look.begun, now, |other| other == state) {
+                self.fault(&[place], format!("no order of the changes explains {pet:.200?}"));
             }
-            let has_status = !is_settled || pet.status.as_deref() == intent.status;
-            if pet.category != intent.asked.category || !has_status {
-                self.fault(&[place], format!("the pet is shown otherwise: {pet:.200?}"));
-            }
-            if look.status.is_some() && look.status != pet.status.as_deref() {
+            if look.status.is_some() && look.status != pet.status {
                 self.fault(&[place], format!("the pet {} does not have the status of {look:?}", pet.id));
             }
-            if intent.id.is_none() {
+            if self.intents[place].id.is_none() {
                 self.intents[place].story.push((now, "seen"));
             }
             self.place(place, pet.id);
@@ -234,12 +242,14 @@ impl Model {
         let mut missing = Vec::new();
         if look.after < look.up_to {
             for (id, place) in self.by_id.range(look.after + 1..=look.up_to) {
-                let intent = &self.intents[*place];
-                let is_settled = intent.touched.is_none_or(|(_, end)| end < look.begun);
-                let is_due =
-                    intent.made.is_some_and(|made| made < look.begun) && is_settled && !intent.deleted;
-                let fits = look.status.is_none() || look.status == intent.status;
-                if is_due && fits && !ids.contains(id) {
+                let intent = &mut self.intents[*place];
+                let is_due = intent.made.is_some_and(|made| made < look.begun) && !ids.contains(id);
+                let is_left_out = |state: State| match (state, look.status) {
+                    (None, _) => true,
+                    (Some(_), None) => false,
+                    (Some((_, status)), wanted) => status != wanted,
+                };
+                if is_due && !intent.history.look(look.begun, now, is_left_out) {
                     missing.push(*place);
                 }
             }
@@ -253,6 +263,7 @@ impl Model {
 
     /// Decides what was never answered, from all pets of a service that has ended. Nothing is under way.
     pub fn settle(&mut self, pets: &[Seen]) {
+        self.end();
         let look = Look { begun: self.tick(), after: 0, up_to: i64::MAX, status: None };
         self.observe(&look, pets);
         for place in 0..self.intents.len() {
@@ -264,37 +275,66 @@ impl Model {
             if intent.lost && intent.made.is_none() {
                 self.note(place, "found to be absent");
             }
-            self.intents[place].lost = false;
+            let intent = &mut self.intents[place];
+            intent.history.settle();
+            // Made and deleted while the backup was taken, so that its create may be a replay.
+            intent.lost =
+                intent.made.is_none() && intent.history.since(look.begun).any(|state| state.is_none());
         }
     }
 
-    /// Between these two ticks the operator changes pets; the second is `Tick::MAX` until it has happened.
-    pub fn touch(&mut self, places: &[Place], begin: Tick, end: Tick) {
-        places.iter().for_each(|place| self.intents[*place].touched = Some((begin, end)));
+    /// The service has ended.
+    pub fn end(&mut self) {
+        self.intents.iter_mut().for_each(|intent| intent.history.end());
     }
 
-    pub fn set_status(&mut self, place: Place, status: &'static str) {
-        self.note(place, "got another status");
-        self.intents[place].status = Some(status);
+    /// A change of a pet is sent; returns when.
+    pub fn change(&mut self, place: Place, change: Change) -> Tick {
+        let now = self.note(place, "change sent");
+        self.intents[place].history.send(now, change);
+        now
     }
 
-    pub fn delete(&mut self, place: Place) {
-        self.note(place, "deleted");
-        self.intents[place].deleted = true;
+    /// The change that was sent then had an outcome that `fits`; `None` stands for one that was not carried out.
+    pub fn changed(
+        &mut self,
+        place: Place,
+        sent: Tick,
+        what: &'static str,
+        fits: impl Fn(Option<Outcome>) -> bool,
+    ) {
+        let now = self.note(place, what);
+        if !self.intents[place].history.answer(now, sent, fits) {
+            self.fault(
+                &[place],
+                format!("no order of the changes explains that the one of {sent} was {what}"),
+            );
+        }
     }
 
-    /// Some pet that is there; `None` if there is none.
+    /// The change was not answered: it may have been carried out, or may still be.
+    pub fn lose_change(&mut self, place: Place, sent: Tick, why: &'static str) {
+        let now = self.note(place, why);
+        self.intents[place].history.lose(now, sent);
+    }
+
+    fn may_be_there(&self, place: Place) -> bool {
+        self.intents[place].history.since(self.now).any(|state| state.is_some())
+    }
+
+    /// Some pet that may be there; `None` if there is none.
     pub fn pick(&self, pick: u64) -> Option<(i64, Place)> {
         let (top, _) = self.by_id.last_key_value()?;
         let from = (pick % (*top as u64)) as i64;
-        let is_there = |(_, place): &(&i64, &Place)| !self.intents[**place].deleted;
+        let is_there = |(_, place): &(&i64, &Place)| self.may_be_there(**place);
         let mut after = self.by_id.range(from..).chain(self.by_id.range(..from));
         after.find(is_there).map(|(id, place)| (*id, *place))
     }
 
     /// The state as a backup begins.
-    pub fn remember(&self) -> Past {
-        Past { intents: self.intents.clone(), maybe: Vec::new() }
+    pub fn remember(&mut self) -> Past {
+        let begun = self.tick();
+        Past { begun, intents: self.intents.clone(), states: Vec::new(), maybe: Vec::new() }
     }
 
     /// Completes the memory when the backup has ended: what came up meanwhile may be in it.
@@ -303,6 +343,8 @@ impl Model {
         let was_made = |place: &Place| past.intents.get(*place).is_some_and(|then| then.made.is_some());
         let maybe = (0..self.intents.len()).filter(|place| may_be(&self.intents[*place]) && !was_made(place));
         past.maybe = maybe.collect();
+        let states = self.intents.iter().map(|intent| intent.history.since(past.begun).collect());
+        past.states = states.collect();
     }
 
     /// Goes back to a backup that was restored.
@@ -318,9 +360,8 @@ impl Model {
                 }
                 None => (intent.id, intent.made, intent.lost) = (None, None, false),
             }
-            if past.intents.len() <= place {
-                (intent.status, intent.deleted, intent.touched) = (intent.asked.status, false, None);
-            }
+            let states = past.states.get(place).cloned().unwrap_or_else(|| vec![intent.asked.state()]);
+            intent.history = History::of(&states);
             story.push((now, "restored"));
             intent.story = story;
         }
@@ -337,8 +378,8 @@ impl Model {
     /// Goes on in another database, with the same pets. Deleted ones and the retry keys are forgotten.
     pub fn move_out(&mut self) {
         let now = self.tick();
-        let gone = |place: &Place| self.intents[*place].deleted;
-        self.by_id = std::mem::take(&mut self.by_id).into_iter().filter(|(_, place)| !gone(place)).collect();
+        let all = std::mem::take(&mut self.by_id).into_iter();
+        self.by_id = all.filter(|(_, place)| self.may_be_there(*place)).collect();
         self.intents.iter_mut().for_each(|intent| intent.retired |= intent.made.is_some());
         self.keys.move_out(now);
     }
@@ -347,9 +388,9 @@ impl Model {
     pub fn fault(&self, places: &[Place], text: String) -> ! {
         let stories = places.iter().map(|place| {
             let intent = &self.intents[*place];
-            let Intent { asked, once, id, story, .. } = intent;
-            let (name, status) = (&asked.name, asked.status);
-            format!("\n  {name:.60?} {status:?}, retry key {once:?}, id {id:?}: {story:?}")
+            let Intent { asked, once, id, story, history, .. } = intent;
+            let (name, state) = (&asked.name, asked.state());
+            format!("\n  {name:.60?} {state:?}, retry key {once:?}, id {id:?}: {story:?}; {history:?}")
         });
         panic!("{text}; now is {}{}", self.now, stories.collect::<String>())
     }

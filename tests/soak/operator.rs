@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::json;
 
+use crate::history::{Change, Effect, Outcome};
 use crate::model::{Asked, Attempt, Look, Past, Place, Seen, Tick};
 use crate::plan::{Deed, Round, STATUSES, Turn};
 use crate::run::{Run, note, wait_for};
@@ -78,6 +79,7 @@ impl Operator {
             Deed::Kill { pause_ms } => {
                 run.set_address(None);
                 self.service.kill();
+                run.model().end();
                 wait(pause_ms);
                 self.start(run);
             }
@@ -85,6 +87,7 @@ impl Operator {
                 run.excuses.ended.store(true, Ordering::SeqCst);
                 run.set_address(None);
                 self.service.terminate();
+                run.model().end();
                 self.start(run);
             }
             Deed::Freeze { ms } => {
@@ -101,6 +104,7 @@ impl Operator {
                 if kill {
                     run.set_address(None);
                     self.service.kill();
+                    run.model().end();
                 }
                 other.execute_batch("ROLLBACK").expect("an end");
                 drop(other);
@@ -130,11 +134,9 @@ impl Operator {
             Deed::Import { pets, spoilt } => self.import(run, pets, spoilt),
             Deed::KilledImport { pets, ms } => self.kill_import(run, pets, ms),
             Deed::SetStatus { pick, status } => {
-                let Some((id, place)) = run.model().pick(pick) else { return };
-                let begun = touch(run, &[place]);
-                self.service.succeed(&["pet", "status", &id.to_string(), status]);
-                run.model().set_status(place, status);
-                touched(run, &[place], begun);
+                let picked = run.model().pick(pick);
+                let effect = Effect::Set { category: None, status: Some(Some(status)) };
+                self.change(run, &["pet", "status"], picked.as_slice(), &[status], effect);
             }
             Deed::Delete { pick, count } => self.delete(run, pick, count),
             Deed::AddKey { name, read_only } => self.add_key(run, name, read_only),
@@ -238,16 +240,37 @@ impl Operator {
             (0..count).filter_map(|i| run.model().pick(pick.wrapping_add(i * 7))).collect();
         picked.sort_unstable();
         picked.dedup();
-        if picked.is_empty() {
+        self.change(run, &["pet", "delete"], &picked, &[], Effect::Delete);
+    }
+
+    /// Changes all of these pets, or none, if one is not there.
+    fn change(&self, run: &Run, command: &[&str], pets: &[(i64, Place)], words: &[&str], effect: Effect) {
+        if pets.is_empty() {
             return;
         }
-        let places: Vec<Place> = picked.iter().map(|(_, place)| *place).collect();
-        let ids: Vec<String> = picked.iter().map(|(id, _)| id.to_string()).collect();
-        let words = ["pet", "delete"].into_iter().chain(ids.iter().map(String::as_str));
-        let begun = touch(run, &places);
-        self.service.succeed(&words.collect::<Vec<_>>());
-        places.iter().for_each(|place| run.model().delete(*place));
-        touched(run, &places, begun);
+        let ids: Vec<String> = pets.iter().map(|(id, _)| id.to_string()).collect();
+        let words = [command, &ids.iter().map(String::as_str).collect::<Vec<_>>(), words].concat();
+        let change = Change { effect, known: None };
+        let sent: Vec<Tick> = pets.iter().map(|(_, place)| run.model().change(*place, change)).collect();
+        let output = self.service.command(&words).output().expect("a command that runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let missing = said.split("there is no pet with the id ").nth(1);
+        let missing = missing.map(|rest| rest.trim_end().split(';').next().unwrap_or_default());
+        if missing.is_none() {
+            expect_success(&words, &output);
+        }
+        for ((id, place), sent) in pets.iter().zip(sent) {
+            let mut model = run.model();
+            match missing {
+                None => model.changed(*place, sent, "changed by the operator", |outcome| {
+                    matches!(outcome, Some(Outcome::Done(_)))
+                }),
+                Some(missing) if missing == id.to_string() => {
+                    model.changed(*place, sent, "missing", |outcome| outcome == Some(Outcome::NotFound));
+                }
+                Some(_) => model.changed(*place, sent, "left as it was", |outcome| outcome.is_none()),
+            }
+        }
     }
 
     pub fn add_key(&self, run: &Run, name: &'static str, read_only: bool) {
@@ -330,20 +353,6 @@ impl Operator {
             Turn::Nothing | Turn::Restore { .. } | Turn::TryBackup { .. } => {}
         }
     }
-}
-
-/// The operator begins to change these pets.
-fn touch(run: &Run, places: &[Place]) -> Tick {
-    let mut model = run.model();
-    let begun = model.tick();
-    model.touch(places, begun, Tick::MAX);
-    begun
-}
-
-fn touched(run: &Run, places: &[Place], begun: Tick) {
-    let mut model = run.model();
-    let end = model.tick();
-    model.touch(places, begun, end);
 }
 
 /// The operator begins to take these keys away.

@@ -3,6 +3,7 @@
 //! A plan never depends on what a run meets. Where an operation needs something that exists by then, such as a pet
 //! to read, it carries a number that picks one.
 
+use crate::history::Effect;
 use support::random::Random;
 
 /// The statuses of a pet, and none.
@@ -87,6 +88,15 @@ pub enum Operation {
     Refused {
         draft: Draft,
         wrong: Wrong,
+    },
+    /// Changes or deletes a pet, perhaps only as it was seen before, or on two connections at once.
+    Change {
+        pick: u64,
+        effect: Effect,
+        caller: u64,
+        manner: Manner,
+        is_careful: bool,
+        twice: bool,
     },
     Get {
         pick: u64,
@@ -247,11 +257,24 @@ impl Manner {
     }
 }
 
+impl Effect {
+    fn draw(random: &mut Random) -> Self {
+        // Few values, so that a pet often comes back to a state that it had.
+        let (category, status) = (random.below(3) as i64, random.among(&STATUSES));
+        random.weighed(&[
+            (6, Self::Set { category: None, status: Some(status) }),
+            (2, Self::Set { category: Some(category), status: None }),
+            (1, Self::Set { category: Some(category), status: Some(status) }),
+            (2, Self::Delete),
+        ])
+    }
+}
+
 impl Operation {
     fn draw(random: &mut Random) -> Self {
         let (pick, manner, caller) = (random.bits(), Manner::draw(random), random.bits());
         let (draft, status) = (Draft::draw(random), random.among(&STATUSES));
-        match random.below(100) {
+        match random.below(120) {
             0..22 => Self::Create { draft, manner, caller },
             22..42 => Self::CreateOnce { draft, manner, caller, tries: random.below(4) },
             42..46 => Self::AtOnce { draft, caller },
@@ -275,7 +298,13 @@ impl Operation {
             }
             90..94 => Self::Revalidate,
             94..97 => Self::Walk { limit: 20 + random.below(81), status },
-            _ => Self::Ready,
+            97..100 => Self::Ready,
+            _ => {
+                let (is_careful, twice) = (random.one_in(2), random.one_in(3));
+                // Often one of a few pets, which clients then change at the same time.
+                let pick = if random.one_in(2) { pick % 5 } else { pick };
+                Self::Change { pick, effect: Effect::draw(random), caller, manner, is_careful, twice }
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ impl Request {
 
     pub fn bytes(&self) -> Vec<u8> {
         let length = match self.method {
-            "POST" => format!("Content-Length: {}\r\n", self.body.len()),
+            "POST" | "PATCH" => format!("Content-Length: {}\r\n", self.body.len()),
             _ => String::new(),
         };
         let Self { method, target, fields, body } = self;

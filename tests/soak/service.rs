@@ -38,7 +38,7 @@ impl Service {
         let log = File::options().create(true).append(true).open(self.log()).expect("a log");
         let [.., high, low] = std::process::id().to_be_bytes();
         let listen = format!("127.77.{high}.{}:0", low.max(1));
-        let mut command = petstore(&[&["serve", "--listen", &listen], words].concat());
+        let mut command = petstore(&[&["serve", "--experimental", "--listen", &listen], words].concat());
         command.env("PETSTORE_API_KEY", KEY);
         if !words.contains(&"--ephemeral") {
             command.env("PETSTORE_DATABASE", &self.database);

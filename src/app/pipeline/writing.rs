@@ -1,6 +1,8 @@
 //! The service of the writing worker: a batch shares a transaction and a flush of the disk. If a request fails after it
-//! has written, the batch is undone, and each of its requests gets a transaction of its own.
+//! has written, or another instance of a cluster was faster, the batch is undone, and each of its requests gets a
+//! transaction of its own.
 
+use std::iter::repeat_with;
 use std::time::{Duration, Instant};
 
 use crate::app::api::{Handler, Staged, WriteContext, WriterCheck};
@@ -10,7 +12,7 @@ use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
 use crate::ops::keys::KeyTasks;
-use crate::store::{BUSY_TIMEOUT, BatchWriter, StoreError, Writer};
+use crate::store::{BUSY_TIMEOUT, BatchWriter, CONTENDS_FOR, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
@@ -48,7 +50,8 @@ struct Unanswered<'r> {
     awaits: Awaits<'r>,
 }
 
-/// One of several requests failed after it had written, so the whole batch must be undone.
+/// The whole batch must be undone, and its requests handled again: one of several failed after it had written, or another
+/// instance of a cluster has changed what may have been read.
 struct MustUndo;
 
 impl WriteService {
@@ -94,16 +97,19 @@ impl WriteService {
         Ok(Unanswered { request, entry, awaits })
     }
 
-    /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written.
+    /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written. A batch that
+    /// another instance has overtaken is answered all the same after `until`.
     fn answer_together(
         &mut self,
         requests: &[Request],
         responses: &mut Vec<Response>,
+        until: Instant,
     ) -> Result<Duration, MustUndo> {
         if let Err(error) = self.context.store.begin() {
             // The following statements fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
         }
+        let version = self.context.store.data_version();
         let is_alone = requests.len() == 1;
         let now = unix_time();
         let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
@@ -116,6 +122,9 @@ impl WriteService {
         };
         let committed = self.context.store.commit();
         let flush = began.elapsed();
+        if committed.as_ref().is_err_and(StoreError::is_conflict) && self.is_overtaken(version, until) {
+            return Err(MustUndo);
+        }
         match &committed {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
             Ok(_) => {}
@@ -142,6 +151,13 @@ impl WriteService {
         let pause = if self.context.store.has_long_log() { QUIET } else { LONG_QUIET };
         self.rests_at = Some(Instant::now() + pause);
         Ok(flush)
+    }
+
+    /// Returns whether a batch that began with this version of the data failed because another instance was faster, and
+    /// there is time to handle it again. A cluster that is being restored refuses batches too, but does not change.
+    fn is_overtaken(&mut self, version: i64, until: Instant) -> bool {
+        let store = &mut self.context.store;
+        Instant::now() < until && store.begin().is_ok() && store.data_version() != version
     }
 
     /// Counts and logs a batch whose commit failed.
@@ -201,8 +217,10 @@ fn fate(writes: usize, error: &StoreError) -> String {
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         self.context.store.set_busy_timeout(BUSY_TIMEOUT);
-        self.answer_together(requests, responses).unwrap_or_else(|MustUndo| {
-            requests.chunks(1).flat_map(|request| self.answer_together(request, responses)).sum()
+        let until = Instant::now() + CONTENDS_FOR;
+        self.answer_together(requests, responses, until).unwrap_or_else(|MustUndo| {
+            let mut answer = |request| self.answer_together(request, responses, until).ok();
+            requests.chunks(1).filter_map(|request| repeat_with(|| answer(request)).flatten().next()).sum()
         })
     }
 

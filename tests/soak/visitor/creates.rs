@@ -65,8 +65,7 @@ impl Visitor<'_> {
         let mut model = self.run.model();
         let pet = seen(&reply.json());
         let asked = &model.intents[place].asked;
-        let is_own =
-            pet.name == asked.name && pet.category == asked.category && pet.status.as_deref() == asked.status;
+        let is_own = pet.name == asked.name && pet.state() == asked.state();
         if !is_own || reply.header("Location") != Some(&format!("/v1/pets/{}", pet.id)) {
             model.fault(&[place], format!("the response is to another create: {reply:.300?}"));
         }
@@ -82,19 +81,9 @@ impl Visitor<'_> {
 
     /// The same create on two connections.
     pub(super) fn at_once(&mut self, place: Place, key: usize) {
-        self.asked_at = Instant::now();
         let requests = [self.request(place, key), self.request(place, key)];
-        let mut sent = Vec::new();
-        for request in requests {
-            let Some(mut connection) = Self::connect(self.run) else { break };
-            let attempt = self.run.model().send(place);
-            connection.try_send(request.bytes());
-            sent.push((request, connection, attempt));
-        }
-        for (request, mut connection, attempt) in sent {
-            let reply = connection.whole_reply();
-            reply.iter().for_each(|reply| self.expect_own(&request, reply));
-            self.judge(attempt, key, reply.map_or(Came::Nothing, Came::Reply));
+        for (attempt, came) in self.ask_at_once(requests, |model| model.send(place)) {
+            self.judge(attempt, key, came);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A client: does its operations one after the other, and reports the outcome of each to the model.
 
+mod changes;
 mod creates;
 mod reads;
 
@@ -8,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::model::{Asked, Look, Place, Seen, Tick};
-use crate::plan::{Draft, Manner, Operation};
+use crate::model::{Asked, Look, Model, Place, Seen, Tick};
+use crate::plan::{Draft, Manner, Operation, STATUSES};
 use crate::request::Request;
 use crate::run::{Run, has_failed, note};
 use support::client::{Connection, Reply};
@@ -119,6 +120,9 @@ impl<'r> Visitor<'r> {
             }
             Operation::Reuse { pick, draft } => self.reuse(*pick, draft),
             Operation::Refused { draft, wrong } => self.refused(draft, *wrong),
+            Operation::Change { pick, effect, caller, manner, is_careful, twice } => {
+                self.change(*pick, *effect, (*caller, *manner), *is_careful, *twice);
+            }
             Operation::Get { pick } => self.get(*pick),
             Operation::List { pick, limit, status } => {
                 let after = self.run.model().pick(*pick).map_or(0, |(id, _)| id);
@@ -234,6 +238,24 @@ impl<'r> Visitor<'r> {
         Came::Reply(reply)
     }
 
+    /// Sends two requests at once, on connections of their own; `send` notes each in the model.
+    fn ask_at_once<T>(&mut self, requests: [Request; 2], send: impl Fn(&mut Model) -> T) -> Vec<(T, Came)> {
+        self.asked_at = Instant::now();
+        let mut sent = Vec::new();
+        for request in requests {
+            let Some(mut connection) = Self::connect(self.run) else { break };
+            let attempt = send(&mut self.run.model());
+            connection.try_send(request.bytes());
+            sent.push((request, connection, attempt));
+        }
+        let came = sent.into_iter().map(|(request, mut connection, attempt)| {
+            let reply = connection.whole_reply();
+            reply.iter().for_each(|reply| self.expect_own(&request, reply));
+            (attempt, reply.map_or(Came::Nothing, Came::Reply))
+        });
+        came.collect()
+    }
+
     /// A response is to the request that it follows, and as the interface describes it.
     fn expect_own(&self, request: &Request, reply: &Reply) {
         note(format!("got {} {:.200}", reply.status, String::from_utf8_lossy(&reply.body)));
@@ -288,10 +310,12 @@ fn body(asked: &Asked) -> String {
 /// A pet of a response or an export.
 pub fn seen(pet: &Value) -> Seen {
     let member = |name: &str| pet.get(name).unwrap_or_else(|| panic!("no {name} in {pet}"));
+    let status = STATUSES.into_iter().flatten().find(|status| pet["status"] == **status);
+    assert_eq!(status.is_some(), pet.get("status").is_some(), "a wrong status in {pet}");
     Seen {
         id: member("id").as_i64().expect("an id"),
         name: member("name").as_str().expect("a name").to_owned(),
         category: member("categoryId").as_i64().expect("a category"),
-        status: pet.get("status").map(|status| status.as_str().expect("a status").to_owned()),
+        status,
     }
 }

@@ -9,7 +9,7 @@ use support::client::Reply;
 
 impl Visitor<'_> {
     /// Sends a GET; the response if it has the answer.
-    fn read(&mut self, target: &str, fields: &str) -> Option<(Tick, Reply)> {
+    pub(super) fn read(&mut self, target: &str, fields: &str) -> Option<(Tick, Reply)> {
         let id = self.next_id();
         let pick = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let key = if self.is_sure { 0 } else { self.key(pick) };
@@ -31,6 +31,10 @@ impl Visitor<'_> {
         let picked = self.run.model().pick(pick);
         let Some((id, _)) = picked else { return };
         let Some((begun, reply)) = self.read(&format!("/v1/pets/{id}"), "") else { return };
+        self.observe_one(id, begun, &reply);
+    }
+
+    pub(super) fn observe_one(&self, id: i64, begun: Tick, reply: &Reply) {
         let pets = if reply.status == 404 { Vec::new() } else { vec![seen(&reply.json())] };
         let look = Look { begun, after: id - 1, up_to: id, status: None };
         self.run.model().observe(&look, &pets);

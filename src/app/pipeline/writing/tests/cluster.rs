@@ -4,12 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::*;
+use crate::model::PetPatch;
 use crate::store::close;
 use crate::store::tests::Nodes;
 
 thread_local! {
     /// The number of times that [`TRIED`] was handled.
     static TRIES: Cell<usize> = const { Cell::new(0) };
+    /// Another writer, and how often it changes the pet of `/changed` before the commit.
+    static FASTER: RefCell<Option<(Writer, usize)>> = const { RefCell::new(None) };
     /// The cluster that [`TRIED`] freezes, after the batch has asked it and before the commit.
     static FROZEN: RefCell<Option<Nodes>> = const { RefCell::new(None) };
 }
@@ -17,6 +20,7 @@ thread_local! {
 const TRIED: &[Operation] = &[
     Operation::new("/v1/tried", "tried", Handler::Write("POST", try_to_insert)),
     Operation::new("/tried", "triedByAnyone", Handler::Write("POST", try_to_insert)),
+    Operation::new("/changed", "changed", Handler::Write("POST", try_to_change)),
 ];
 
 fn try_to_insert<'r>(
@@ -27,6 +31,20 @@ fn try_to_insert<'r>(
     assert!(TRIES.get() < 9, "it is tried without end");
     FROZEN.with_borrow(|nodes| nodes.iter().for_each(|nodes| nodes.freeze(0)));
     insert(batch, call.request.body)
+}
+
+fn try_to_change<'r>(batch: &mut BatchWriter, _: &crate::app::api::Call<'r>) -> Result<Staged<'r>, Failure> {
+    TRIES.set(TRIES.get() + 1);
+    let patch = PetPatch { category_id: Some(TRIES.get() as i64), ..PetPatch::default() };
+    let mut transaction = batch.transaction()?;
+    transaction.update_pet(1, &patch)?;
+    FASTER.with_borrow_mut(|faster| match faster {
+        Some((other, times)) if TRIES.get() <= *times => {
+            other.transact(|other| other.transaction()?.update_pet(1, &patch))
+        }
+        _ => Ok(()),
+    })?;
+    Ok(Box::new(|_| Ok(Response::new(204, b""))))
 }
 
 /// The service of a cluster that has written a pet, and another writer.
@@ -62,6 +80,25 @@ fn batch_that_is_refused_is_not_handled_again() {
     drop(closed);
     assert_eq!(bench.ask(&["/tried"]), [201]);
     assert_eq!(bench.kept(), ["/v1/tried", "/tried"]);
+}
+
+#[test]
+fn change_that_another_instance_overtakes_is_handled_again() {
+    let (_nodes, path, mut bench, other) = bench();
+    FASTER.set(Some((other, 3)));
+    let lines = logged(|| assert_eq!(bench.ask(&["/changed", "/early", "/tried"]), [204, 400, 201]));
+    assert!(lines.is_empty(), "{lines:?}");
+    assert_eq!(TRIES.get(), 5, "both together, then the change twice and the create");
+    TRIES.set(0);
+    FASTER.with_borrow_mut(|faster| faster.as_mut().unwrap().1 = 0);
+    let closed = close(&path).unwrap();
+    assert_eq!(bench.ask(&["/changed"]), [503], "a restore is under way");
+    assert_eq!(TRIES.get(), 1);
+    drop(closed);
+    FASTER.with_borrow_mut(|faster| faster.as_mut().unwrap().1 = usize::MAX);
+    let begun = Instant::now();
+    assert_eq!(bench.ask(&["/changed"]), [503], "another instance is always faster");
+    assert!(TRIES.get() > 2 && begun.elapsed() >= CONTENDS_FOR);
 }
 
 #[test]
