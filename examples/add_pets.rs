@@ -1,4 +1,9 @@
-//! Adds and reads pets without HTTP for some seconds, and prints how long one takes: add_pets DATABASE SECONDS
+//! Adds and reads pets without HTTP, and prints how long one takes, for the benchmark: `add_pets DATABASE SECONDS`.
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "an example prints, and ends if it is called wrongly"
+)]
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -217,33 +217,43 @@ fn update<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Fa
     let patch = PetPatch::from_json(call.json_body()?)?;
     let mut transaction = batch.transaction()?;
     let found = find(&transaction, call, |pet| tagged(Response::json(200, &patch.apply(pet)), false))?;
-    if let Ok((id, status, _)) = &found {
-        transaction.update_pet(*id, *status, &patch)?;
+    if let Ok(found) = &found {
+        transaction.update_pet(found.id, found.status, &patch)?;
     }
-    Ok(Box::new(|_| Ok(found?.2)))
+    Ok(Box::new(|_| Ok(found?.response)))
 }
 
 /// `DELETE /v1/pets/{petId}`: deletes one pet.
 fn delete<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
     let mut transaction = batch.transaction()?;
     let found = find(&transaction, call, |_| Response::new(204, b""))?;
-    if let Ok((id, status, _)) = &found {
-        transaction.delete_pet(*id, *status)?;
+    if let Ok(found) = &found {
+        transaction.delete_pet(found.id, found.status)?;
     }
-    Ok(Box::new(|_| Ok(found?.2)))
+    Ok(Box::new(|_| Ok(found?.response)))
 }
 
-/// Finds the pet that a request changes, and returns its id and its status with what `read` returns. The inner error is the response
-/// if there is no pet with this id, or it is not as If-Match says. Earlier requests of the batch may be the reason, so it
-/// must not be sent before the commit.
-fn find<T>(
+/// The pet that a request changes, before the change.
+struct Found {
+    id: i64,
+    status: Option<PetStatus>,
+    /// The response if the change is committed.
+    response: Response,
+}
+
+/// Finds the pet that a request changes. The inner error is the response if there is no pet with this id, or it is not as
+/// If-Match says. Earlier requests of the batch may be the reason, so it must not be sent before the commit.
+fn find(
     transaction: &Transaction,
     call: &Call,
-    read: impl FnOnce(Pet) -> T,
-) -> Result<Result<(i64, Option<PetStatus>, T), ApiError>, StoreError> {
+    respond: impl FnOnce(Pet) -> Response,
+) -> Result<Result<Found, ApiError>, StoreError> {
     let mut found = None;
     if let Some(id) = call.path(&PET_ID) {
-        found = transaction.pet(id, |pet| check_match(&pet, call).map(|()| (id, pet.status, read(pet))))?;
+        found = transaction.pet(id, |pet| {
+            check_match(&pet, call)?;
+            Ok(Found { id, status: pet.status, response: respond(pet) })
+        })?;
     }
     Ok(found.unwrap_or_else(|| Err(ApiError::with_message(Code::NotFound, NO_PET))))
 }
