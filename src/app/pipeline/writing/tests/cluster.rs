@@ -37,10 +37,10 @@ fn try_to_change<'r>(batch: &mut BatchWriter, _: &crate::app::api::Call<'r>) -> 
     TRIES.set(TRIES.get() + 1);
     let patch = PetPatch { category_id: Some(TRIES.get() as i64), ..PetPatch::default() };
     let mut transaction = batch.transaction()?;
-    transaction.update_pet(1, &patch)?;
+    transaction.update_pet(1, None, &patch)?;
     FASTER.with_borrow_mut(|faster| match faster {
         Some((other, times)) if TRIES.get() <= *times => {
-            other.transact(|other| other.transaction()?.update_pet(1, &patch))
+            other.transact(|other| other.transaction()?.update_pet(1, None, &patch))
         }
         _ => Ok(()),
     })?;
