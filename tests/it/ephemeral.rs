@@ -74,7 +74,20 @@ fn signals_reach_the_command_and_the_service_ends_after_it() {
         let ready = folder.path().join("ready");
         let script =
             format!("trap 'exit {code}' {signal}; touch {}; while :; do sleep 0.01; done", ready.display());
-        let mut child = serving(&folder, &script).stdin(std::process::Stdio::null()).spawn().unwrap();
+        let service = serving(&folder, &script);
+        // Under nohup, as these tests may run, the command would never get a SIGHUP.
+        let mut child = Command::new("env")
+            .args([
+                "--default-signal=HUP,INT,QUIT,TERM",
+                "--unset=PETSTORE_API_KEY",
+                "--unset=PETSTORE_LISTEN",
+            ])
+            .arg(service.get_program())
+            .args(service.get_args())
+            .env("TMPDIR", folder.path())
+            .stdin(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
         wait_until("the command to run", || ready.exists());
         fs::remove_file(&ready).unwrap();
         assert!(
