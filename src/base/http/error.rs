@@ -26,7 +26,8 @@ enum Reach {
     Experimental,
 }
 
-/// Declares the codes, one row each: name, status, operations that may return it, usual message, and advice for clients.
+/// Declares the codes, one row each: name, status, operations that may return it, usual message, and advice for
+/// clients.
 macro_rules! codes {
     ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
