@@ -1,6 +1,7 @@
 //! A program with routes of its own: tiny_http in front of the service, which listens on a Unix socket.
 //!
-//! Its own Cargo.toml would have `petstore = { …, default-features = false }` and `tiny_http = "0.12"`. Run it here with:
+//! Its own Cargo.toml would have `petstore = { …, default-features = false }` and `tiny_http = "0.12"`. Run it here
+//! with:
 //!
 //!     cargo run --no-default-features --example own_routes
 #![expect(clippy::print_stdout, reason = "printing is what an example is for")]

@@ -9,9 +9,9 @@
 //! # }
 //! ```
 //!
-//! [`Server`] runs the service. [`Inventory`] adds, reads and changes pets without HTTP. [`KeyRing`] manages API keys. [`backup`],
-//! [`check`] and [`restore`] work on a whole database, [`export`] and [`Import`] on all its pets. Each failure is an
-//! [`Error`] whose [`ErrorKind`] a program can match.
+//! [`Server`] runs the service. [`Inventory`] adds, reads and changes pets without HTTP. [`KeyRing`] manages API keys.
+//! [`backup`], [`check`] and [`restore`] work on a whole database, [`export`] and [`Import`] on all its pets. Each
+//! failure is an [`Error`] whose [`ErrorKind`] a program can match.
 //!
 //! # Embedding
 //!

@@ -74,7 +74,7 @@ def measure(programs, works, rounds, seconds):
     servers = {name: petstore(program, databases[name], keys[name], name) for name, program in programs.items()}
     time.sleep(2)
     idle = {name: server.resident_mib() for name, server in servers.items()}
-    # An earlier commit cannot do all.
+    # An earlier commit may lack some of the operations.
     works = [work for work in works if all(server.takes(work) for server in servers.values())]
     results = {}
     try:

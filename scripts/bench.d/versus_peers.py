@@ -144,7 +144,7 @@ def create_after_pauses(servers, creates):
 
 
 def without_http(database, seconds):
-    """One pet after the other by the library, in a process of its own next to the running petstore."""
+    """One pet after the other through the library, in a process of its own, while petstore runs."""
     run("cargo", "build", "--quiet", "--locked", "--release", "--example", "add_pets", cwd=ROOT)
     program = TARGET / "release" / "examples" / "add_pets"
     lines = subprocess.run([program, database, str(seconds)], check=True, capture_output=True, text=True).stdout

@@ -8,8 +8,7 @@ const LAST_SECOND: i64 = 253_402_300_799;
 /// 21 November 2026, in Unix time. No right clock shows an earlier time to this program.
 const WRITTEN: i64 = 1_795_219_200;
 
-/// Logs a warning if the clock shows a time earlier than the program, as that of a board without a battery does at its
-/// start.
+/// Logs a warning if the clock shows a time before this program was written, as on a board without a battery.
 pub fn warn_if_early(unix_time: i64) {
     if unix_time < WRITTEN {
         log::warn!(

@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 use super::output::print_error;
 use super::signals;
 
-/// Catches the signals of the command from now on.
+/// Catches the signals for the command from now on.
 pub fn signals() -> Result<Signals, Error> {
     let hangup = signals::heeded(&[SIGHUP]);
     Signals::new([SIGINT, SIGQUIT, SIGTERM].iter().chain(&hangup)).map_err(signals::cannot_watch)
@@ -47,7 +47,7 @@ pub fn run(words: &[OsString], server: &Server, key: &str, mut signals: Signals)
         }
     };
     let (pid, handle) = (Pid::from_child(&child), signals.handle());
-    // A terminal sends the signals of its keys to the command as well.
+    // A terminal sends Ctrl-C and Ctrl-\ to the command as well.
     let is_sent = |signal| !([SIGINT, SIGQUIT].contains(&signal) && stdin().is_terminal());
     start_thread("signals", move || {
         for signal in signals.forever().filter(|signal| is_sent(*signal)) {

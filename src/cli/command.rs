@@ -124,8 +124,7 @@ pub struct Invocation {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
-    /// The given settings as text, including those that have no field in the library, and without switches that are
-    /// off.
+    /// The given settings as text, including those that have no field in the library, but not switches that are off.
     pub settings: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
     /// The command after `--`, for `serve`.

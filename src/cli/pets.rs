@@ -1,4 +1,4 @@
-//! `petstore pet …`: changes of pets, without a service.
+//! `petstore pet …`: changes pets, without a service.
 
 use petstore::{Inventory, PetPatch, PetStatus};
 
@@ -17,10 +17,10 @@ pub const COMMANDS: &[Command] = &[
     Command::new(
         "pet status",
         "ID... STATUS",
-        "make pets available, pending or sold: all of these or none; print them",
+        "set the status of pets, all of them or none, and print them",
         set_status,
     ),
-    Command::new("pet delete", "ID...", "delete pets: all of these or none", delete),
+    Command::new("pet delete", "ID...", "delete pets, all of them or none", delete),
 ];
 
 const STATUS: &str = "the new status: available, pending or sold, or none to remove it";

@@ -30,8 +30,8 @@ pub fn end_as_first() -> Result<(), Error> {
     [SIGTERM, SIGINT].into_iter().try_for_each(|signal| catch(signal).map(drop)).map_err(cannot_watch)
 }
 
-/// Returns the signals that the process does not ignore since its start, as it ignores SIGHUP after `nohup`. A program
-/// that it starts goes on ignoring a signal only if it is not caught here.
+/// Returns these signals without those that the process was started to ignore, such as SIGHUP after `nohup`. Do not
+/// catch those: otherwise the programs that it starts no longer ignore them.
 pub fn heeded(signals: &[i32]) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");

@@ -58,7 +58,7 @@ pub struct NewPet<'a> {
     pub status: Option<PetStatus>,
 }
 
-/// A change of a pet: a JSON Merge Patch (RFC 7396). Unknown members are ignored, and so is `id`.
+/// A change to a pet: a JSON Merge Patch (RFC 7396). Unknown members are ignored, and so is `id`.
 ///
 /// ```json
 /// {"status":"sold"}
@@ -69,7 +69,7 @@ pub struct PetPatch<'a> {
     pub name: Option<Cow<'a, str>>,
     /// Absent: the category stays.
     pub category_id: Option<i64>,
-    /// Absent: the status stays. Null, which is `Some(None)`: the pet has none any more.
+    /// Absent: the status stays. Null, which is `Some(None)`: the status is removed.
     pub status: Option<Option<PetStatus>>,
 }
 

@@ -87,7 +87,7 @@ pub struct NewPet {
     pub status: Option<PetStatus>,
 }
 
-/// A change of pets. What is not set stays as it is.
+/// A change to pets. A field that is not set stays as it is.
 ///
 /// ```
 /// use petstore::{PetPatch, PetStatus};
@@ -108,7 +108,7 @@ pub struct PetPatch {
 }
 
 impl PetPatch {
-    /// A change of nothing.
+    /// Changes nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -291,7 +291,7 @@ impl Inventory {
     /// The connection that writes.
     fn writer(&mut self) -> Result<&mut Writer, StoreError> {
         self.writer.as_mut().ok_or_else(|| {
-            StoreError::Unavailable(Cause::ReadOnly, "the inventory was opened only to read".to_owned())
+            StoreError::Unavailable(Cause::ReadOnly, "the inventory was opened read-only".to_owned())
         })
     }
 

@@ -9,8 +9,8 @@ use crate::model::{ApiKey, Digest, KeyScope};
 
 const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at, last_used_at";
 
-/// Reads a key; `None` if its digest has the wrong length, so that nobody can use it. An invalid value of another column
-/// counts as the one that permits least.
+/// Reads a key; `None` if its digest has the wrong length, so that nobody can use it. An invalid value of another
+/// column counts as the one that permits least.
 fn api_key(row: &Row<'_>) -> rusqlite::Result<Option<ApiKey>> {
     let Ok(digest) = row.get(0) else { return Ok(None) };
     Ok(Some(ApiKey {

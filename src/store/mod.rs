@@ -5,7 +5,7 @@
 //!
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two, and `statements.rs` and
 //!   `retries.rs` are for both engines. `rows.rs` reads columns.
-//! - `tally.rs` has the numbers of pets.
+//! - `tally.rs` has the number of pets with each status.
 //! - `reader.rs` and `writer.rs` list what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of
 //!   several machines, with the feature `cluster`.
 //! - `location.rs` distinguishes a file from a cluster, and `open.rs` opens a database with its engine. `outcome.rs` has

@@ -9,8 +9,8 @@ use super::statements::STATEMENTS;
 use super::{Reader, StoreError, Transaction};
 use crate::model::{MemberValue, Pet, PetCounts, PetPatch, PetQuery, PetStatus};
 
-/// The number of all pets, and those with each status. It reads one page after the other of the table, which is fast, and
-/// each entry of an index.
+/// Counts all pets, and those with each status. It reads the pages of the table in order, which is fast, and each entry
+/// of an index.
 pub(super) const COUNT: &str = "SELECT count(*), (SELECT count(*) FROM pets WHERE status = 'available'), \
     (SELECT count(*) FROM pets WHERE status = 'pending'), (SELECT count(*) FROM pets WHERE status = 'sold') FROM pets";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
@@ -45,7 +45,7 @@ impl Transaction<'_> {
         self.0.pet(id, read)
     }
 
-    /// Changes a pet in the batch, which has been found with this status.
+    /// Changes a pet in the batch. `status` is its status before.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -66,7 +66,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Deletes a pet in the batch, which has been found with this status.
+    /// Deletes a pet in the batch. `status` is its status before.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -86,7 +86,7 @@ impl Reader {
         self.first(&STATEMENTS.by_id, params![id], |row| pet(row, read))
     }
 
-    /// Counts the pets. This takes a tenth of a second for a million.
+    /// Counts the pets. This takes a tenth of a second for a million pets.
     ///
     /// # Errors
     /// If the database cannot be read.

@@ -2,8 +2,8 @@
 //!
 //! A count takes less than a tenth of a second per million pets. After it, the writer keeps the result current: it adds
 //! what each of its batches changes, and checks `PRAGMA data_version` for commits of other connections, such as the
-//! `sqlite3` shell. After one of those, or without a writer in this process, the pets are counted again, if somebody asks
-//! and the last result is too old.
+//! `sqlite3` shell. After such a commit, or without a writer in this process, the pets are counted again as soon as a
+//! client asks and the last result is too old.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use super::{Reader, StoreError};
 use crate::model::PetCounts;
 
-/// The age up to which a result is given out: a second, less the way of the response.
+/// The age up to which a result is returned: a second, minus the time for the response.
 const HOLDS: Duration = Duration::from_millis(900);
-/// A count that takes longer than that answers everybody who has waited for it: its result is given out for this long
-/// after its end.
+/// The time after the end of a count for which its result is returned, even if the count took longer than [`HOLDS`]. So
+/// it answers everybody who has waited for it.
 const SHARED_FOR: Duration = Duration::from_millis(100);
-/// How long after the last commit the writer checks for commits of others.
+/// The time after the last commit at which the writer checks for commits of others.
 pub const CHECK_AFTER: Duration = Duration::from_millis(400);
 
 /// The pets by status, shared by the threads of a service.
@@ -42,18 +42,18 @@ struct State {
 /// A result, or what has changed since its snapshot.
 struct Counted {
     counts: PetCounts,
-    /// A moment at which they were exact.
+    /// A moment at which the counts were exact.
     as_of: Instant,
     /// True if no other connection has changed the database since, as far as the writer knows.
     is_kept: bool,
     /// [`Reader::data_version`] of its snapshot.
     version: i64,
-    /// When the count ended.
+    /// The end of the count.
     ended: Instant,
 }
 
 impl Tally {
-    /// Has counted nothing yet.
+    /// Creates a tally that has counted nothing yet.
     pub fn new(reader: Reader) -> Self {
         Self(Arc::new(Shared {
             reader: Mutex::new(reader),
@@ -69,7 +69,7 @@ impl Tally {
         last.as_ref().filter(is_fresh).map(|last| last.counts)
     }
 
-    /// The current counts. Counts the pets if they are not known, which may take long.
+    /// The current counts. If they are not known, counts the pets, which may be slow.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -119,7 +119,7 @@ impl Tally {
         kept.is_some_and(|counted| counted.as_of.elapsed() >= CHECK_AFTER)
     }
 
-    /// Commits a batch with this change of the counts. `is_alone`: see [`Tally::note`].
+    /// Commits a batch with this change to the counts. `is_alone`: see [`Tally::note`].
     pub(super) fn commit(
         &self,
         change: &PetCounts,
@@ -133,7 +133,7 @@ impl Tally {
         committed
     }
 
-    /// Notes a change of the counts. `is_alone`: at this moment, no other connection had changed the database since the
+    /// Notes a change to the counts. `is_alone`: at this moment, no other connection had changed the database since the
     /// last call.
     pub(super) fn note(&self, change: &PetCounts, is_alone: bool, at: Instant) {
         let State { last, next } = &mut *lock(&self.0.state);
@@ -282,7 +282,7 @@ mod tests {
         let found = lock(&tally.0.reader).count_pets().unwrap();
         assert_eq!(found, of(0, 0, 0, 0), "the snapshot is older");
         assert_eq!(tally.finish(&found), of(0, 0, 0, 1));
-        // If another program writes meanwhile, the result is of the snapshot, and not kept.
+        // If another program writes meanwhile, the result is that of the snapshot, and is not kept.
         tally.age();
         lock(&tally.0.reader).end().unwrap();
         assert_eq!(tally.begin(&mut lock(&tally.0.reader)), Ok(None));

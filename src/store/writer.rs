@@ -91,8 +91,8 @@ impl Writer {
         }
     }
 
-    /// Notes in the tally, between batches, if no other program has changed the database. Returns the time until that may
-    /// be due again.
+    /// Confirms the tally, between batches, if no other program has changed the database. Returns the time until this
+    /// may be due again.
     pub fn vouch(&mut self) -> Option<Duration> {
         self.file()?.vouch()
     }

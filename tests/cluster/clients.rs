@@ -202,7 +202,7 @@ fn walk(
     Some((pets, end))
 }
 
-/// The category of a pet that no buyer has; that of a buyer is higher by one than the number of the instance.
+/// The category of a pet without a buyer. That of a buyer is the number of its instance plus one.
 const NOBODY: i64 = 0;
 
 /// Has a buyer at each instance ask for the same pet with the same tag at the same time: exactly one gets it.

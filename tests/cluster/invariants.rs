@@ -25,7 +25,7 @@ pub struct Tally {
     pub revocations: AtomicU64,
     /// Pets that a client of each instance wanted to change.
     pub contended: AtomicU64,
-    /// Changes of them that were refused without a reason of the client.
+    /// Changes of them that were refused through no fault of the client.
     pub refused: AtomicU64,
     pub faults: AtomicU64,
     /// True if less than a quorum runs, or ran until just now.

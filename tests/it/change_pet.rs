@@ -95,7 +95,7 @@ fn change_is_made_only_to_the_pet_that_the_client_knows() {
         let fields = format!("If-Match: {other}\r\n");
         for method in ["PATCH", "DELETE"] {
             let refused = ask(&server, method, "/v1/pets/1", &fields, r#"{"name":"Tom"}"#);
-            refused.expect_error(412, "precondition_failed", "not as If-Match says");
+            refused.expect_error(412, "precondition_failed", "does not name the current ETag");
         }
     }
     let sold = r#"{"status":"sold"}"#;

@@ -186,7 +186,7 @@ fn whatever_is_described_can_be_sent_and_read() {
             }
             for response in operation["responses"].as_object().unwrap().values().map(resolve) {
                 for name in response["headers"].as_object().unwrap().keys() {
-                    // These only tell a programmer what a body must be.
+                    // These only show a programmer the type of a body.
                     let is_read = read.contains(&&**name) || name.starts_with("Accept");
                     assert!(is_read, "{method} {path}: {name} cannot be read");
                 }

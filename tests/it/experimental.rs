@@ -1,4 +1,4 @@
-//! `--experimental`: without it, a service is as if nobody had thought of these operations.
+//! `--experimental`: without it, a service behaves as if these operations did not exist.
 
 use serde_json::Value;
 use support::harness::{KEY, Server, output, petstore};

@@ -1,4 +1,4 @@
-//! `GET /v1/store/inventory`: the numbers are right, also while other programs change the database.
+//! `GET /v1/store/inventory`: the numbers are right, even while other programs change the database.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-// The page of pets where the service changes pets: in the row, by the form and after a question, each with If-Match.
+// The pets page of a service that changes pets: in the row, by the form and after a question, each with If-Match.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -56,7 +56,7 @@ test('row, edit, delete, counts, 412', async () => {
   await status(2).selectOption('sold');
   await patch(2, { status: 'pending' });
   await save(2).click();
-  await assertText(state, 'somebody else has changed this pet. It is now pet 2, Tom, with the category 3 and the status pending.');
+  await assertText(state, 'this pet was changed meanwhile. It is now pet 2, Tom, with the category 3 and the status pending.');
   assert.equal(await status(2).inputValue(), 'pending');
   await page.route('**/v1/pets/2', async (route) => {
     if (route.request().method() === 'PATCH') await patch(2, { name: 'Tim' });
@@ -98,7 +98,7 @@ test('row, edit, delete, counts, 412', async () => {
   await api('DELETE', '/pets/3');
   await status(3).selectOption('available');
   await save(3).click();
-  await assertText(state, 'somebody else has deleted pet 3, Bella.');
+  await assertText(state, 'pet 3, Bella was already deleted.');
   assert.equal(await row(3).count(), 0);
   assert.deepEqual(said.filter((line) => !/status of (404|412)/.test(line)), []);
 
@@ -106,7 +106,7 @@ test('row, edit, delete, counts, 412', async () => {
   await page.route('**/v1/pets/1', async (route) => { if (route.request().method() === 'PATCH') { await route.fetch(); return route.abort('connectionreset'); } return route.continue(); });
   await status(1).selectOption('sold');
   await save(1).click();
-  await assertText(state, 'Nobody knows if it was done.');
+  await assertText(state, 'It is unclear if the change was made.');
   await page.unroute('**/v1/pets/1');
   await save(1).click();
   await assertText(state, 'It is now pet 1, Rex, with the category 3 and the status sold.');

@@ -1,4 +1,4 @@
-// The page of pets as a clerk uses it: its table, its address, its forms, and every state that it can be in.
+// The pets page as a clerk uses it: its table, its address, its forms, and every state that it can be in.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ async function add(to, pet) {
   assert.equal(reply.status, 201);
 }
 
-// A service with so many pets: each third is sold, and each third has no status.
+// A service with this number of pets: a third are sold, and a third have no status.
 async function filled(number) {
   const to = await serve();
   for (let i = 0; i < number; i += 1) {
@@ -225,21 +225,21 @@ test('a pet is added once, however often its response is lost', async () => {
   await page.route('**/v1/pets', lose);
   for (let i = 0; i < 2; i += 1) {
     await button('Add').click();
-    await assertText(state, 'Nobody knows if the pet was added. Choose Add again: it is added once.');
+    await assertText(state, 'It is unclear if the pet was added. Choose Add again: it is added only once.');
   }
   await page.unroute('**/v1/pets', lose);
   await button('Add').click();
-  await assertText(state, 'Was already added, and is there once: pet 1, Rex.');
+  await assertText(state, 'Already added, and only once: pet 1, Rex.');
   assert.deepEqual(await rows.allTextContents(), ['1Rex7pending']);
   assert.match(keys[0], /^[0-9a-f]{32}$/);
   assert.equal(new Set(keys).size, 1);
   assert.ok(await isFocused(field('Name')));
 
-  // The pet is another one by the time that it is sent again.
+  // The second try sends another pet.
   await field('Name').fill('Tom');
   await page.route('**/v1/pets', lose);
   await button('Add').click();
-  await assertText(state, 'Nobody knows');
+  await assertText(state, 'It is unclear');
   await page.unroute('**/v1/pets', lose);
   await field('Name').fill('Tim');
   await button('Add').click();

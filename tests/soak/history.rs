@@ -1,9 +1,9 @@
 //! The history of one pet: every state that it may be in, given the answers so far.
 //!
-//! A change takes effect at one moment between its request and its response, and its answer depends on the state at that
-//! moment. So the history keeps each state to which some order of the changes leads, with the outcomes of the changes
-//! on the way that are not answered yet. An answer rules out the orders in which the change ends otherwise; where none
-//! is left, the service has broken a promise, such as that only one of two clients with one tag gets the pet.
+//! A change takes effect at one moment between its request and its response, and its answer depends on the state at
+//! that moment. So the history keeps each state to which some order of the changes leads, with the outcomes of the
+//! changes on the way that are not answered yet. An answer rules out the orders in which the change ends otherwise; if
+//! none is left, the service has broken a promise, such as that only one of two clients with one tag gets the pet.
 
 use std::collections::BTreeMap;
 
@@ -81,8 +81,8 @@ impl History {
         self.explore(now);
     }
 
-    /// The change that was sent then had an outcome that `fits`; `None` stands for one that was not carried out. Returns
-    /// whether some order of the changes explains it.
+    /// The change that was sent then had an outcome that `fits`; `None` stands for one that was not carried out.
+    /// Returns whether some order of the changes explains it.
     #[must_use]
     pub fn answer(&mut self, now: Tick, sent: Tick, fits: impl Fn(Option<Outcome>) -> bool) -> bool {
         self.open.retain(|(other, _)| *other != sent);
@@ -147,7 +147,7 @@ impl History {
         self.moments.push((now, states));
     }
 
-    /// Forgets the way to the states that are possible now. Nothing is under way.
+    /// Forgets how the possible states were reached. No change may be under way.
     pub fn settle(&mut self) {
         assert!(self.open.is_empty(), "{:?} are still under way", self.open);
         let (_, states) = self.moments.pop().unwrap_or_default();

@@ -288,7 +288,7 @@ impl Model {
         self.intents.iter_mut().for_each(|intent| intent.history.end());
     }
 
-    /// A change of a pet is sent; returns when.
+    /// Notes that a change of a pet is sent, and returns the time.
     pub fn change(&mut self, place: Place, change: Change) -> Tick {
         let now = self.note(place, "change sent");
         self.intents[place].history.send(now, change);

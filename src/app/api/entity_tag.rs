@@ -31,10 +31,10 @@ pub fn unless_known(response: Response, call: &Call) -> Response {
     if is_known { response.not_modified() } else { response }
 }
 
-/// Checks the If-Match of a request, if it has one, against the tag of a pet (RFC 9110, section 13.1.1).
+/// Checks that the If-Match of a request, if it has one, names the tag of a pet (RFC 9110, section 13.1.1).
 ///
 /// # Errors
-/// 412, if it does not name the tag.
+/// 412, if it does not.
 pub fn check_match(pet: &Pet, call: &Call) -> Result<(), ApiError> {
     let mut asked = call.header_values(&IF_MATCH).peekable();
     if asked.peek().is_none() {

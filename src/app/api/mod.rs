@@ -118,7 +118,7 @@ pub struct ReadContext {
     lists: ListCache,
     /// The pets by status, if an operation counts them.
     pub tally: Option<Tally>,
-    /// True if requests may take long: the worker is the one to count the pets.
+    /// True for the worker that counts the pets. Its requests may be slow.
     pub may_count: bool,
     assets: Arc<LazyAssets>,
     /// Every setting.

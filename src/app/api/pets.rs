@@ -84,9 +84,9 @@ pub static EXPERIMENTAL: &[Operation] = &[
     Operation {
         title: "Change a pet",
         summary: "Change an animal",
-        about: "Changes the fields that the body has, and leaves the others as they are: a JSON Merge Patch (RFC 7396). When \
-            you receive the 200, the change is already on disk. Send the `ETag` of the pet in `If-Match`, so that you do \
-            not overwrite a change of somebody else. It is safe to repeat.",
+        about: "Changes the fields that the body has, and leaves the others as they are: a JSON Merge Patch (RFC \
+            7396). When you receive the 200, the change is already on disk. Send the `ETag` of the pet in `If-Match`, so \
+            that you do not overwrite somebody else's change. The request is safe to repeat.",
         tag: Some(&PETS_TAG),
         stability: Some(Stability::Beta),
         rows: Some(1),
@@ -114,8 +114,8 @@ pub static EXPERIMENTAL: &[Operation] = &[
     Operation {
         title: "Delete a pet",
         summary: "Delete an animal",
-        about: "Deletes a pet. When you receive the 204, it is already gone from the disk. Its identifier is never used \
-            again. If you repeat the request, you get a 404.",
+        about: "Deletes a pet. When you receive the 204, the pet is already gone from the disk. Its identifier is \
+            never used again. If you repeat the request, you get a 404.",
         tag: Some(&PETS_TAG),
         stability: Some(Stability::Beta),
         rows: Some(1),
@@ -241,8 +241,8 @@ struct Found {
     response: Response,
 }
 
-/// Finds the pet that a request changes. The inner error is the response if there is no pet with this id, or it is not as
-/// If-Match says. Earlier requests of the batch may be the reason, so it must not be sent before the commit.
+/// Finds the pet that a request changes. The inner error is the response if there is no pet with this id, or its tag is
+/// not in If-Match. An earlier request of the batch may be the cause, so it must not be sent before the commit.
 fn find(
     transaction: &Transaction,
     call: &Call,

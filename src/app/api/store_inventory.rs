@@ -56,7 +56,7 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let counts = match tally.current() {
         Some(counts) => counts,
         None if context.may_count => tally.count()?,
-        // The other requests of this worker do not wait for the count.
+        // So no other request of this worker waits for the count.
         None => return Ok(Response::only(Disposition::RetryOnCounter)),
     };
     Ok(unless_known(tagged(Response::json(200, &counts), false), call))

@@ -79,10 +79,10 @@ pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
     pattern: None,
 };
 
-/// The entity tags of which the pet must have one.
+/// The entity tags; the pet must have one of them.
 pub static IF_MATCH: HeaderParameter = HeaderParameter {
     name: "If-Match",
-    about: "The `ETag` of the pet as you know it. If the pet was changed since, you get a 412, and nothing is changed.",
+    about: "The `ETag` of the pet as you know it. If the pet was changed since, you get a 412 and nothing is changed.",
     example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
     pattern: None,
 };

@@ -50,8 +50,8 @@ struct Unanswered<'r> {
     awaits: Awaits<'r>,
 }
 
-/// The whole batch must be undone, and its requests handled again: one of several failed after it had written, or another
-/// instance of a cluster has changed what may have been read.
+/// The whole batch must be undone, and its requests handled again: one of several failed after it had written, or
+/// another instance of a cluster has changed data that the batch may have read.
 struct MustUndo;
 
 impl WriteService {
@@ -97,8 +97,8 @@ impl WriteService {
         Ok(Unanswered { request, entry, awaits })
     }
 
-    /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written. A batch that
-    /// another instance has overtaken is answered all the same after `until`.
+    /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written. After
+    /// `until`, a batch that another instance has overtaken is not handled again.
     fn answer_together(
         &mut self,
         requests: &[Request],
@@ -177,7 +177,7 @@ impl WriteService {
     }
 
     /// Does the work that is due: checkpoints the write-ahead log if the writer is idle, checks the database's path,
-    /// vouches for the tally, and does the work on keys. Returns the time until more is due.
+    /// confirms the tally, and does the work on keys. Returns the time until more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
         // No busy timeout: requests would wait meanwhile.
         self.context.store.set_busy_timeout(Duration::ZERO);

@@ -69,7 +69,7 @@ pub struct Config {
     /// The most files that the process may have open. The service reserves some for itself, and the rest limits the
     /// connections. `None`, the default: the limit of the process (`ulimit -n`), which the library does not raise, without
     /// the files that are open at the start. Set it if your program opens more of them later, or runs several services.
-    /// An [`Inventory`](crate::Inventory) opens up to seven, which it does not reserve.
+    /// An [`Inventory`](crate::Inventory) opens up to seven files, which are not reserved.
     pub open_files: Option<usize>,
     /// The memory budget for all clients together, in bytes: requests that arrive or wait, and responses that are being
     /// sent. When it is used up, connections are evicted. From 4 MiB to 1 GiB. Default: a quarter of the memory that
@@ -116,7 +116,7 @@ pub struct Config {
     /// creates get a 503 response. Other services may serve the same database, and one of them may write. Default:
     /// false.
     pub read_only: bool,
-    /// Serves the operations that are not part of the contract yet too. Each has a stability label, `beta` or
+    /// Also serves the operations that are not yet part of the contract. Each has a stability label, `beta` or
     /// `experimental`, and may change. Default: false.
     pub experimental: bool,
     /// For the tests of clients: serves a database that is deleted with the server, instead of `database`. Default: `None`.

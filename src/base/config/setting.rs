@@ -24,8 +24,8 @@ pub struct Variable {
 pub struct Setting {
     /// The flag without its dashes, such as `max-connections`.
     pub flag: &'static str,
-    /// The placeholder for the value in the help text, such as `NUMBER`; empty for a switch. A switch has a flag without
-    /// a value, and a variable that is `true` or `false`.
+    /// The placeholder for the value in the help text, such as `NUMBER`; empty for a switch, which has a flag without a
+    /// value and a variable that is `true` or `false`.
     pub value: &'static str,
     /// The purpose of the setting, in one line.
     pub help: &'static str,

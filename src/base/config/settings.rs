@@ -93,7 +93,7 @@ pub const SETTINGS: &[Setting] = &[
             put(&mut config.admin_hosts, list(text, host_name), expected)
         }),
     Setting::switch("experimental")
-        .help("serve the beta and experimental operations too: change and delete pets, and count them")
+        .help("also serve the beta and experimental operations, which change, delete and count pets")
         .set(|config, text| switch(&mut config.experimental, text)),
     Setting::new("first-key-file", "FILE")
         .help("file for the first API key of a new database: created, unless it has a key"),

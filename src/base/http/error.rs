@@ -22,11 +22,12 @@ enum Reach {
     Writes,
     /// The operations that name the code in their row.
     Some,
-    /// Those of `--experimental` that name it in their row.
+    /// The experimental operations that name the code in their row.
     Experimental,
 }
 
-/// Declares the codes, one row each: name, status, operations that may return it, usual message, and advice for clients.
+/// Declares the codes, one row each: name, status, operations that may return it, usual message, and advice for
+/// clients.
 macro_rules! codes {
     ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
@@ -97,7 +98,7 @@ codes! {
         => "Use a method that `Allow` lists.";
     RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time."
         => "Send the complete request in time.";
-    PreconditionFailed = 412 Experimental "precondition_failed" "The pet is not as If-Match says. It was changed since you received that ETag, perhaps by an earlier try of this request."
+    PreconditionFailed = 412 Experimental "precondition_failed" "If-Match does not name the current ETag of the pet. The pet was changed since, perhaps by an earlier try of this request."
         => "Get the pet again, and decide whether to change it.";
     ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
         => "Send a smaller body.";

@@ -35,7 +35,7 @@ pub enum Disposition {
     Send,
     /// It passes the request on to the write lane.
     RetryOnWriter,
-    /// It passes the request on to the lane for reads that may take long.
+    /// It passes the request on to the lane for slow reads.
     RetryOnCounter,
     /// It ends the client's connection without a response.
     Abort,

@@ -25,7 +25,7 @@ pub struct Declared<S, const IS_REQUIRED: bool> {
 }
 
 impl<S, const IS_REQUIRED: bool> Declared<S, IS_REQUIRED> {
-    /// The same member with another schema, in an object that may lack it.
+    /// This member as an optional one, with another schema.
     pub const fn optional_as<T>(&self, about: &'static str, schema: T) -> Optional<T> {
         Declared { name: self.name, about, schema }
     }

@@ -37,7 +37,7 @@ use memchr::memchr;
 use crate::base::http::response::{Disposition, write_decimal, write_end_of_head, write_field};
 use crate::base::http::{Response, find_field};
 
-/// The kind of lane for a request. The gate knows nothing else of its meaning. A worker that reads may pass a request on
+/// The kind of lane for a request. The gate knows nothing else of its meaning. A reading worker may pass a request on
 /// to a lane of another kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
@@ -45,7 +45,7 @@ pub enum LaneKind {
     Read,
     /// Every other method.
     Write,
-    /// Reads that may take long, which a worker that reads has passed on.
+    /// Slow reads, which a reading worker has passed on.
     Count,
 }
 

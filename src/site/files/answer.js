@@ -22,7 +22,7 @@ export function showResponse(form, { response, text, ms }, open) {
   return `Response ${pill.textContent}`;
 }
 
-// A page of pets is JSON, or a table if the reader has chosen so: then the next pages are tables too.
+// A page of pets is JSON until the reader chooses a table. Then the next pages are tables too.
 let isTable = false;
 const isPets = ({ dataset }, status, text) => dataset.operation === 'listPets' && status === 200 && text !== '[]';
 

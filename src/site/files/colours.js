@@ -49,8 +49,8 @@ function split(text, pattern, inside) {
   return [...made, text.slice(end)];
 }
 
-// Characters that cannot be seen, or that change the direction of the text after them, as JSON escapes: in a string of JSON,
-// they stay the same.
+// Characters that cannot be seen, or that change the direction of the text after them. Their JSON escapes mean the same in
+// a JSON string.
 export const UNSEEN = /([\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff])/gu;
 export const visible = (text) => text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt().toString(16).padStart(4, '0')}`);
 

@@ -69,7 +69,7 @@ function recall() {
   state.className = look;
 }
 
-// False if the key may only read, and undefined as long as nobody knows.
+// False if the key may only read; undefined until this is known.
 export const canWrite = () => (judged.about === question() ? judged.canWrite : undefined);
 
 export async function check() {
@@ -101,7 +101,7 @@ async function judge(key) {
   if (status !== 200) return [`The service returned ${status}, so the key could not be checked.`, 'unclear'];
   const { code } = await ask('/pets', { method: 'POST' }).then((response) => response.json()).catch(() => ({}));
   if (code === 'insufficient_scope') return ['This key works. It is read-only: it can list and get pets, but not add them.', 'fine', false];
-  if (code === 'read_only') return ['This key works. The service is read-only: it lists and gets pets, and adds none.', 'fine', false];
+  if (code === 'read_only') return ['This key works. The service is read-only: it can list and get pets, but not add them.', 'fine', false];
   return ['This key works.', 'fine', true];
 }
 

@@ -1,4 +1,4 @@
-// The page of pets: a table whose filter, page and open pet are in the address, and forms that add and change pets.
+// The pets page: a table whose filter, page and open pet are in the address, and forms that add and change pets.
 import { coloured, layOut } from './colours.js';
 import { copyButton, element } from './elements.js';
 import { base, canWrite, check, isShown, token, whenKeyChanges, whenKeyIsChecked } from './key.js';
@@ -12,13 +12,13 @@ const [find, limit, adder, opener, unset] = ['find', 'limit', 'add', 'add-open',
 const filters = [...inventory.querySelectorAll('.filters a')];
 const [previous, next] = pager.children;
 const STATUSES = ['available', 'pending', 'sold'];
-// The operations of this service: some come with a switch.
+// The operations of this service; some need a flag.
 const can = (operation) => inventory.dataset.operations.split(' ').includes(operation);
 const isId = (text) => /^-?\d+$/.test(text);
-// A page of a list with the pet first.
+// The `after` of the page that begins with this pet.
 const before = (id) => String(BigInt(id) - 1n);
 
-// What the address asks for.
+// The view that the address names.
 function asked() {
   const { status = '', limit = '20', after = '' } = Object.fromEntries(new URLSearchParams(location.search));
   const id = location.hash.slice(1);
@@ -56,7 +56,7 @@ async function call(method, path, { body, headers = {} } = {}) {
   return { response, text, code, failure: [title, ' ', message, ' ', more], isUnclear: code === 'outcome_unknown' };
 }
 
-// Says a sentence above the table. `look` is its class.
+// Shows a sentence above the table. `look` is its class.
 function say(look, ...parts) {
   state.className = look;
   state.replaceChildren(...parts);
@@ -110,7 +110,7 @@ async function load() {
   }
   const found = readPets(answer.text);
   const hasIt = found.some(({ id }) => id === view.id);
-  // A link to a pet of another page.
+  // The address names a pet of another page.
   if (view.id && !hasIt && (view.status || view.after !== before(view.id))) {
     return go({ status: '', after: before(view.id), id: view.id }, [], 'replaceState');
   }
@@ -135,7 +135,7 @@ function sayEmpty(view) {
 
 // The reason for an empty table, and the way on.
 function nothing({ status, after }) {
-  if (after) return ['No pet comes after this page. ', press('First page', () => go({ after: '' }))];
+  if (after) return ['There are no more pets. ', press('First page', () => go({ after: '' }))];
   if (status) return [`No pet is ${status}. `, press('All pets', () => go({ status: '' }))];
   const add = canWrite() === false ? ['Import a file: '] : [press('Add one', openAdder), ' or import a file: '];
   return ['No pets yet. ', ...add, command('petstore import pets.csv')];
@@ -165,7 +165,7 @@ function turnPages({ after }, following) {
   turnTo(next, 'Next', following && [{ after: following }, [...trail, after]]);
 }
 
-// The numbers beside the filters, where the service counts. A count is at most a second old.
+// The numbers next to the filters, if the service counts. A count is at most a second old.
 async function count() {
   if (!can('getInventory') || !token()) return;
   const { failure, text } = await call('GET', '/store/inventory');
@@ -180,7 +180,7 @@ async function count() {
   unset.textContent = `No status ${shown(counts.unset)}`;
 }
 
-// What the key may do decides what is offered.
+// Offers only what the key permits.
 function offer() {
   opener.hidden = !token() || canWrite() === false;
   adder.hidden ||= opener.hidden;
@@ -188,7 +188,7 @@ function offer() {
 }
 const mayChange = (operation) => can(operation) && canWrite() !== false;
 
-// One change at a time: a second press must not take the first one for that of somebody else.
+// One change at a time, so that a second click does not take the first one for somebody else's change.
 let isBusy = false;
 async function alone(act) {
   if (isBusy) return;
@@ -202,7 +202,7 @@ const rowOf = (id) => list.querySelector(`tr[data-id="${id}"]`);
 const options = (chosen, ...values) =>
   values.map((value) => element('option', { value, ...(value === chosen && { selected: '' }) }, value || 'none'));
 
-// The status in a row: a choice where it can be changed. Nothing is sent before Save, since a key press chooses too.
+// The status in a row: a choice if it can be changed. Nothing is sent before Save, since a key press chooses too.
 function cell(pet) {
   if (!mayChange('updatePet')) return pill(pet);
   const select = element('select', { 'aria-label': `Status of pet ${pet.id}`, class: `pill ${pill(pet).className}` }, ...options(pet.status ?? '', '', ...STATUSES));
@@ -288,7 +288,7 @@ async function remove(pet) {
   say('good', 'Deleted: ', named(pet), '.');
 }
 
-// Sends a change with If-Match. Returns the text of the response; nothing if it failed, which the page then says.
+// Sends a change with If-Match. Returns the text of the response; after a failure, shows the failure and returns nothing.
 async function guarded(pet, method, { body, headers } = {}) {
   const path = `/pets/${pet.id}`;
   say('', 'Saving…');
@@ -300,7 +300,7 @@ async function guarded(pet, method, { body, headers } = {}) {
     const { failure, response, text, isUnclear } = await call(method, path, { body, headers: { ...headers, 'If-Match': tag } });
     if (!failure) return text;
     if (response?.status !== 412 && response?.status !== 404) {
-      say('bad', ...failure, isUnclear ? ' Nobody knows if it was done. Do it again: the service does it once, or says what it is now.' : '');
+      say('bad', ...failure, isUnclear ? ' It is unclear if the change was made. Try again: it is made only once, or you see the pet as it is now.' : '');
       return undefined;
     }
     return conflict(pet, await call('GET', path));
@@ -308,15 +308,15 @@ async function guarded(pet, method, { body, headers } = {}) {
   return conflict(pet, current);
 }
 
-// The pet is another by now, or gone.
+// Shows that the pet was changed or deleted, perhaps by an earlier try.
 function conflict(pet, { failure, response, text }) {
   if (response?.ok) {
     const now = readPets(text);
     put(now);
-    say('bad', 'Your change was not made: somebody else has changed this pet. It is now ', named(now), ', with the category ', now.categoryId, ' and the status ', pill(now), '.');
+    say('bad', 'Nothing was saved: this pet was changed meanwhile. It is now ', named(now), ', with the category ', now.categoryId, ' and the status ', pill(now), '.');
   } else if (response?.status === 404) {
     drop(pet.id);
-    say('bad', 'Your change was not made: somebody else has deleted ', named(pet), '.');
+    say('bad', 'Nothing was saved: ', named(pet), ' was already deleted.');
   } else {
     say('bad', ...failure);
   }
@@ -352,7 +352,7 @@ function ask(pet) {
   dialog.showModal();
 }
 
-// One key for one pet: it stays until that pet is known to be there.
+// One idempotency key per pet: it stays until that pet is known to be added.
 let onceKey = freshKey();
 const [name, category, status] = ['name', 'category', 'status'].map((part) => document.getElementById(`add-${part}`));
 
@@ -376,16 +376,16 @@ async function add() {
   });
   if (code === 'idempotency_key_reused') {
     onceKey = freshKey();
-    return say('bad', 'The pet that you sent before was added, though its response did not arrive. This one was not added: choose Add again.');
+    return say('bad', 'The pet that you sent before was added, although its response did not arrive. This one was not added: choose Add again.');
   }
-  if (failure) return say('bad', ...failure, isUnclear ? ' Nobody knows if the pet was added. Choose Add again: it is added once.' : '');
+  if (failure) return say('bad', ...failure, isUnclear ? ' It is unclear if the pet was added. Choose Add again: it is added only once.' : '');
   onceKey = freshKey();
   const pet = readPets(text);
   name.value = '';
   await load();
   const link = element('a', { href: `#${pet.id}` }, named(pet));
   const isReplayed = response.headers.has('Idempotency-Replayed');
-  say('good', isReplayed ? 'Was already added, and is there once: ' : 'Added: ', link, '.');
+  say('good', isReplayed ? 'Already added, and only once: ' : 'Added: ', link, '.');
   return name.focus();
 }
 

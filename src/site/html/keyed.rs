@@ -7,8 +7,8 @@ use crate::site::document::named_servers;
 use crate::site::html::markup::escape;
 use crate::site::html::page::HtmlPage;
 
-/// Adds a page and its variant among deployed files. Its content has a gap `{{key}}`. `files` is the folder of the files
-/// that it loads.
+/// Adds a page, and its variant for an origin with deployed files. Its content has a gap `{{key}}`. `files` is the
+/// folder of the files that it loads.
 pub fn add(assets: &mut Assets, config: &Config, page: HtmlPage<'_>, files: &str) {
     let asks: Vec<String> =
         [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();

@@ -121,7 +121,7 @@ fn groups() -> impl Iterator<Item = &'static [PageEntry]> {
 
 /// Links to the page before and the page after the one at a path.
 pub fn neighbours(here: &str) -> String {
-    // A page of data is no chapter.
+    // The pets page is not part of the guide.
     let pages: Vec<&PageEntry> = PAGES.iter().filter(|entry| entry.group != "Inventory").collect();
     let Some(place) = pages.iter().position(|entry| entry.path == here) else { return String::new() };
     let link = |place: Option<usize>, rel, word| {

@@ -1,4 +1,4 @@
-//! The page of pets. Its script calls the API.
+//! The pets page. Its script calls the API.
 
 use crate::base::config::Config;
 use crate::base::http::Assets;

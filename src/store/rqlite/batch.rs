@@ -1,12 +1,12 @@
 //! The writer: a batch is one request, which the cluster carries out as a whole or not at all.
 //!
 //! A writer numbers its batches, and the first statement of each batch records its number. So the writer can send the
-//! request again, even to another node, until one answers: the number shows that a batch was already carried out, and its
-//! pets are found by their ids. If a node kept the request and forwards it later, the cluster rejects it, however late.
-//! The transaction itself decides the outcome of a create with a key, whichever instance of the service sends it.
+//! request again, even to another node, until one answers: the number shows that a batch was already carried out, and
+//! its pets are found by their ids. If a node kept the request and forwards it later, the cluster rejects it, however
+//! late. The transaction itself decides the outcome of a create with a key, whichever instance of the service sends it.
 //!
-//! Changes of the small tables are first tried out on the mirror. They are valid only if nobody else has changed anything
-//! since the mirror was read; the first statement checks this as well.
+//! Changes of the small tables are first tried out on the mirror. They are valid only if nobody else has changed
+//! anything since the mirror was read; the first statement checks this as well.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -7,8 +7,8 @@
 //! - `whole.rs` copies and replaces the whole database. `replicas.rs` compares the nodes.
 //! - `schema.rs` brings the database up to date. `cluster.sql` has the tables and triggers that `schema.sql` lacks.
 //!
-//! Time limits, and the time that each must outlast. A new try may begin until the patience is over, so the last try ends
-//! up to `ANSWER` later.
+//! Time limits, and the time that each must outlast. A new try may begin until the patience is over, so the last try
+//! ends up to `ANSWER` later.
 //!
 //! | limit | seconds | |
 //! |---|---|---|

@@ -1,9 +1,9 @@
-//! Checks that all nodes of a cluster have the same database. Raft keeps their logs equal. But a node whose disk was full
-//! may have lost changes that it applied, and a node that was recovered with `peers.json` may have changes that no other
-//! node has.
+//! Checks that all nodes of a cluster have the same database. Raft keeps their logs equal. But a node whose disk was
+//! full may have lost changes that it applied, and a node that was recovered with `peers.json` may have changes that no
+//! other node has.
 //!
-//! It asks each host of the address directly, and compares its rows with those of the leader, slice by slice. Nodes go on
-//! changing meanwhile, so it reads rows that differ again until they agree, or have differed for [`SETTLE`].
+//! It asks each host of the address directly, and compares its rows with those of the leader, slice by slice. Nodes go
+//! on changing meanwhile, so it reads rows that differ again until they agree, or have differed for [`SETTLE`].
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ use crate::store::statements::COLUMNS;
 /// How long a row may differ before its node counts as different.
 const SETTLE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
-/// The most pets of a slice. A node answers this many well within `ANSWER`. A slice ends after a million bytes of values,
-/// so even if each byte takes six as JSON, it stays far below `MOST_BYTES`.
+/// The most pets of a slice. A node answers this many well within `ANSWER`. A slice ends after a million bytes of
+/// values, so even if each byte takes six as JSON, it stays far below `MOST_BYTES`.
 const SLICE: i64 = 4000;
 /// A tag identifies a content.
 const FILES: &str = "SELECT deploy, path, content_type, tag FROM deploy_files ORDER BY deploy, path";
@@ -71,8 +71,8 @@ struct Host<'c> {
 }
 
 impl Host<'_> {
-    /// Returns the number of rows that agree with the leader's before the first that does not, and true if all agree. No row
-    /// agrees before the node has everything that the leader had at the beginning.
+    /// Returns the number of rows that agree with the leader's before the first that does not, and true if all agree.
+    /// No row agrees before the node has everything that the leader had at the beginning.
     fn agreement(&self, leader: &NodeState, begun: &Revision) -> (usize, bool) {
         match &self.state {
             Ok(state) if state.revision.has_all_of(begun) => {

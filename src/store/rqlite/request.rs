@@ -60,8 +60,8 @@ enum About {
 /// A batch as it is sent.
 pub struct BatchRequest<'c> {
     creates: &'c [&'c Create],
-    /// The indexes of the creates without keys, which get consecutive ids. They come before those with keys, so ids do not
-    /// follow the order of requests.
+    /// The indexes of the creates without keys, which get consecutive ids. They come before those with keys, so ids do
+    /// not follow the order of requests.
     plain: Vec<usize>,
     /// The indexes of the creates with keys.
     once: Vec<usize>,

@@ -1,8 +1,8 @@
 //! One connection to the cluster, and its reads.
 //!
-//! A read batch first asks for the [`Revision`], at a level that sees every acknowledged write. After that, any node may
-//! answer: the session asks for the node's revision and the rows in one request, and uses the rows if that revision is not
-//! older. Otherwise it asks again at the first level. Announced gets of single pets share a request.
+//! A read batch first asks for the [`Revision`], at a level that sees every acknowledged write. After that, any node
+//! may answer: the session asks for the node's revision and the rows in one request, and uses the rows if that revision
+//! is not older. Otherwise it asks again at the first level. Announced gets of single pets share a request.
 //!
 //! A write batch begins in the same way.
 
@@ -56,8 +56,8 @@ struct Prefetch {
 struct SessionState {
     /// The last revision seen.
     seen: Option<Revision>,
-    /// The result of beginning the current batch: if the cluster did not answer, the reads of the batch fail. `None` outside
-    /// a batch, where each read asks.
+    /// The result of beginning the current batch: if the cluster did not answer, the reads of the batch fail. `None`
+    /// outside a batch, where each read asks.
     begun: Option<Result<(), StoreError>>,
     /// The error if the cluster did not answer in time, and when to try again; `None` once it answers again.
     away: Option<(StoreError, Instant)>,
@@ -104,8 +104,8 @@ impl Session {
         Ok(())
     }
 
-    /// Refreshes. Only the first batch waits for a cluster that is away: after that, one batch a second tries it, and the
-    /// others fail immediately.
+    /// Refreshes. Only the first batch waits for a cluster that is away: after that, one batch a second tries it, and
+    /// the others fail immediately.
     fn refresh_unless_away(&self) -> Result<(), StoreError> {
         let away = self.state.borrow().away.clone();
         let (patience, begun) = match away {

@@ -70,8 +70,8 @@ fn open(copy: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Turns a copy into a database for a single machine: removes the tables and triggers that only a cluster has. Returns the
-/// revision of the copy.
+/// Turns a copy into a database for a single machine: removes the tables and triggers that only a cluster has. Returns
+/// the revision of the copy.
 fn strip(copy: &Path) -> Result<Revision, StoreError> {
     let connection = open(copy)?;
     let revision = connection.query_row(REVISION, [], |row| {
@@ -112,8 +112,8 @@ impl ClosedCluster {
     /// Replaces the database with a copy of a file, which is a database of petstore. The copy is first migrated.
     ///
     /// # Errors
-    /// If the cluster does not accept the copy or was closed too long ago, or if another restore or a service has begun to
-    /// use it meanwhile.
+    /// If the cluster does not accept the copy or was closed too long ago, or if another restore or a service has begun
+    /// to use it meanwhile.
     pub fn load(self, copy: &Path) -> Result<(), Error> {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;

@@ -279,8 +279,8 @@ impl FileConnection {
         Ok(())
     }
 
-    /// Returns true if no other connection has changed the database since the last call. With a trigger of another
-    /// program, which could change more pets than a batch knows, it never is.
+    /// Returns true if no other connection has changed the database since the last call. Returns false if the database
+    /// has a trigger of another program, which could change more pets than a batch knows.
     fn is_alone(&mut self) -> bool {
         let version = self.current_data_version().unwrap_or_default();
         if version != self.tallied_version {

@@ -88,7 +88,7 @@ pub struct FileConnection {
     retries_began: Option<(Instant, i64)>,
     /// True if the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
-    /// The pets by status, if somebody wants to know.
+    /// The pets by status, if the service counts them.
     tally: Option<Tally>,
     /// The change of the tally by the batch so far.
     pub change: PetCounts,

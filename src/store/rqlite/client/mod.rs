@@ -37,8 +37,8 @@ pub use statement::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 /// How long `follow` avoids a node that failed.
 const SHUNNED: Duration = Duration::from_secs(30);
-/// The longest body of a response, in bytes. A page reads at most 101 pets. They take at most 38 MiB: each name has 64 KiB,
-/// and each byte of it takes up to six bytes as JSON.
+/// The longest body of a response, in bytes. A page reads at most 101 pets. They take at most 38 MiB: each name has 64
+/// KiB, and each byte of it takes up to six bytes as JSON.
 const MOST_BYTES: u64 = 64 << 20;
 /// The time limit for a node to prepare a copy of the database, or to load one.
 const WHOLE: Duration = Duration::from_secs(600);
@@ -63,8 +63,8 @@ pub struct Client {
     names: Names,
     /// The address of the nodes. Messages show it without options.
     pub address: ClusterAddress,
-    /// The path of a read that sees every acknowledged write. An old rqlite answers `linearizable` without asking a quorum.
-    /// During an upgrade, an old node may lead even if a new node answers.
+    /// The path of a read that sees every acknowledged write. An old rqlite answers `linearizable` without asking a
+    /// quorum. During an upgrade, an old node may lead even if a new node answers.
     pub fresh: &'static str,
     nodes: Vec<Node>,
     /// The index of the node that is asked first.

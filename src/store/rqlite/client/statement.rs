@@ -78,7 +78,8 @@ impl Statement {
     }
 }
 
-/// Returns the value to send, and the SQL before and after its parameter. rqlite mistakes text such as `x'41'` for a BLOB.
+/// Returns the value to send, and the SQL before and after its parameter. rqlite mistakes text such as `x'41'` for a
+/// BLOB.
 fn sent(value: &ToSqlOutput) -> (ClusterValue, [&'static str; 2]) {
     let value = match value {
         ToSqlOutput::Borrowed(value) => *value,
