@@ -179,7 +179,7 @@ pub fn answer(lane: &mut UnixStream, ticket: Ticket, body: &str) {
 /// Writes a response.
 pub fn respond_with(lane: &mut UnixStream, ticket: Ticket, response: &Response) {
     let mut bytes = Vec::new();
-    write_response(response, ticket, &mut bytes);
+    write_response(response, ticket, &mut bytes).unwrap();
     lane.write_all(&bytes).unwrap();
 }
 

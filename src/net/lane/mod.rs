@@ -193,7 +193,11 @@ fn take_line<'a>(text: &mut &'a str) -> Option<&'a str> {
 const HEAD_LENGTH: usize = TICKET_LENGTH + 4 * 4 + 2;
 
 /// Writes a response for the gate.
-pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// If a header field may not be sent. Nothing is written then.
+pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    response.fields.flaw.map_or(Ok(()), Err)?;
     let key_name = response.key_name.as_deref().unwrap_or("-");
     let body = response.body().len();
     let start = out.len();
@@ -208,6 +212,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) {
     write_rest(response, out);
     let fields = (out.len() - before - body) as u32;
     out[start + TICKET_LENGTH + 8..][..4].copy_from_slice(&fields.to_be_bytes());
+    Ok(())
 }
 
 /// Writes the part that the gate forwards unchanged.

@@ -31,15 +31,16 @@ fn content_that_is_not_from_the_gate_is_none() {
     }
 }
 
-fn written(response: &Response) -> Vec<u8> {
+fn written(response: &Response) -> Result<Vec<u8>, &'static str> {
     let mut out = Vec::new();
-    write_response(response, TICKET_17, &mut out);
-    out
+    let written = write_response(response, TICKET_17, &mut out);
+    assert!(written.is_ok() || out.is_empty());
+    written.map(|()| out)
 }
 
 #[test]
 fn fields_are_framed_by_content_length() {
-    let bytes = written(&Response::json(200, &[1, 2]).header("Location", "/v1/pets/1"));
+    let bytes = written(&Response::json(200, &[1, 2]).header("Location", "/v1/pets/1")).unwrap();
     let read = LaneResponse::read(&bytes).unwrap().unwrap();
     let fields = "Content-Type: application/json\r\nLocation: /v1/pets/1\r\nContent-Length: 5\r\n\r\n";
     assert_eq!((read.fields, read.body), (fields.as_bytes(), &b"[1,2]"[..]));
@@ -56,7 +57,7 @@ fn response_is_read_as_it_is_written_and_only_whole() {
         Response::json(200, &"x").header("X", "y").for_key(&"x".repeat(1024)),
         Response::new(599, vec![b'x'; 100_000]),
     ] {
-        let mut bytes = written(&response);
+        let mut bytes = written(&response).unwrap();
         let whole = bytes.len();
         for length in (0..whole).take(500) {
             assert_eq!(LaneResponse::read(&bytes[..length]), Ok(None), "{length} of {response:?}");
@@ -78,7 +79,22 @@ fn response_is_read_as_it_is_written_and_only_whole() {
 
 #[test]
 fn unknown_disposition_is_malformed() {
-    let mut bytes = written(&Response::new(204, b""));
+    let mut bytes = written(&Response::new(204, b"")).unwrap();
     bytes[HEAD_LENGTH - 1] = 4;
     assert_eq!(LaneResponse::read(&bytes), Err(ErrorKind::InvalidData));
+}
+
+#[test]
+fn field_that_may_not_be_sent_is_not_written() {
+    let ok = || Response::json(200, &());
+    assert!(written(&ok().header("X", "\ty z~")).is_ok());
+    for response in [
+        ok().header("X", "a\r\nY: b"),
+        ok().header("X", "a\nb"),
+        ok().header("X", "a\0b"),
+        ok().header("X", "\x7f"),
+        ok().header("X", "\u{e9}"),
+    ] {
+        assert!(written(&response).is_err(), "{response:?}");
+    }
 }

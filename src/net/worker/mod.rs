@@ -178,7 +178,7 @@ fn send(batch: &mut VecDeque<Job>, responses: impl ExactSizeIterator<Item = Resp
     for (job, response) in batch.drain(..left.min(batch.len())).zip(responses) {
         let is_head = *job.request.method() == tiny_http::Method::Head;
         let response = if is_head { response.without_body() } else { response };
-        write_response(&response, job.ticket, out);
+        print(&response, &job, out);
         left -= 1;
         let mut writer = job.request.into_writer();
         if left == 0 || out.len() >= SEND_BYTES {
@@ -189,6 +189,15 @@ fn send(batch: &mut VecDeque<Job>, responses: impl ExactSizeIterator<Item = Resp
         }
     }
     out.shrink_to(SEND_BYTES);
+}
+
+/// Writes a response. If it cannot be written, only this one becomes a 500.
+fn print(response: &Response, job: &Job, out: &mut Vec<u8>) {
+    if let Err(flaw) = write_response(response, job.ticket, out) {
+        log::error!("request {}: a response was not sent: {flaw}", job.as_request().id);
+        // This response can always be written.
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), job.ticket, out);
+    }
 }
 
 /// The longest pause in which requests gather.

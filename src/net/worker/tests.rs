@@ -152,6 +152,29 @@ fn failed_batch_is_500_for_all_of_it() {
 }
 
 #[test]
+fn unprintable_response_costs_itself_alone() {
+    let bench = Bench::start(|requests, responses| {
+        responses.extend(requests.iter().map(|request| match request.target {
+            "/control" => Response::new(200, b"").header("X", "\0"),
+            "/split" => Response::new(200, b"").header("X", "a\r\nContent-Length: 7"),
+            _ => echo(request),
+        }));
+        Duration::ZERO
+    });
+    let mut lane = bench.connect();
+    for (i, target) in ["/a", "/control", "/b", "/split", "/c"].into_iter().enumerate() {
+        lane.ask(i, target, 0);
+    }
+    for (i, expected) in ["/a 0", "500 ", "/b 0", "500 ", "/c 0"].into_iter().enumerate() {
+        let (place, body) = lane.answer();
+        assert_eq!(place, i);
+        assert!(body.starts_with(expected), "{body}");
+    }
+    drop(lane);
+    drop(bench.worker);
+}
+
+#[test]
 fn end_reaches_a_worker_that_polls() {
     for _ in 0..20 {
         let bench = Bench::start(echo_all);

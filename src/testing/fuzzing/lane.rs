@@ -80,15 +80,15 @@ fn response_comes_back(parts: &mut Parts) {
             response.header("ETag", value.clone())
         });
     let mut out = Vec::new();
-    write_response(&response, TICKET, &mut out);
+    if write_response(&response, TICKET, &mut out).is_err() {
+        return assert!(out.is_empty());
+    }
     let length = out.len();
     assert_eq!(LaneResponse::read(&out[..length - 1]), Ok(None));
     out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     let read = read_of(&out);
     assert_eq!((read.ticket, read.length, read.status, read.body), (TICKET, length, status, parts.0));
-    // No value can add a line: one that could is left out.
-    let is_sent = |value: &&String| value.bytes().all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
-    let values: Vec<_> = values.iter().filter(is_sent).collect();
+    // No value can add a line.
     let lines: Vec<&[u8]> = read.fields.split(|byte| *byte == b'\n').collect();
     let framing = if [204, 304].contains(&status) { 2 } else { 3 };
     assert_eq!(lines.len(), values.len() + framing);

@@ -101,7 +101,7 @@ fn expect_503(client: TcpStream, code: &str) {
 fn broken_lane_ends_the_service_with_a_response_to_each_client() {
     let response = |ticket| {
         let mut bytes = Vec::new();
-        write_response(&Response::new(200, b"abc"), ticket, &mut bytes);
+        write_response(&Response::new(200, b"abc"), ticket, &mut bytes).unwrap();
         bytes
     };
     let mut broken_off = response(1);
@@ -322,7 +322,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
     let (mut lane, mut far_end, poll) = open_lane(64);
     let send = |far_end: &mut UnixStream, ticket| {
         let mut bytes = Vec::new();
-        write_response(&Response::new(200, b"x"), ticket, &mut bytes);
+        write_response(&Response::new(200, b"x"), ticket, &mut bytes).unwrap();
         far_end.write_all(&bytes).unwrap();
         bytes.len()
     };
