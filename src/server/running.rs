@@ -30,6 +30,7 @@ pub struct Running {
     _admin: Option<Admin>,
     _folder: Option<PrivateFolder>,
     _claim: Option<Claim>,
+    tally: Option<Tally>,
 }
 
 impl Running {
@@ -60,12 +61,19 @@ impl Running {
         let claim = store.claim.take();
         let Workers { running, lanes, .. } = start_workers(store, &shared, stopper, &draws)?;
         let admin = admin.zip(settings).map(|(listening, settings)| {
-            Admin::start(&shared, listening, &settings, reset(&config, &draws), stopper.clone())
+            Admin::start(&shared, listening, &settings, reset(&shared, &draws), stopper.clone())
         });
         let admin = admin.transpose()?;
         let gate_config = gate_config(&shared, max_connections, lanes, draws);
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
-        Ok(Self { gate, _workers: running, _admin: admin, _folder: folder, _claim: claim })
+        Ok(Self {
+            gate,
+            _workers: running,
+            _admin: admin,
+            _folder: folder,
+            _claim: claim,
+            tally: shared.tally,
+        })
     }
 
     /// Serves until the service is stopped, and then drops its parts in order.
@@ -74,7 +82,9 @@ impl Running {
     /// The reason, if the service ended because of a failure.
     pub fn serve(self) -> Result<(), Error> {
         // The gate is dropped here, and the other fields at the end of this function.
-        self.gate.run()
+        let ended = self.gate.run();
+        self.tally.iter().for_each(Tally::stop);
+        ended
     }
 }
 
@@ -151,14 +161,15 @@ fn gate_config(
     }
 }
 
-/// Creates the function that resets an ephemeral service; `None` for other services. All caches of the workers are
-/// valid for one version of the database only, so they need no reset.
-fn reset(config: &Config, draws: &Draws) -> Option<Reset> {
-    let sample = config.ephemeral.as_ref()?.sample;
-    let database = config.database.clone();
-    let draws = draws.clone();
+/// Creates the function that resets an ephemeral service; `None` for other services. The lists
+/// that workers cache are valid for one version of the database only, so they need no reset.
+fn reset(shared: &SharedState, draws: &Draws) -> Option<Reset> {
+    let sample = shared.config.ephemeral.as_ref()?.sample;
+    let database = shared.config.database.clone();
+    let (tally, draws) = (shared.tally.clone(), draws.clone());
     Some(Arc::new(move || {
         store::reset_ephemeral(&database, sample)?;
+        tally.iter().for_each(Tally::forget);
         draws.restart();
         Ok(())
     }))

@@ -46,8 +46,11 @@ impl<'a> Workers<'a> {
         let stopper = self.stopper.clone();
         let died = move || stopper.fail(reason);
         self.running.push(match &self.faults {
-            Some(faults) => Worker::start(listener, name, faults.around(service), died)?,
-            None => Worker::start(listener, name, service, died)?,
+            // A request for a count has had its draw in the read lane.
+            Some(faults) if kind != LaneKind::Count => {
+                Worker::start(listener, name, faults.around(service), died)?
+            }
+            _ => Worker::start(listener, name, service, died)?,
         });
         self.lanes.push(OpenLane { stream, kind, window });
         Ok(())

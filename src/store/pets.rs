@@ -59,7 +59,7 @@ impl Transaction<'_> {
         if values.iter().any(|(changes, _)| *changes) {
             let members = values.iter().flat_map(|(changes, new)| [changes as &dyn ToSql, new]);
             let values: Vec<_> = std::iter::once(&id as &dyn ToSql).chain(members).collect();
-            self.0.change(&STATEMENTS.update, &values)?;
+            self.change(&STATEMENTS.update, &values)?;
             self.0.tally(status, -1);
             self.0.tally(patch.status.unwrap_or(status), 1);
         }
@@ -71,8 +71,20 @@ impl Transaction<'_> {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_pet(&mut self, id: i64, status: Option<PetStatus>) -> Result<(), StoreError> {
-        self.0.change(DELETE, params![id])?;
+        self.change(DELETE, params![id])?;
         self.0.tally(status, -1);
+        Ok(())
+    }
+}
+
+impl Transaction<'_> {
+    /// Runs a statement that changes one pet.
+    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
+        if self.0.change(sql, values)? == 0 {
+            return Err(StoreError::Internal(
+                "a trigger of another program keeps the pet as it is".to_owned(),
+            ));
+        }
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use rusqlite::types::FromSql;
-use rusqlite::{Row, ToSql};
+use rusqlite::{InterruptHandle, Row, ToSql};
 
 use super::StoreError;
 use super::rows::Visit;
@@ -50,6 +50,15 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// The handle that ends a statement of this connection from another thread. A cluster has none.
+    pub fn interrupt_handle(&self) -> Option<InterruptHandle> {
+        match &self.engine {
+            Engine::File(file) => Some(file.interrupt_handle()),
+            #[cfg(feature = "cluster")]
+            Engine::Cluster(_) => None,
+        }
+    }
+
     /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
     ///
     /// # Errors

@@ -5,10 +5,13 @@
 //! `sqlite3` shell. After such a commit, or without a writer in this process, the pets are counted again as soon as a
 //! client asks and the last result is too old.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Reader, StoreError};
+use rusqlite::InterruptHandle;
+
+use super::{Cause, Reader, StoreError};
 use crate::model::PetCounts;
 
 /// The age up to which a result is returned: a second, minus the time for the response.
@@ -24,8 +27,10 @@ pub const CHECK_AFTER: Duration = Duration::from_millis(400);
 pub struct Tally(Arc<Shared>);
 
 struct Shared {
-    /// The connection that counts.
-    reader: Mutex<Reader>,
+    /// The connection that counts; `None` after the stop.
+    reader: Mutex<Option<Reader>>,
+    /// Ends its count. A cluster has none.
+    interrupt: Option<InterruptHandle>,
     /// Held while the writer commits, so that a snapshot has all of a noted batch, or nothing of it.
     commits: Mutex<()>,
     state: Mutex<State>,
@@ -56,7 +61,8 @@ impl Tally {
     /// Creates a tally that has counted nothing yet.
     pub fn new(reader: Reader) -> Self {
         Self(Arc::new(Shared {
-            reader: Mutex::new(reader),
+            interrupt: reader.interrupt_handle(),
+            reader: Mutex::new(Some(reader)),
             commits: Mutex::default(),
             state: Mutex::default(),
         }))
@@ -69,6 +75,26 @@ impl Tally {
         last.as_ref().filter(is_fresh).map(|last| last.counts)
     }
 
+    /// Ends a count under way, and closes the connection, so that the writer is the last to close the database.
+    pub fn stop(&self) {
+        loop {
+            match self.0.reader.try_lock() {
+                Ok(mut reader) => return drop(reader.take()),
+                Err(TryLockError::Poisoned(reader)) => return drop(reader.into_inner().take()),
+                // A count that is about to begin does not see the interrupt.
+                Err(TryLockError::WouldBlock) => {
+                    self.0.interrupt.iter().for_each(InterruptHandle::interrupt);
+                    sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+
+    /// Forgets all counts: the database was reset.
+    pub fn forget(&self) {
+        *lock(&self.0.state) = State::default();
+    }
+
     /// The current counts. If they are not known, counts the pets, which may be slow.
     ///
     /// # Errors
@@ -78,17 +104,22 @@ impl Tally {
         if let Some(counts) = self.current() {
             return Ok(counts);
         }
-        let counted = self.begin(&mut reader).and_then(|known| match known {
+        let stopped = || StoreError::Unavailable(Cause::Locked, "the service is stopping".to_owned());
+        let reader = reader.as_mut().ok_or_else(stopped)?;
+        let counted = self.begin(reader).and_then(|known| match known {
             Some(counts) => Ok(counts),
             None => Ok(self.finish(&reader.count_pets()?)),
         });
+        if counted.is_err() {
+            lock(&self.0.state).next = None;
+        }
         reader.end().and(counted)
     }
 
     /// Takes the snapshot of a count. Returns the counts if nothing was committed since the last one.
     fn begin(&self, reader: &mut Reader) -> Result<Option<PetCounts>, StoreError> {
-        let as_of = Instant::now();
         let _no_commit = lock(&self.0.commits);
+        let as_of = Instant::now();
         reader.begin()?;
         let version = reader.data_version();
         let State { last, next } = &mut *lock(&self.0.state);
@@ -210,7 +241,7 @@ mod tests {
         transaction.delete_pet(3, None).unwrap();
         writer.commit().unwrap();
         assert_eq!(tally.current(), Some(of(2, 1, 0, 0)));
-        assert_eq!(lock(&tally.0.reader).count_pets(), Ok(of(2, 1, 0, 0)));
+        assert_eq!(lock(&tally.0.reader).as_ref().unwrap().count_pets(), Ok(of(2, 1, 0, 0)));
     }
 
     #[test]
@@ -277,22 +308,25 @@ mod tests {
         let tally = Tally::new(reader);
         writer.keep(tally.clone());
         add(&mut writer, None);
-        assert_eq!(tally.begin(&mut lock(&tally.0.reader)), Ok(None));
+        assert_eq!(tally.begin(lock(&tally.0.reader).as_mut().unwrap()), Ok(None));
         writer.commit().unwrap();
-        let found = lock(&tally.0.reader).count_pets().unwrap();
+        let found = lock(&tally.0.reader).as_ref().unwrap().count_pets().unwrap();
         assert_eq!(found, of(0, 0, 0, 0), "the snapshot is older");
         assert_eq!(tally.finish(&found), of(0, 0, 0, 1));
         // If another program writes meanwhile, the result is that of the snapshot, and is not kept.
         tally.age();
-        lock(&tally.0.reader).end().unwrap();
-        assert_eq!(tally.begin(&mut lock(&tally.0.reader)), Ok(None));
+        lock(&tally.0.reader).as_mut().unwrap().end().unwrap();
+        assert_eq!(tally.begin(lock(&tally.0.reader).as_mut().unwrap()), Ok(None));
         run(&other, "DELETE FROM pets");
         add(&mut writer, SOLD);
         writer.commit().unwrap();
-        assert_eq!(tally.finish(&lock(&tally.0.reader).count_pets().unwrap()), of(0, 0, 0, 1));
+        assert_eq!(
+            tally.finish(&lock(&tally.0.reader).as_ref().unwrap().count_pets().unwrap()),
+            of(0, 0, 0, 1)
+        );
         assert!(!tally.is_kept());
         tally.age();
-        lock(&tally.0.reader).end().unwrap();
+        lock(&tally.0.reader).as_mut().unwrap().end().unwrap();
         assert_eq!(tally.count(), Ok(of(0, 0, 1, 0)));
     }
 
@@ -321,5 +355,30 @@ mod tests {
         tally.age();
         lock(&tally.0.state).last.as_mut().unwrap().ended = Instant::now();
         assert!(tally.current().is_some());
+    }
+
+    #[test]
+    fn tally_that_is_stopped_counts_no_more_and_keeps_no_file() {
+        let (folder, mut writer, reader) = pair();
+        let tally = Tally::new(reader);
+        writer.keep(tally.clone());
+        tally.count().unwrap();
+        tally.stop();
+        tally.age();
+        assert!(tally.count().is_err());
+        add(&mut writer, SOLD);
+        writer.commit().unwrap();
+        drop(writer);
+        let files = std::fs::read_dir(&folder.0).unwrap().map(|file| file.unwrap().file_name());
+        assert_eq!(files.collect::<Vec<_>>(), [folder.database().file_name().unwrap()]);
+    }
+
+    #[test]
+    fn tally_forgets() {
+        let (_folder, _writer, reader) = pair();
+        let tally = Tally::new(reader);
+        tally.count().unwrap();
+        tally.forget();
+        assert_eq!(tally.current(), None);
     }
 }

@@ -220,7 +220,10 @@ impl Service for WriteService {
         let until = Instant::now() + CONTENDS_FOR;
         self.answer_together(requests, responses, until).unwrap_or_else(|MustUndo| {
             let mut answer = |request| self.answer_together(request, responses, until).ok();
-            requests.chunks(1).filter_map(|request| repeat_with(|| answer(request)).flatten().next()).sum()
+            requests
+                .chunks(1)
+                .filter_map(|request| repeat_with(|| answer(request)).find_map(|done| done))
+                .sum()
         })
     }
 

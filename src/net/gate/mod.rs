@@ -391,7 +391,7 @@ impl Gate {
         let waiting = |kind: LaneKind| self.dispatcher.waiting[kind as usize].len();
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.open.len(),
-            reads: waiting(LaneKind::Read),
+            reads: waiting(LaneKind::Read) + waiting(LaneKind::Count),
             writes: waiting(LaneKind::Write),
             held: self.connections.held,
         });

@@ -60,14 +60,21 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
     let SchemaDiff { tables, gaps, foreign } = SchemaDiff::new(connection)?;
     (checked.faults, checked.foreign) = (gaps, foreign);
     // A database of another shape may have no pets to count.
-    if checked.faults.is_empty() {
+    let has_pets = checked.faults.is_empty();
+    if has_pets {
         let last: i64 = connection.query_row(LAST_ID, [], |row| row.get(0))?;
         if last > MAX_BROUGHT_ID {
             log::warn!("the last id is {last}; ids left for new pets: {}", i64::MAX - last);
         }
-        checked.pets = connection.query_row(COUNT, [], counts)?;
     }
     checked.faults.extend(integrity(connection)?);
+    if has_pets {
+        match connection.query_row(COUNT, [], counts) {
+            Ok(pets) => checked.pets = pets,
+            Err(error) if checked.faults.is_empty() => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
     // If pages contradict each other, SQL could change the rows of another table.
     let has_broken_pages = checked.faults.iter().any(|fault| fault.to_string().contains(BROKEN_PAGES));
     for table in tables.iter().filter(|_| !has_broken_pages) {

@@ -118,6 +118,10 @@ impl Deref for FileConnection {
 }
 
 impl FileReader {
+    pub fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
+        self.connection.get_interrupt_handle()
+    }
+
     /// A connection that has read the database, so that all its files are open. `unlocked_since` is the time of the last
     /// write to the file, if no lock keeps others from writing.
     fn new(path: &Path, connection: Connection, file: OpenFile, unlocked_since: Option<SystemTime>) -> Self {
