@@ -1,6 +1,7 @@
 //! Pets without HTTP, for programs that embed the library and for the command line: add, get, list, count, change and
 //! delete them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -258,8 +259,9 @@ impl Inventory {
     /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, and those of
     /// [`add_all`](Self::add_all).
     pub fn delete(&mut self, ids: &[i64]) -> Result<(), Error> {
-        if let Some((_, id)) = ids.iter().enumerate().find(|(place, id)| ids[..*place].contains(id)) {
-            return fail(ErrorKind::PetUnknown, format!("the id {id} is given twice; nothing was deleted"));
+        let mut seen = HashSet::new();
+        if let Some(id) = ids.iter().find(|id| !seen.insert(**id)) {
+            return fail(ErrorKind::PetUnknown, format!("the id {id} is given twice; nothing was changed"));
         }
         let deleted = self.change(ids, |transaction, id| {
             let Some(status) = transaction.pet(id, |pet| pet.status)? else { return Ok(None) };

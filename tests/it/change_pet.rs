@@ -169,3 +169,14 @@ fn changes_and_creates_in_one_batch_see_each_other() {
     let statuses: Vec<_> = (0..6).map(|_| connection.reply().status).collect();
     assert_eq!(statuses, [201, 200, 400, 204, 404, 404]);
 }
+
+#[test]
+fn pet_that_a_trigger_keeps_is_not_said_to_be_changed() {
+    let server = server();
+    let trigger = "CREATE TRIGGER keep BEFORE UPDATE ON pets BEGIN SELECT RAISE(IGNORE); END;
+        CREATE TRIGGER stay BEFORE DELETE ON pets BEGIN SELECT RAISE(IGNORE); END";
+    change(&server.folder.database(), trigger);
+    patch(&server, "/v1/pets/1", "", r#"{"status":"sold"}"#).expect(500);
+    ask(&server, "DELETE", "/v1/pets/1", "", "").expect(500);
+    assert_eq!(server.get("/v1/pets/1").expect(200).json()["status"], "available");
+}

@@ -79,7 +79,7 @@ fn id_that_is_given_twice_deletes_nothing() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
     let output = run(&["pet", "delete", "1", "2", "1"], &server.folder.database());
-    expect_refusal(output, 1, "petstore: the id 1 is given twice; nothing was deleted\n");
+    expect_refusal(output, 1, "petstore: the id 1 is given twice; nothing was changed\n");
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);
 }
 

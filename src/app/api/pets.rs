@@ -1,4 +1,4 @@
-//! `/v1/pets`: list, create and get pets.
+//! `/v1/pets`: list, create, get, change and delete pets.
 
 use super::entity_tag::{ETAG, check_match, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};

@@ -68,10 +68,10 @@ impl<H: HandlerKind> Router<H> {
         }
         let response = Response::new(204, b"").header("Allow", self.allow(target));
         let patch = self.operations().find(|row| row.method() == "PATCH" && fits(row, &target.path));
-        Ok(patch
-            .map(Endpoint::accept)
-            .into_iter()
-            .fold(response, |response, (name, media_type)| response.header(name, media_type)))
+        Ok(match patch.map(Endpoint::accept) {
+            Some((name, media_type)) => response.header(name, media_type),
+            None => response,
+        })
     }
 
     /// Lists the methods of a path, in the order of the tables.

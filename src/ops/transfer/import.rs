@@ -431,11 +431,12 @@ mod tests {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             // Ends the test if the import tries for ever.
-            scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(100));
+            let patience = scope.spawn(|| {
+                std::thread::park_timeout(Duration::from_secs(20));
                 stop.store(true, Ordering::SeqCst);
             });
             let error = import.write(&stop, |_| ()).unwrap_err();
+            patience.thread().unpark();
             assert_eq!(error.kind(), ErrorKind::DatabaseNotNew, "{error}");
         });
     }

@@ -193,8 +193,11 @@ let isBusy = false;
 async function alone(act) {
   if (isBusy) return;
   isBusy = true;
-  await act();
-  isBusy = false;
+  try {
+    await act();
+  } finally {
+    isBusy = false;
+  }
   setTimeout(count, 1_100);
 }
 
@@ -296,7 +299,8 @@ async function guarded(pet, method, { body, headers } = {}) {
   const isSame = () => writePet(readPets(current.text)) === writePet(pet);
   if (current.response?.ok && isSame()) {
     // A proxy that compresses makes a tag weak.
-    const tag = current.response.headers.get('ETag').replace('W/', '');
+    const tag = current.response.headers.get('ETag')?.replace('W/', '');
+    if (!tag) return say('bad', 'Nothing was saved: a proxy removes the header ETag.');
     const { failure, response, text, isUnclear } = await call(method, path, { body, headers: { ...headers, 'If-Match': tag } });
     if (!failure) return text;
     if (response?.status !== 412 && response?.status !== 404) {
@@ -335,8 +339,8 @@ function drop(id) {
   if (asked().id === id) history.replaceState(history.state, '', address({ ...asked(), id: '' }));
   list.querySelector('.detail')?.remove();
   const row = rowOf(id);
-  const near = row.nextElementSibling ?? row.previousElementSibling;
-  row.remove();
+  const near = row?.nextElementSibling ?? row?.previousElementSibling;
+  row?.remove();
   (near?.querySelector('.name a') ?? limit).focus();
 }
 
