@@ -264,6 +264,9 @@ function editor(pet) {
       ...(name.value !== name.defaultValue.replace(/[\r\n]/g, '') && { name: name.value }),
       ...(category.value !== pet.categoryId && { categoryId: BigInt(category.value) }),
     };
+    // A status that was chosen in the row is saved too.
+    const { value } = rowOf(pet.id).querySelector('select');
+    if (value !== (pet.status ?? '')) members.status = value || null;
     alone(() => change(pet, members));
   });
   return form;

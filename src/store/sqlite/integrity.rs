@@ -71,7 +71,7 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
     if has_pets {
         match connection.query_row(COUNT, [], counts) {
             Ok(pets) => checked.pets = pets,
-            Err(error) if checked.faults.is_empty() => return Err(error.into()),
+            Err(error) if checked.faults.is_empty() => return Err(error),
             Err(_) => {}
         }
     }
