@@ -98,6 +98,9 @@ fn change_is_made_only_to_the_pet_that_the_client_knows() {
             refused.expect_error(412, "precondition_failed", "does not name the current ETag");
         }
     }
+    for lines in ["If-Match: \"x\"\r\nIf-Match: *\r\n", "If-Match: *\r\nIf-Match: \"x\"\r\n"] {
+        patch(&server, "/v1/pets/1", lines, "{}").expect(412);
+    }
     let sold = r#"{"status":"sold"}"#;
     let fields = format!("If-Match: \"x\" , {known}\r\n");
     let first = patch(&server, "/v1/pets/1", &fields, sold);
