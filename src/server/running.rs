@@ -161,8 +161,8 @@ fn gate_config(
     }
 }
 
-/// Creates the function that resets an ephemeral service; `None` for other services. The lists
-/// that workers cache are valid for one version of the database only, so they need no reset.
+/// Creates the function that resets an ephemeral service; `None` for other services. The lists that workers cache are valid
+/// for one version of the database only, so they need no reset.
 fn reset(shared: &SharedState, draws: &Draws) -> Option<Reset> {
     let sample = shared.config.ephemeral.as_ref()?.sample;
     let database = shared.config.database.clone();
