@@ -178,7 +178,7 @@ fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_
         }
     }
     if config.experimental {
-        text += &format!("petstore has experimental operations: {}/docs/versions\n", address.local_url());
+        text += "petstore has experimental operations, which may still change\n";
     }
     if let Some(key) = made_key {
         // A first key was shown when it was created.

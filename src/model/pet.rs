@@ -171,17 +171,18 @@ impl PetCounts {
 
     /// Adds the pets of another count.
     pub(crate) fn add_all(&mut self, other: &Self) {
-        self.available += other.available;
-        self.pending += other.pending;
-        self.sold += other.sold;
-        self.unset += other.unset;
-        self.total += other.total;
+        let Self { available, pending, sold, unset, total } = *other;
+        self.available += available;
+        self.pending += pending;
+        self.sold += sold;
+        self.unset += unset;
+        self.total += total;
     }
 
     /// The number of pets with each status, such as `("sold", 1)`, and of those without one, `("unset", 2)`.
     #[must_use]
     pub const fn by_word(&self) -> [(&'static str, i64); 4] {
-        let Self { available, pending, sold, unset, .. } = *self;
+        let Self { available, pending, sold, unset, total: _ } = *self;
         [("available", available), ("pending", pending), ("sold", sold), ("unset", unset)]
     }
 }

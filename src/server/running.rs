@@ -113,7 +113,7 @@ fn start_workers<'a>(
     }
     if shared.tally.is_some() {
         let service = ReadService::counting(Reader::open(&shared.config.database)?, shared.clone());
-        workers.start(LaneKind::Count, store.reads_at_once, "counter".to_owned(), service)?;
+        workers.start(LaneKind::Slow, store.reads_at_once, "counter".to_owned(), service)?;
     }
     let name = "writer".to_owned();
     match store.writer {

@@ -47,7 +47,7 @@ impl<'a> Workers<'a> {
         let died = move || stopper.fail(reason);
         self.running.push(match &self.faults {
             // A request for a count has had its draw in the read lane.
-            Some(faults) if kind != LaneKind::Count => {
+            Some(faults) if kind != LaneKind::Slow => {
                 Worker::start(listener, name, faults.around(service), died)?
             }
             _ => Worker::start(listener, name, service, died)?,

@@ -75,9 +75,7 @@ impl Transaction<'_> {
         self.0.tally(status, -1);
         Ok(())
     }
-}
 
-impl Transaction<'_> {
     /// Runs a statement that changes one pet.
     fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
         if self.0.change(sql, values)? == 0 {
@@ -214,6 +212,16 @@ pub(super) mod tests {
         transaction.delete_pet(2, available).unwrap();
         writer.commit().unwrap();
         assert_eq!(shown(&reader, &ALL), [(1, "c".to_owned())]);
+    }
+
+    #[test]
+    fn every_status_is_counted() {
+        let (_folder, mut writer, reader) = pair();
+        for &status in PetStatus::ALL {
+            writer.insert_pet(&NewPet { status: Some(status), ..new_pet("a") }, None).unwrap();
+        }
+        writer.commit().unwrap();
+        assert_eq!(reader.count_pets().unwrap().unset, 0);
     }
 
     #[test]

@@ -57,7 +57,21 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         Some(counts) => counts,
         None if context.may_count => tally.count()?,
         // So no other request of this worker waits for the count.
-        None => return Ok(Response::only(Disposition::RetryOnCounter)),
+        None => return Ok(Response::only(Disposition::RetryOnSlow)),
     };
     Ok(unless_known(tagged(Response::json(200, &counts), false), call))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PetCounts;
+
+    #[test]
+    fn description_has_the_members_of_the_response() {
+        let counts = serde_json::to_value(PetCounts::default()).unwrap();
+        let mut described = MEMBERS.map(|member| member.name());
+        described.sort_unstable();
+        assert!(counts.as_object().unwrap().keys().eq(described));
+    }
 }

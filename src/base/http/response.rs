@@ -36,7 +36,7 @@ pub enum Disposition {
     /// It passes the request on to the write lane.
     RetryOnWriter,
     /// It passes the request on to the lane for slow reads.
-    RetryOnCounter,
+    RetryOnSlow,
     /// It ends the client's connection without a response.
     Abort,
 }

@@ -36,7 +36,7 @@ impl Dispatcher {
         connection.client.enter(ClientState::Waiting, shared);
         let size = match kind {
             LaneKind::Read => (self.size)(connection.client.request.line()),
-            LaneKind::Write | LaneKind::Count => Size::Small,
+            LaneKind::Write | LaneKind::Slow => Size::Small,
         };
         // Each connection of an exempt address has turns of its own.
         let mut of_connection = Turns::default();
@@ -50,7 +50,7 @@ impl Dispatcher {
 
     /// Moves queued requests to the lanes, as long as these accept more.
     pub fn dispatch(&mut self, connections: &mut Connections, shared: &Shared) {
-        for kind in [LaneKind::Read, LaneKind::Write, LaneKind::Count] {
+        for kind in [LaneKind::Read, LaneKind::Write, LaneKind::Slow] {
             let waiting = &mut self.waiting[kind as usize];
             while let Some(id) = waiting.peek() {
                 let connection = connections.open.get_mut(id.slot).filter(|c| c.serial == id.serial);

@@ -331,7 +331,7 @@ impl Gate {
                 let client = &mut connection.client;
                 match response.disposition {
                     Disposition::RetryOnWriter => client.enter(ClientState::Ready(LaneKind::Write), shared),
-                    Disposition::RetryOnCounter => client.enter(ClientState::Ready(LaneKind::Count), shared),
+                    Disposition::RetryOnSlow => client.enter(ClientState::Ready(LaneKind::Slow), shared),
                     Disposition::Abort => client.close(shared),
                     Disposition::Send => {
                         client.respond(response, shared);
@@ -391,7 +391,7 @@ impl Gate {
         let waiting = |kind: LaneKind| self.dispatcher.waiting[kind as usize].len();
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.open.len(),
-            reads: waiting(LaneKind::Read) + waiting(LaneKind::Count),
+            reads: waiting(LaneKind::Read) + waiting(LaneKind::Slow),
             writes: waiting(LaneKind::Write),
             held: self.connections.held,
         });

@@ -46,7 +46,7 @@ pub enum LaneKind {
     /// Every other method.
     Write,
     /// Slow reads, which a reading worker has passed on.
-    Count,
+    Slow,
 }
 
 /// Identifies a request on a lane: its number, counted from 1. Eight bytes on the lane.
@@ -281,7 +281,7 @@ impl<'a> LaneResponse<'a> {
         let &[has_cache_control, disposition] = flags else { return Err(ErrorKind::InvalidData) };
         // In the order of their numbers.
         let dispositions =
-            [Disposition::Send, Disposition::RetryOnWriter, Disposition::RetryOnCounter, Disposition::Abort];
+            [Disposition::Send, Disposition::RetryOnWriter, Disposition::RetryOnSlow, Disposition::Abort];
         let disposition = *dispositions.get(usize::from(disposition)).ok_or(ErrorKind::InvalidData)?;
         let Some(rest) = rest.get(..key_length + fields_length + body_length) else { return Ok(None) };
         let (key_name, rest) = rest.split_at(key_length);

@@ -391,7 +391,7 @@ impl Client {
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
             ClientState::Head | ClientState::Body => self.reject(ApiError::new(Code::RequestTimeout), shared),
-            ClientState::Waiting | ClientState::Inside(LaneKind::Read | LaneKind::Count) => {
+            ClientState::Waiting | ClientState::Inside(LaneKind::Read | LaneKind::Slow) => {
                 self.reject(ApiError::new(Code::Overloaded), shared);
             }
             ClientState::Inside(LaneKind::Write) => self.reject(ApiError::new(Code::OutcomeUnknown), shared),
