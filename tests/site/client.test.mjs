@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 import { KEY, ROOT, serve, TARGET } from './harness.mjs';
 
 test('a client in TypeScript compiles, and calls each operation', async (t) => {
-  const service = await serve();
+  const service = await serve('--experimental');
   t.after(() => service.stop());
   // Inside the folder of the packages, where the compiler and Node.js look for them.
   const cwd = join(TARGET, 'site', 'client');
@@ -29,9 +29,10 @@ test('a client in TypeScript compiles, and calls each operation', async (t) => {
   await run('typescript/bin/tsc', '--strict', '--target', 'es2022', '--module', 'nodenext', 'client.ts');
   const { callEach } = await import(pathToFileURL(join(cwd, 'client.js')));
   const name = randomUUID();
-  const { pet, pets, fetched, codes } = await callEach(`${service.url}/v1`, KEY, name);
+  const { pet, pets, fetched, changes, codes } = await callEach(`${service.url}/v1`, KEY, name);
   assert.deepEqual(pet, { id: pet?.id, name, categoryId: 3, status: 'sold' });
   assert.deepEqual([pets, fetched], [[pet], pet]);
+  assert.deepEqual(changes, [undefined, 1, 204]);
   assert.deepEqual(codes, ['not_found', 'not_implemented', 'unauthorized']);
 });
 

@@ -16,11 +16,16 @@ export async function callEach(baseUrl: string, key: string, name: string) {
   const listed = await client.GET('/pets', { params: { query: { limit: 1, status: 'sold', after: id - 1 } } });
   const pets: Pet[] | undefined = listed.data;
   const fetched = await client.GET('/pets/{petId}', { params: { path: { petId: id } } });
+  const patch = { params: { path: { petId: id }, header: { 'If-Match': '*' } }, body: { status: null } };
+  const { data: changed } = await client.PATCH('/pets/{petId}', patch);
+  const { data: counts } = await client.GET('/store/inventory');
+  const deleted = await client.DELETE('/pets/{petId}', { params: { path: { petId: id } } });
+  const changes = [changed?.status, counts?.total, deleted.response.status];
   const missing = await client.GET('/pets/{petId}', { params: { path: { petId: id + 1_000_000 } } });
   const planned = await client.GET('/store/orders');
   const refused = await client.GET('/pets', { headers: { Authorization: 'Bearer wrong' } });
   const codes: (string | undefined)[] = [missing, planned, refused].map(({ error }) => error?.code);
-  return { pet, pets, fetched: fetched.data, codes };
+  return { pet, pets, fetched: fetched.data, changes, codes };
 }
 
 // What the description does not allow does not compile.

@@ -49,8 +49,8 @@ def running(folder, listen, *more):
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    """The address of a running service of its own."""
-    with running(tmp_path_factory.mktemp("service"), "127.0.0.1:0") as address:
+    """The address of a running service of its own, with every operation."""
+    with running(tmp_path_factory.mktemp("service"), "127.0.0.1:0", "--experimental") as address:
         yield address
 
 
@@ -69,11 +69,11 @@ def test_loop_of_requests_follows_the_links(tmp_path):
         assert ids == [1, 2, 3, 4, 5]
 
 
-@pytest.fixture(scope="module")
-def document(tmp_path_factory):
+@pytest.fixture(scope="module", params=[[], ["--experimental"]], ids=["contract", "experimental"])
+def document(request, tmp_path_factory):
     """The interface description in a file, as the command prints it."""
     file = tmp_path_factory.mktemp("description") / "openapi.json"
-    file.write_text(run(PETSTORE, "openapi", "--base-url", "https://pets.example/v1"))
+    file.write_text(run(PETSTORE, "openapi", "--base-url", "https://pets.example/v1", *request.param))
     return file
 
 
@@ -101,10 +101,12 @@ def test_schemathesis_finds_nothing(service):
 
 
 @pytest.fixture(scope="module")
-def client(document, tmp_path_factory):
-    """A client that a generator made of the description."""
+def client(tmp_path_factory):
+    """A client that a generator made of the description with every operation."""
     folder = tmp_path_factory.mktemp("generated")
-    run(tool("openapi-python-client"), "generate", "--path", document, "--meta", "none", "--output-path", folder / "pets")
+    (folder / "openapi.json").write_text(run(PETSTORE, "openapi", "--experimental"))
+    words = ["--path", folder / "openapi.json", "--meta", "none", "--output-path", folder / "pets"]
+    run(tool("openapi-python-client"), "generate", *words)
     sys.path.insert(0, str(folder))
     import pets
 
@@ -112,8 +114,8 @@ def client(document, tmp_path_factory):
 
 
 def test_generated_client_works(client, service):
-    from pets.api.animals import create_pet, get_pet, list_pets
-    from pets.models import Error, NewPet, Pet, PetStatus
+    from pets.api.animals import create_pet, delete_pet, get_inventory, get_pet, list_pets, update_pet
+    from pets.models import Error, NewPet, Pet, PetPatch, PetStatus
 
     known = client.AuthenticatedClient(base_url=f"{service}/v1", token=KEY)
     name = f"Rex {uuid.uuid4()}"
@@ -122,6 +124,14 @@ def test_generated_client_works(client, service):
     listed = list_pets.sync(client=known, limit=1, status=PetStatus.SOLD, after=made.id - 1)
     assert listed == [made]
     assert get_pet.sync(client=known, pet_id=made.id) == made
+    tag = get_pet.sync_detailed(client=known, pet_id=made.id).headers["ETag"]
+    changed = update_pet.sync(client=known, pet_id=made.id, body=PetPatch(status=None), if_match=tag)
+    assert isinstance(changed, Pet) and not isinstance(changed.status, PetStatus)
+    outdated = delete_pet.sync(client=known, pet_id=made.id, if_match=tag)
+    assert isinstance(outdated, Error) and outdated.code == "precondition_failed"
+    before = get_inventory.sync(client=known).total
+    assert delete_pet.sync_detailed(client=known, pet_id=made.id).status_code == 204
+    assert get_inventory.sync(client=known).total == before - 1
     missing = get_pet.sync(client=known, pet_id=made.id + 1_000_000)
     assert isinstance(missing, Error) and missing.status == 404
     unknown = client.AuthenticatedClient(base_url=f"{service}/v1", token="wrong")
