@@ -112,6 +112,14 @@ impl Operator {
                     self.start(run);
                 }
             }
+            Deed::FullDisk { ms } => {
+                run.excuses.full.store(true, Ordering::SeqCst);
+                let mut strace = self.service.fail_writes();
+                wait(ms);
+                // It lets go of the service.
+                strace.signal("INT");
+                wait_for("the end of strace", || strace.has_ended());
+            }
             Deed::Snapshot { ms } => {
                 let other = Connection::open(&self.service.database).expect("a database");
                 other.execute_batch("BEGIN; SELECT count(*) FROM pets").expect("a snapshot");

@@ -130,6 +130,10 @@ pub enum Deed {
         ms: u64,
         kill: bool,
     },
+    /// Nothing more can be written to the database.
+    FullDisk {
+        ms: u64,
+    },
     /// Another process holds a snapshot, so that the log cannot be moved.
     Snapshot {
         ms: u64,
@@ -321,8 +325,9 @@ impl Deed {
             38..41 => Self::Lock { ms, kill: true },
             // Longer than a create waits for it.
             41..42 => Self::Lock { ms: 6500, kill: false },
-            42..46 => Self::Snapshot { ms: 2 * ms },
-            46..54 => Self::Backup,
+            42..45 => Self::Snapshot { ms: 2 * ms },
+            45..48 => Self::FullDisk { ms: 2 * ms },
+            48..54 => Self::Backup,
             54..57 => Self::KilledBackup { ms: ms / 10 },
             57..62 => Self::Export,
             62..67 => Self::Import { pets, spoilt: yes },

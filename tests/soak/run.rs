@@ -43,6 +43,8 @@ pub fn recent() -> Vec<String> {
 pub struct Excuses {
     /// A process held the lock for longer than a create waits, or the service got SIGTERM while one did.
     pub lock: AtomicBool,
+    /// The disk was full.
+    pub full: AtomicBool,
     /// The service ended.
     pub ended: AtomicBool,
 }

@@ -60,6 +60,29 @@ impl Service {
         }
     }
 
+    /// From now on, the service meets a full disk, until the process that is returned ends.
+    pub fn fail_writes(&self) -> Process {
+        let (process, _) = self.process.as_ref().expect("a service");
+        let mut strace = Command::new("strace");
+        strace.args([
+            "-f",
+            "-e",
+            "trace=pwrite64",
+            "-e",
+            "inject=pwrite64:error=ENOSPC",
+            "-o",
+            "/dev/null",
+            "-p",
+        ]);
+        strace.arg(process.child.id().to_string()).stderr(Stdio::piped());
+        let mut strace = Process::spawn(&mut strace);
+        let mut line = String::new();
+        let err = strace.child.stderr.as_mut().expect("a pipe");
+        BufReader::new(err).read_line(&mut line).expect("a line");
+        assert!(line.contains("attached"), "{line}");
+        strace
+    }
+
     /// Fails if it has ended by itself.
     pub fn expect_alive(&mut self) {
         if self.process.as_mut().is_some_and(|(process, _)| process.has_ended()) {
