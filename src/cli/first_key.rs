@@ -35,10 +35,10 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
                 let said = format!("cannot use {} as the first API key", path.display());
                 let adopted = ring.adopt(NAME, key.strip_suffix('\n').unwrap_or(&key));
                 adopted.map_err(|error| error.context(said))?;
-                log::warn!("the first API key is the one in {}", path.display());
+                log::info!("the first API key is the one in {}", path.display());
             } else {
                 write(&mut ring, path)?;
-                log::warn!("the first API key was written to {}", path.display());
+                log::info!("the first API key was written to {}", path.display());
             }
             return Ok(None);
         }

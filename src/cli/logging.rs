@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use log::{Level, LevelFilter, Record};
 use petstore::{Error, ErrorKind, start_thread};
+use rustix::fs::fstat;
 
 use super::json_line;
 
@@ -30,30 +31,82 @@ enum Message {
     Flush(Sender<()>),
 }
 
+/// The form of the lines.
+#[derive(Clone, Copy)]
+struct Form {
+    is_json: bool,
+    /// The lines go to the journal, which has the time. They begin with their priority (`sd-daemon(3)`).
+    is_journal: bool,
+}
+
 /// Starts the log to standard error. `RUST_LOG` filters it.
 pub fn start(is_json: bool) -> Result<(), Error> {
+    let form = Form { is_json, is_journal: is_journal() };
     let (sender, receiver) = sync_channel(MAX_LINES);
-    start_thread("log", move || write_lines(&receiver, &mut io::stderr(), &DROPPED, is_json))?;
+    start_thread("log", move || write_lines(&receiver, &mut io::stderr(), &DROPPED, form))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
-    env_logger::Builder::new()
-        .filter_level(LevelFilter::Warn)
-        .parse_default_env()
-        .format(move |out, record| write(out, record, is_json))
+    let filter = std::env::var("RUST_LOG").unwrap_or_default();
+    let mut builder = env_logger::Builder::new();
+    if !words(&filter).any(|word| word.parse::<LevelFilter>().is_ok()) {
+        // Also each start and stop.
+        builder.filter_level(LevelFilter::Warn).filter_module("petstore::cli", LevelFilter::Info);
+    }
+    builder
+        .parse_filters(&filter)
+        .format(move |out, record| write(out, record, form))
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
         .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
     // At the level trace, ureq_proto logs whole requests to a cluster, with the password.
     log::set_max_level(log::max_level().min(LevelFilter::Debug));
     std::panic::set_hook(Box::new(|panic| log::error!("{}", panic.to_string().replace('\n', " "))));
+    if let Some(word) = word_without_effect(&filter) {
+        log::warn!(
+            "'{word}' in RUST_LOG has no effect: it is neither a level (off, error, warn, info or debug) nor a module of petstore"
+        );
+    }
     Ok(())
 }
 
+/// Returns whether standard error goes to the journal of systemd (`JOURNAL_STREAM`, `systemd.exec(5)`).
+fn is_journal() -> bool {
+    let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    fstat(io::stderr()).is_ok_and(|file| stream == format!("{}:{}", file.st_dev, file.st_ino))
+}
+
+/// Returns the first word of `RUST_LOG` that `env_logger` takes for a module, although petstore has none of this name.
+fn word_without_effect(filter: &str) -> Option<&str> {
+    let is_known = |word: &str| {
+        word.is_empty()
+            || word.contains('=')
+            || word.split("::").next() == Some("petstore")
+            || word.parse::<LevelFilter>().is_ok()
+    };
+    words(filter).find(|word| !is_known(word))
+}
+
+/// The words of `RUST_LOG`, before the pattern that a slash separates.
+fn words(filter: &str) -> impl Iterator<Item = &str> {
+    filter.split('/').take(1).flat_map(|filter| filter.split(',')).map(str::trim)
+}
+
 /// Writes one line.
-fn write(out: &mut impl Write, record: &Record, is_json: bool) -> io::Result<()> {
-    if is_json {
-        return out.write_all(json_line::format(record).as_bytes());
+fn write(out: &mut impl Write, record: &Record, form: Form) -> io::Result<()> {
+    if form.is_journal {
+        let priority = match record.level() {
+            Level::Error => 3,
+            Level::Warn => 4,
+            Level::Info => 6,
+            Level::Debug | Level::Trace => 7,
+        };
+        write!(out, "<{priority}>")?;
     }
-    writeln!(out, "[{} {:<5} {}] {}", json_line::now(), record.level(), record.target(), record.args())
+    let (level, target, text) = (record.level(), record.target(), record.args());
+    match form {
+        Form { is_json: true, .. } => out.write_all(json_line::format(record).as_bytes()),
+        Form { is_journal: true, .. } => writeln!(out, "[{level:<5} {target}] {text}"),
+        _ => writeln!(out, "[{} {level:<5} {target}] {text}", json_line::now()),
+    }
 }
 
 /// Makes a command print the library's warnings to standard error.
@@ -94,7 +147,7 @@ impl Write for LineEnd {
     }
 }
 
-fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, is_json: bool) {
+fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, form: Form) {
     for message in receiver {
         // A failure of standard error cannot be reported anywhere.
         match message {
@@ -110,7 +163,7 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
             let said =
                 format_args!("{lost} log lines were dropped, because standard error was not read in time");
             let record = Record::builder().level(Level::Warn).target(module_path!()).args(said).build();
-            let _ = write(out, &record, is_json);
+            let _ = write(out, &record, form);
         }
     }
 }
@@ -134,6 +187,32 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_the_journal_have_a_priority_and_no_date() {
+        let record =
+            Record::builder().level(Level::Info).target("petstore::cli").args(format_args!("a")).build();
+        let written = |is_json| {
+            let mut out = Vec::new();
+            write(&mut out, &record, Form { is_json, is_journal: true }).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(false), "<6>[INFO  petstore::cli] a\n");
+        assert!(written(true).starts_with("<6>{\"time\":"));
+    }
+
+    #[test]
+    fn word_that_filters_nothing_is_found() {
+        for (filter, word) in [
+            ("verbose", Some("verbose")),
+            ("info, petstor", Some("petstor")),
+            ("info", None),
+            ("petstore=debug,WARN,petstore::access", None),
+            ("", None),
+        ] {
+            assert_eq!(word_without_effect(filter), word, "{filter}");
+        }
+    }
+
+    #[test]
     fn dropped_lines_are_counted() {
         let written = |is_json| {
             let (sender, receiver) = sync_channel(2);
@@ -143,7 +222,7 @@ mod tests {
             }
             drop(end);
             let mut out = Vec::new();
-            write_lines(&receiver, &mut out, &DROPPED, is_json);
+            write_lines(&receiver, &mut out, &DROPPED, Form { is_json, is_journal: false });
             String::from_utf8(out).unwrap()
         };
         let text = written(false);

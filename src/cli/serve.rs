@@ -6,9 +6,10 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use petstore::{Address, Config, Ephemeral, Error, Listen, Server};
+use petstore::{Address, Config, Ephemeral, Error, Listen, Server, start_thread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -44,6 +45,8 @@ const EXCLUSIVE: &[(&str, &str)] = &[
 ];
 /// The most sample pets.
 const MAX_SAMPLE: u32 = 1_000_000;
+/// A start that takes longer logs a line.
+const SLOW_START: Duration = Duration::from_secs(2);
 /// The longest delay of a response, in milliseconds.
 const MAX_DELAY: u64 = 60_000;
 
@@ -96,12 +99,14 @@ fn run(call: &Invocation) -> CommandResult {
         made_key = Some(petstore::new_api_key()?);
         config.api_key.clone_from(&made_key);
     }
+    let started = report_slow_start()?;
     let server = Server::start_after(config.clone(), || {
         if needs_key {
             made_key = first_key::prepare(&config, first_key_file)?;
         }
         Ok(())
     })?;
+    drop(started);
     let stopper = server.stopper();
     if let Some(signals) = for_child
         && let Some(key) = &config.api_key
@@ -113,7 +118,7 @@ fn run(call: &Invocation) -> CommandResult {
         stopper.stop();
     }
     supervisor::start_watchdog(server.health_check())?;
-    log::warn!("{}", server.summary());
+    log::info!("{}", server.summary());
     let address = server.address();
     supervisor::notify(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {address}"))]);
     announce(address, server.admin_address(), &config, made_key.as_deref());
@@ -122,6 +127,20 @@ fn run(call: &Invocation) -> CommandResult {
     signals::log_end(why, began, &stopper);
     logging::flush();
     Ok(ended?)
+}
+
+/// Logs a line if the start takes long. It has ended when the sender is dropped.
+fn report_slow_start() -> Result<Sender<()>, Error> {
+    let (started, starting) = channel();
+    let report = move || {
+        if starting.recv_timeout(SLOW_START) == Err(RecvTimeoutError::Timeout) {
+            log::warn!(
+                "still starting: a slow disk takes long to flush a new database, and a long log takes long to be read"
+            );
+        }
+    };
+    start_thread("start", report)?;
+    Ok(started)
 }
 
 /// Runs the command after `--`, and then stops the service.

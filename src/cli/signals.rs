@@ -64,7 +64,7 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
             let name = signal_name(signal).unwrap_or("a signal");
             if noted.set(name).is_ok() {
                 asked = Instant::now();
-                log::warn!(
+                log::info!(
                     "{name}: finishing the requests in progress; a second signal stops the service immediately"
                 );
                 stopper.stop();
@@ -87,7 +87,7 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
 pub fn log_end(why: &str, began: Instant, stopper: &Stopper) {
     let ran = began.elapsed().as_secs_f64();
     let cut_off = stopper.cut_off();
-    log::warn!("ended after {ran:.1} s: {why}; unfinished requests: {cut_off}");
+    log::info!("ended after {ran:.1} s: {why}; unfinished requests: {cut_off}");
 }
 
 /// The error for signals that cannot be caught.

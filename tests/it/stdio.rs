@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -73,6 +74,35 @@ fn full_standard_output_is_in_the_log() {
     let logged = server.serves_and_ends();
     assert!(logged.contains("cannot write to standard output"), "{logged}");
     assert!(logged.contains(&format!("the service listens on http://{address}")), "{logged}");
+}
+
+#[test]
+fn log_has_a_priority_and_no_date_in_the_journal_alone() {
+    for (more, begins) in [(0, "<6>[INFO  petstore::cli::serve] petstore "), (1, "[20")] {
+        let command = |folder: &Folder| {
+            let file = File::create(folder.path().join("log")).unwrap().metadata().unwrap();
+            let mut command = serve(folder);
+            command.env("JOURNAL_STREAM", format!("{}:{}", file.dev(), file.ino() + more));
+            command
+        };
+        let logged = Logged::start_with(command, Stdio::null()).serves_and_ends();
+        assert!(logged.lines().all(|line| line.starts_with(&begins[..3])), "{logged}");
+        assert!(logged.starts_with(begins), "{logged}");
+    }
+}
+
+#[test]
+fn filter_of_the_log_that_is_misspelt_is_named() {
+    let logged = |filter: &str| {
+        let command = |folder: &Folder| {
+            let mut command = serve(folder);
+            command.env("RUST_LOG", filter).args(["--listen", "127.0.0.1:0"]);
+            command
+        };
+        Logged::start_with(command, Stdio::null()).serves_and_ends()
+    };
+    assert!(logged("verbose").contains("'verbose' in RUST_LOG has no effect: "));
+    assert!(!logged("petstore::access=info").contains("RUST_LOG"));
 }
 
 /// The command, started by a shell that changes its streams.

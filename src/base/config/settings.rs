@@ -156,8 +156,8 @@ pub const SETTINGS: &[Setting] = &[
 /// The settings that only the environment has.
 ///
 /// ```
-/// let log = petstore::VARIABLES.iter().find(|variable| variable.name == "RUST_LOG").unwrap();
-/// assert_eq!(log.default, "warn");
+/// let folder = petstore::VARIABLES.iter().find(|variable| variable.name == "TMPDIR").unwrap();
+/// assert_eq!(folder.default, "/tmp");
 /// ```
 pub const VARIABLES: &[Variable] = &[
     #[cfg(feature = "cluster")]
@@ -172,7 +172,11 @@ pub const VARIABLES: &[Variable] = &[
     variable("PETSTORE_URL", "set by serve for its COMMAND: the URL of the service", ""),
     variable("PETSTORE_SOCKET", "set by serve for its COMMAND: the path of its Unix socket", ""),
     variable("PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""),
-    variable("RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"),
+    variable(
+        "RUST_LOG",
+        "what to log: off, error, warn, info (also each request) or debug",
+        "warn, and each start and stop",
+    ),
     variable(
         "TMPDIR",
         "folder for temporary files; where there is none, serve uses that of the database",
