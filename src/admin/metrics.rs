@@ -31,6 +31,7 @@ const SHOWN_AFTER_EXPIRY: i64 = 7 * 24 * 3600;
 fn get(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
     let mut text = Exposition::default();
     print(context, &mut text);
+    print_process(&mut text);
     context.metrics.print(&mut text);
     Ok(Response::new(200, text.into_bytes()).header("Content-Type", TEXT_FORMAT))
 }
@@ -88,6 +89,19 @@ fn print(context: &AdminContext, text: &mut Exposition) {
     text.family("domains", "gauge", "Custom domains of the project, by state.", "state", counts);
     let help = "1 if the service has met damage in its database since it started, else 0.";
     text.gauge("database_damaged", help, u8::from(context.damage.found().is_err()));
+}
+
+/// Prints the memory and the open files of the process; nothing without `/proc`.
+fn print_process(text: &mut Exposition) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    if let Some(kib) = resident.and_then(|kib| kib.parse::<u64>().ok()) {
+        text.process("resident_memory_bytes", "Resident memory of the process.", kib.saturating_mul(1024));
+    }
+    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+        // Without the descriptor that reads the folder.
+        text.process("open_fds", "Open file descriptors of the process.", open.count().saturating_sub(1));
+    }
 }
 
 /// Prints the sizes of the database, its write-ahead log and their disk, in bytes.

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::clock::unix_time;
+
 /// The bounds of histograms of durations, in seconds.
 const SECONDS: &[f64] =
     &[1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -39,6 +41,8 @@ struct Meters {
     failed_writes: AtomicU64,
     levels: Mutex<Levels>,
     budget: usize,
+    /// When the service started: Unix time.
+    started: i64,
 }
 
 /// The levels of the gate at one moment.
@@ -66,6 +70,7 @@ impl Metrics {
             failed_writes: AtomicU64::new(0),
             levels: Mutex::default(),
             budget,
+            started: unix_time(),
         })))
     }
 
@@ -153,6 +158,7 @@ impl Metrics {
         text.counter("failed_writes_total", "Writes that failed.", &meters.failed_writes);
         let help = "Log lines that were dropped because nobody read them in time.";
         text.counter("dropped_log_lines_total", help, &DROPPED_LINES);
+        text.process("start_time_seconds", "When the service started: Unix time.", meters.started);
     }
 }
 
@@ -232,6 +238,13 @@ impl Exposition {
         for (of, value) in values {
             self.sample(name, &format!("{{{label}=\"{of}\"}}"), value);
         }
+    }
+
+    /// Prints a gauge of the process, with the name that it has for every program
+    /// (`prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics`).
+    pub fn process(&mut self, name: &str, help: &str, value: impl Display) {
+        let name = format!("process_{name}");
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
     }
 
     /// Prints a value that rises and falls.

@@ -1,7 +1,6 @@
 //! `petstore serve`: runs the service until a signal stops it.
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
@@ -188,12 +187,12 @@ fn delay(text: &str) -> Option<RangeInclusive<Duration>> {
 }
 
 /// Prints the lines that scripts wait for and, for people, examples with a key that was created.
-fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_key: Option<&str>) {
+fn announce(address: &Address, admin: Option<&Address>, config: &Config, made_key: Option<&str>) {
     let mut text = format!("petstore listening on {address}\n");
     if let Some(admin) = admin {
-        text += &format!("petstore admin on http://{admin}\n");
-        if cfg!(feature = "site") && !config.read_only {
-            text += &format!("petstore settings on {}/settings/domains\n", Address::Tcp(admin).local_url());
+        text += &format!("petstore admin on {admin}\n");
+        if cfg!(feature = "site") && !config.read_only && admin.tcp().is_some() {
+            text += &format!("petstore settings on {}/settings/domains\n", admin.local_url());
         }
     }
     if config.experimental {

@@ -9,7 +9,6 @@ mod running;
 mod verify_backup;
 mod workers;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -53,7 +52,7 @@ pub struct Server {
     summary: String,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), Error>>>,
-    admin_address: Option<SocketAddr>,
+    admin_address: Option<Address>,
     database: PathBuf,
     read_only: bool,
 }
@@ -79,7 +78,7 @@ impl Server {
     pub fn start_after(config: Config, prepare: impl FnOnce() -> Result<(), Error>) -> Result<Self, Error> {
         let opened = Opened::open(config)?;
         let address = opened.listening.address.clone();
-        let admin_address = opened.admin.as_ref().and_then(|listening| listening.address.tcp());
+        let admin_address = opened.admin.as_ref().map(|listening| listening.address.clone());
         let summary = opened.summary();
         let (database, read_only) = (opened.config.database.clone(), opened.config.read_only);
         prepare()?;
@@ -95,8 +94,8 @@ impl Server {
     }
 
     /// Returns the admin address, with the actual port; `None` if none was configured.
-    pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin_address
+    pub fn admin_address(&self) -> Option<&Address> {
+        self.admin_address.as_ref()
     }
 
     /// Returns one line for the log that describes the service: version, address, database and limits.

@@ -38,7 +38,7 @@ impl Opened {
         let max_connections = available_connections(&config)?;
         // Before the database, so that a start that fails here creates no database.
         let listening = Listening::bind(&config.listen)?;
-        let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
+        let admin = config.admin.as_ref().map(Listening::bind).transpose()?;
         clock::warn_if_early(clock::unix_time());
         let mut folder = None;
         let store = match &config.ephemeral {

@@ -25,7 +25,7 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
     let upkeep = if is_needed { Some(Arc::new(Upkeep::start(Project::open(config)?)?)) } else { None };
     let note_served =
         upkeep.clone().map(|upkeep| -> OnServed { Arc::new(move |name| upkeep.note_served(name)) });
-    let settings = config.admin.map(|_| ProjectSettings {
+    let settings = config.admin.as_ref().map(|_| ProjectSettings {
         upkeep,
         assets: Arc::new(html::settings(config, guide)),
         // The key from the environment lacks the admin scope, so it gets a 403 with that message instead of a 401.

@@ -1,7 +1,10 @@
 //! The admin address: its counters, and the secrets that it keeps.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
 use support::client::Connection;
-use support::harness::{KEY, Server, add_key, change, run};
+use support::harness::{Folder, KEY, Server, add_key, change, run};
 use support::wait::wait_until;
 
 /// A server with an admin address, and that address.
@@ -47,6 +50,37 @@ fn what_happens_is_counted() {
     wait_until("a connection to be counted", || !metrics(admin).contains("petstore_connections 0\n"));
     drop(held);
     wait_until("no connection to be counted", || metrics(admin).contains("petstore_connections 0\n"));
+}
+
+#[test]
+fn metrics_of_the_process_are_those_of_the_system() {
+    let (server, admin) = start();
+    let value = |name: &str| {
+        let text = metrics(admin);
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("process_{name} ")));
+        line.unwrap_or_else(|| panic!("{name}: {text}")).parse::<u64>().unwrap()
+    };
+    let before = value("open_fds");
+    let _held: Vec<Connection> = (0..20).map(|_| server.connect()).collect();
+    wait_until("the descriptors of 20 connections", || value("open_fds") >= before + 20);
+    assert!((1 << 20..1 << 30).contains(&value("resident_memory_bytes")));
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    assert!((now - 60..=now).contains(&value("start_time_seconds")));
+}
+
+#[test]
+fn admin_address_can_be_a_unix_socket() {
+    let folder = Folder::new();
+    let path = folder.path().join("admin.sock");
+    let words = ["--admin".to_owned(), format!("unix:{}", path.display())];
+    let server = Server::start_with(|command| command.args(&words));
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 ") && reply.contains("\npetstore_connections "), "{reply}");
+    server.stop();
+    assert!(!path.exists());
 }
 
 #[test]

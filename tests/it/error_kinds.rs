@@ -51,7 +51,7 @@ fn start_distinguishes_settings_and_addresses() {
     assert_eq!(start(database(), key), ErrorKind::Config("api_key"));
     assert_eq!(start(database(), |config| config.workers = 0), ErrorKind::Config("workers"));
     assert_eq!(start(database(), |config| config.listen = address.into()), ErrorKind::AddressInUse);
-    assert_eq!(start(database(), |config| config.admin = Some(address)), ErrorKind::AddressInUse);
+    assert_eq!(start(database(), |config| config.admin = Some(address.into())), ErrorKind::AddressInUse);
     // Reserved for documentation (RFC 5737).
     let elsewhere = |config: &mut Config| config.listen = ([192, 0, 2, 1], 80).into();
     assert_eq!(start(database(), elsewhere), ErrorKind::AddressUnavailable);

@@ -349,12 +349,14 @@ impl Server {
         let place = address.to_owned();
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let address = place.strip_prefix("http://").map_or(nowhere, |address| address.parse().unwrap());
-        let admin = has_admin.then(|| {
+        let mut line = String::new();
+        if has_admin {
             // Both lines come in one piece.
-            let mut line = String::new();
             out.read_line(&mut line).unwrap();
-            line.trim_end().strip_prefix("petstore admin on http://").unwrap().parse().unwrap()
-        });
+        }
+        // A Unix socket has no such address.
+        let admin = line.trim_end().strip_prefix("petstore admin on http://");
+        let admin = admin.map(|address| address.parse().unwrap());
         let printed = Some(keep(out, "out"));
         Self { place, address, admin, process, folder, printed, logged: Some(logged) }
     }

@@ -35,13 +35,16 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// Reads `HOST:PORT` or `unix:PATH`.
+    /// Reads `HOST:PORT`, `unix:PATH`, or a port of 127.0.0.1 such as `8080` or `:8080`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(path) = text.strip_prefix(UNIX) {
             return (!path.is_empty()).then(|| Self::Unix(path.into()));
         }
         if let Ok(address) = text.parse() {
             return Some(Self::Tcp(address));
+        }
+        if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+            return Some(([127, 0, 0, 1], port).into());
         }
         let (host, port) = text.rsplit_once(':')?;
         let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
@@ -139,12 +142,13 @@ mod tests {
         assert_eq!(parsed("127.0.0.1:0"), "Tcp(127.0.0.1:0)");
         assert_eq!(parsed("[::1]:80"), "Tcp([::1]:80)");
         assert_eq!(parsed("localhost:80"), r#"Host("localhost", 80)"#);
+        assert_eq!([parsed("80"), parsed(":80")], ["Tcp(127.0.0.1:80)", "Tcp(127.0.0.1:80)"]);
         assert_eq!(parsed("unix:/a b:1"), r#"Unix("/a b:1")"#);
     }
 
     #[test]
     fn malformed_address_is_refused() {
-        for text in ["", "8080", "localhost", ":80", "::1:80", "localhost:99999", "http://h:80", "unix:"] {
+        for text in ["", ":", "99999", "localhost", "::1:80", "localhost:99999", "http://h:80", "unix:"] {
             assert!(Listen::parse(text).is_none(), "{text}");
         }
     }

@@ -11,7 +11,6 @@ mod setting;
 mod settings;
 mod urls;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::base::error::{Error, ErrorKind, fail};
@@ -96,7 +95,7 @@ pub struct Config {
     pub allow_origins: Vec<String>,
     /// The address for metrics and for the settings of the project, open to everybody who can reach it. Default:
     /// none.
-    pub admin: Option<SocketAddr>,
+    pub admin: Option<Listen>,
     /// Further host names that requests to the admin address may have, such as `petstore.monitoring.svc`. IP addresses,
     /// `localhost` and names without a dot are always accepted, and so is this machine's name for metrics. Default:
     /// none.

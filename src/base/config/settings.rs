@@ -1,6 +1,6 @@
 //! The table of settings. The command line, the site's table and the tests of the documentation read it.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::hosting::{host, is_label};
@@ -25,12 +25,9 @@ use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, memory};
 /// ```
 pub const SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
-        .help("where to listen: HOST:PORT or unix:PATH; port 0 takes a free port")
+        .help("where to listen: HOST:PORT, PORT on 127.0.0.1, or unix:PATH; port 0 takes a free port")
         .default("127.0.0.1:8080")
-        .set(|config, text| {
-            let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
-            put(&mut config.listen, Listen::parse(text), expected)
-        }),
+        .set(|config, text| put(&mut config.listen, Listen::parse(text), ADDRESS)),
     Setting::new("database", "FILE")
         .help(DATABASE)
         .default("petstore.db")
@@ -77,14 +74,8 @@ pub const SETTINGS: &[Setting] = &[
             put(&mut config.allow_origins, list(text, origin), expected)
         }),
     Setting::new("admin", "ADDRESS")
-        .help("where to serve metrics and settings to all who can reach it: HOST:PORT, or PORT on 127.0.0.1")
-        .set(|config, text| {
-            let text = text.strip_prefix(':').unwrap_or(text);
-            let port = text.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
-            let named = || text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-            let expected = "a port such as 9090, or an address with its port";
-            put(&mut config.admin, port.or_else(named).map(Some), expected)
-        }),
+        .help("where to serve metrics and settings to all who can reach it: HOST:PORT, PORT on 127.0.0.1, or unix:PATH")
+        .set(|config, text| put(&mut config.admin, Listen::parse(text).map(Some), ADDRESS)),
     Setting::new("admin-host", "NAME")
         .help("name under which the admin address may be asked, besides IP addresses and localhost")
         .list()
@@ -188,6 +179,8 @@ const fn variable(name: &'static str, help: &'static str, default: &'static str)
     Variable { name, help, default }
 }
 
+/// The expected value of `--listen` and `--admin`.
+const ADDRESS: &str = "an address such as 127.0.0.1:8080, a port, or unix: and a path";
 /// The default of `--title`.
 pub(super) const TITLE: &str = "Pet store inventory";
 /// The default of `--description`.
@@ -256,7 +249,8 @@ mod tests {
         let expected = apps.replacen("https://a.example:443", "https://a.example", 1).replace("]:80,", "],");
         assert_eq!(origins.join(","), expected);
         for text in ["9090", ":9090", "127.0.0.1:9090"] {
-            assert_eq!(set("admin", text).unwrap().admin, Some(([127, 0, 0, 1], 9090).into()));
+            let admin = set("admin", text).unwrap().admin.unwrap();
+            assert_eq!(admin.text().as_deref(), Some("127.0.0.1:9090"), "{text}");
         }
         assert_eq!(set("title", "Tim’s <pets>").unwrap().title, "Tim’s <pets>");
         for url in ["https://h:1/x/v1", "http://[::1]:8080/v1", "https://[::1]/v1", "https://Pets.example/v1"]
@@ -275,7 +269,7 @@ mod tests {
     #[test]
     fn wrong_values_are_refused() {
         for (flag, text) in [
-            ("listen", "8080"),
+            ("listen", "80800"),
             ("database", ""),
             ("max-connections", "0"),
             ("max-connections", "-1"),

@@ -1,7 +1,7 @@
 //! The reference: every operation as HTML, generated from the table of operations, with forms that send requests.
 
 use crate::app::api::Operation;
-use crate::base::config::Config;
+use crate::base::config::{Config, Listen};
 use crate::base::http::Assets;
 use crate::site::document;
 use crate::site::html::keyed;
@@ -35,7 +35,10 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
 /// A link to the settings page, for the operator of a service on this machine. A public site does not have it.
 fn settings(config: &Config) -> String {
     let is_own = config.base_url.is_none() && !config.read_only;
-    let admin = config.admin.filter(|admin| is_own && admin.ip().is_loopback() && admin.port() > 0);
+    let admin = match &config.admin {
+        Some(Listen::Tcp(admin)) if is_own && admin.ip().is_loopback() && admin.port() > 0 => Some(admin),
+        _ => None,
+    };
     let link = |admin| format!(" <a href=\"http://{admin}{SETTINGS_PAGE}\">Settings</a>");
     admin.map(link).unwrap_or_default()
 }
