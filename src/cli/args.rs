@@ -6,7 +6,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use petstore::Config;
 
 use super::command::{Command, Invocation};
-use super::{all, help};
+use super::{all, help, unknown_variables};
 
 /// The result of parsing a command line.
 pub enum Action {
@@ -16,12 +16,25 @@ pub enum Action {
     Run(&'static Command, Box<Invocation>),
 }
 
+/// A fault of the command line.
+pub struct Misuse {
+    /// One line that names the wrong word and the expected one.
+    pub line: String,
+    /// The words of the command so far, for its help.
+    pub words: Vec<String>,
+}
+
 /// Parses the command line; `variable` reads the environment.
-///
-/// # Errors
-/// One line that names the wrong word and the expected one.
-pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Action, String> {
+pub fn parse(parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Action, Misuse> {
     let mut words = Vec::new();
+    parse_words(parser, &mut words, variable).map_err(|line| Misuse { line, words })
+}
+
+fn parse_words(
+    mut parser: Parser,
+    words: &mut Vec<String>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<Action, String> {
     let mut given = Vec::new();
     let mut after = Vec::new();
     let mut wants_help = false;
@@ -32,7 +45,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
         {
             after.extend(rest.skip(1));
             if after.first().is_none_or(|program| program.is_empty())
-                && find(&words).is_ok_and(|(command, _)| command.name == "serve")
+                && find(words).is_ok_and(|(command, _)| command.name == "serve")
             {
                 return Err("-- needs a command".to_owned());
             }
@@ -43,9 +56,13 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Short('V') | Arg::Long("version") => return Ok(Action::Version),
             Arg::Long(name) => {
                 // The flag may belong to the command named so far, or to another one if its words are still to come.
-                let named = find(&words).ok().map(|(command, _)| command);
-                let known = named.into_iter().chain(all()).flat_map(flags_of).find(|(flag, _)| *flag == name);
-                let (flag, has_value) = known.ok_or_else(|| format!("unknown flag --{name}"))?;
+                let named = find(words).ok().map(|(command, _)| command);
+                let mut flags = named.into_iter().chain(all()).flat_map(flags_of);
+                let Some((flag, has_value)) = flags.find(|(flag, _)| *flag == name) else {
+                    let known = all().flat_map(flags_of).map(|(flag, _)| flag).chain(["help", "version"]);
+                    let meant = meant(name, known).map(|flag| format!("; did you mean --{flag}?"));
+                    return Err(format!("unknown flag --{name}{}", meant.unwrap_or_default()));
+                };
                 let value =
                     if has_value { parser.value().and_then(ValueExt::string) } else { Ok(String::new()) };
                 let value = value.map_err(describe)?;
@@ -57,15 +74,17 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Value(word) => words.push(word.string().map_err(describe)?),
         }
     }
-    if wants_help && all().any(|command| help::is_about(command, &words)) {
-        return Ok(Action::Help(words));
+    let is_known = all().any(|command| help::is_about(command, words));
+    // The beginning of several commands, such as `key`, stands for their help.
+    if is_known && (wants_help || given.is_empty() && find(words).is_err()) {
+        return Ok(Action::Help(std::mem::take(words)));
     }
     // Only `serve` runs what follows `--`. For other commands, these are operands that may begin with a hyphen.
-    let child = if words.is_empty() || words == ["serve"] { std::mem::take(&mut after) } else { Vec::new() };
+    let child = if words.is_empty() || *words == ["serve"] { std::mem::take(&mut after) } else { Vec::new() };
     for word in after {
         words.push(word.string().map_err(describe)?);
     }
-    let (command, operands) = find(&words)?;
+    let (command, operands) = find(words)?;
     check_count(command, &operands)?;
     if let Some((flag, _)) =
         given.iter().find(|(flag, _)| !flags_of(command).any(|(taken, _)| taken == *flag))
@@ -101,8 +120,23 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
     match (found, all().next()) {
         (Some(command), _) => Ok((command, words[command.name.split(' ').count()..].to_vec())),
         (None, Some(command)) if words.is_empty() => Ok((command, Vec::new())),
-        _ => Err(format!("there is no command '{}'", words.join(" "))),
+        _ => {
+            // Also the beginning of several commands, such as `key`.
+            let groups = all().filter_map(|command| command.name.split_once(' ')).map(|(group, _)| group);
+            let known = all().map(|command| command.name).chain(groups);
+            let typed = words.get(..2).unwrap_or(words).join(" ");
+            let meant = meant(&typed, known.clone()).or_else(|| meant(words.first()?, known));
+            let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+            Err(format!("there is no command '{}'{meant}", words.join(" ")))
+        }
     }
+}
+
+/// Returns the known word that was probably meant by another one: both differ in the middle, by about two letters.
+fn meant<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let known = known.filter(|known| known.len().abs_diff(word.len()) <= 2);
+    let (alike, nearest) = unknown_variables::most_alike(word, known)?;
+    (alike + 2 >= word.len().max(3)).then_some(nearest)
 }
 
 fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
@@ -168,7 +202,7 @@ mod tests {
         environment: &[(&str, &str)],
     ) -> Result<(&'static str, Box<Invocation>), String> {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
-        parse(Parser::from_args(words), variable).map(|action| match action {
+        parse(Parser::from_args(words), variable).map_err(|misuse| misuse.line).map(|action| match action {
             Action::Run(command, call) => (command.name, call),
             Action::Help(_) | Action::Version => panic!("{words:?} asks for no command"),
         })
@@ -237,11 +271,20 @@ mod tests {
             (&["--listen"], "--listen"),
             (&["--listen", "nowhere"], "--listen"),
             (&["--workers", "0"], "--workers"),
-            (&["dance"], "dance"),
+            (&["dance"], "'dance'"),
+            (&["kye"], "'kye'; did you mean key?"),
+            (&["kye", "add", "ci"], "did you mean key add?"),
+            (&["key", "rovoke", "ci"], "did you mean key revoke?"),
+            (&["bakcup", "a.db"], "did you mean backup?"),
+            (&["pet", "status1"], "'pet status1'; did you mean pet status?"),
+            (&["--databse", "a"], "unknown flag --databse; did you mean --database?"),
+            (&["--verison"], "did you mean --version?"),
+            (&["key", "add", "a", "--expire=never"], "did you mean --expires?"),
             (&["serve", "twice"], "twice"),
             (&["openapi", "twice"], "twice"),
             (&["--expires", "2030-01-01"], "--expires"),
-            (&["key"], "no command 'key'"),
+            (&["key", "--expires", "never"], "no command 'key'"),
+            (&["--frobnicate"], "unknown flag --frobnicate"),
             (&["key", "add"], "NAME"),
             (&["key", "add", "a", "b"], "'b'"),
             (&["key", "list", "b"], "'b'"),

@@ -6,7 +6,7 @@ use super::all;
 use super::command::{Command, Flag, Takes};
 
 /// The purpose of the program.
-pub const ABOUT: &str = "a pet store inventory service over HTTP, with an embedded SQLite database";
+pub const ABOUT: &str = "a pet store inventory over HTTP, with an embedded SQLite database";
 /// The column in which the explanations begin.
 const COLUMN: usize = 31;
 
@@ -48,7 +48,7 @@ pub fn is_about(command: &Command, words: &[String]) -> bool {
 }
 
 /// Notes on placeholders. A note is printed if its first word is in the help text.
-const NOTES: &[&str] = &[
+pub const NOTES: &[&str] = &[
     "DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.",
     "FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.",
     "DURATION is a time span such as 30min, 12h or 7d.",
@@ -61,7 +61,7 @@ fn describe(command: &Command) -> String {
 }
 
 /// Formats a default, to follow the help text of a setting; empty if there is none.
-fn default(value: &str) -> String {
+pub fn default(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" [{value}]") }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     fn help_about_a_command_leaves_out_the_others() {
         let keys = text(&["key".to_owned()]);
         let expected = "\
-petstore: a pet store inventory service over HTTP, with an embedded SQLite database
+petstore: a pet store inventory over HTTP, with an embedded SQLite database
 
   petstore key add NAME        create an API key and print it; it is not shown again
       --expires DATE           when the key expires

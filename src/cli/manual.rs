@@ -1,6 +1,8 @@
 //! `petstore man`, `petstore completions` and `petstore openapi`: the manual page and the scripts for shells, generated
 //! from the tables of commands and settings, and the interface description.
 
+use petstore::{SETTINGS, VARIABLES};
+
 use super::command::{Command, CommandError, CommandResult, Invocation, Takes};
 use super::output::print;
 use super::{all, help};
@@ -33,16 +35,117 @@ fn complete(call: &Invocation) -> CommandResult {
     Ok(print(&script)?)
 }
 
-/// The manual page (man-pages(7)): the help text as it is.
+/// The date of the manual page, which `man-pages(7)` asks for.
+const DATE: &str = "2026-11-28";
+
+/// The sections of the manual page that no table has.
+const DESCRIPTION: &str = "petstore serves the pets of one database over HTTP, with JSON bodies and API keys. Without a command, it is petstore serve. \
+    Other commands may run beside a service, except restore. \
+    The guide is at /docs of each service.";
+const FILES: &[(&str, &str)] = &[
+    ("petstore.db", "The database, in the current folder, or where --database says."),
+    (
+        "petstore.db-wal, petstore.db-shm",
+        "Its write-ahead log, which has the last pets, and the index of the log. Never delete or move them alone.",
+    ),
+    ("petstore.db.last-backup", "The note about the last dated backup, for the metrics."),
+];
+const EXIT_STATUS: &[(&str, &str)] = &[
+    ("0", "Success; of serve, an end by SIGTERM or SIGINT."),
+    ("1", "Failure, with one line on standard error."),
+    ("2", "A wrong command line or setting."),
+];
+const EXAMPLES: &[(&str, &str)] = &[
+    ("petstore --listen 127.0.0.1:8080 --database pets.db", "Serve, and on a terminal create the first key."),
+    ("petstore key add shop --database pets.db", "Create an API key."),
+    ("petstore import pets.csv --database pets.db", "Add pets from a file."),
+    (
+        "petstore backup --to backups --keep 14 --database pets.db",
+        "Make a checked backup, and keep the newest 14.",
+    ),
+    ("petstore serve --ephemeral -- npm test", "Test a client with a service and a database of its own."),
+];
+
+/// The manual page (`man-pages(7)`), from the tables of commands and settings.
 fn page() -> String {
-    let text = help::text(&[]).replace('\\', r"\\").replace('-', r"\-");
-    // A line that begins with a full stop or an apostrophe would be a request.
-    format!(
-        ".TH PETSTORE 1 \"\" \"petstore {}\"\n.SH NAME\npetstore \\- {}\n.SH SYNOPSIS\n.nf\n{text}.fi\n",
-        env!("CARGO_PKG_VERSION"),
-        help::ABOUT,
-    )
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(".TH PETSTORE 1 {DATE} \"petstore {version}\" \"User Commands\"\n");
+    page += &format!(".SH NAME\npetstore \\- {}\n.SH SYNOPSIS\n", help::ABOUT);
+    page += ".B petstore\n[\\fICOMMAND\\fR] [\\fIOPERAND\\fR...] [\\fIFLAG\\fR...]\n.SH DESCRIPTION\n";
+    page += &fill(DESCRIPTION);
+    page += ".SH COMMANDS\n";
+    for command in all() {
+        page += &item(&format!("petstore {}", command.usage()), command.about);
+        page += if command.flags.is_empty() { "" } else { ".RS\n" };
+        command.flags.iter().for_each(|flag| page += &item(&flag.usage(), flag.about));
+        page += if command.flags.is_empty() { "" } else { ".RE\n" };
+    }
+    page += ".SH OPTIONS\n";
+    for setting in SETTINGS {
+        page += &item(&setting.usage(), &format!("{}{}", setting.help, help::default(setting.default)));
+    }
+    help::NOTES.iter().for_each(|note| page += &format!(".PP\n{}", fill(note)));
+    page += ".SH ENVIRONMENT\nA flag wins over its variable, and an empty variable counts as not set.\n";
+    for setting in SETTINGS {
+        page += &item(&setting.variable(), &format!("--{}", setting.flag));
+    }
+    for variable in VARIABLES {
+        page += &item(variable.name, &format!("{}{}", variable.help, help::default(variable.default)));
+    }
+    for (section, items) in [("FILES", FILES), ("EXIT STATUS", EXIT_STATUS), ("EXAMPLES", EXAMPLES)] {
+        page += &format!(".SH {section}\n");
+        items.iter().for_each(|(of, text)| page += &item(of, text));
+    }
+    page + ".SH SEE ALSO\n.BR curl (1),\n.BR sqlite3 (1),\n.BR systemd.service (5)\n"
 }
+
+/// An entry of a list: its name, and below it the text.
+fn item(name: &str, text: &str) -> String {
+    format!(".TP\n.B {}\n{}", escape(name), fill(text))
+}
+
+/// Text in lines of at most 80 bytes, and each sentence on a line of its own.
+fn fill(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    let mut ends = false;
+    for word in text.split_whitespace().map(escape) {
+        let last = lines.last().map_or(0, String::len);
+        if last > 0 && (ends || last + 1 + word.len() > 80) {
+            lines.push(String::new());
+        }
+        ends = word.ends_with(['.', ':', '?']);
+        if let Some(line) = lines.last_mut() {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += &word;
+        }
+    }
+    // A line that begins with a full stop or an apostrophe would be a request.
+    lines
+        .iter()
+        .map(|line| if line.starts_with(['.', '\'']) { format!("\\&{line}\n") } else { format!("{line}\n") })
+        .collect()
+}
+
+/// Escapes what `man(7)` would interpret.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-")
+}
+
+/// The values that can follow a beginning of a command line; `*` stands for any words.
+const VALUES: &[(&str, &str)] = &[
+    ("*--format", "ndjson csv"),
+    ("*--log-format", "text json"),
+    ("restore*--keys", "current from-backup"),
+    ("pet set*--status", STATUSES),
+    ("pet status *", STATUSES),
+    ("completions", "bash zsh fish"),
+    ("site plan", "free pro enterprise"),
+    ("key rotate", KEY_NAMES),
+    ("key revoke", KEY_NAMES),
+];
+const STATUSES: &str = "available pending sold none";
+/// A command of the shell that prints the names of the keys.
+const KEY_NAMES: &str = "(petstore key list 2>/dev/null | sed '1d;s/ .*//')";
 
 /// Lists the words that can follow each beginning of a command line. A beginning that ends with `*` is a whole command,
 /// and its words are its flags. These come first; then come the beginnings that more words of a command must follow.
@@ -52,11 +155,15 @@ fn offers() -> Vec<(String, Vec<String>)> {
     commands.sort_by_key(|command| std::cmp::Reverse(command.name.len()));
     let flags = |command: &Command| {
         let settings = command.settings().map(|setting| setting.flag);
-        let names = command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"]);
+        let more = if command.name == "serve" { &["help", "version"][..] } else { &["help"] };
+        let names = command.flags.iter().map(|flag| flag.name).chain(settings).chain(more.iter().copied());
         names.map(|name| format!("--{name}")).collect()
     };
-    let mut offers: Vec<(String, Vec<String>)> =
-        commands.into_iter().map(|command| (format!("{}*", command.name), flags(command))).collect();
+    let values = VALUES.iter().map(|(begun, values)| ((*begun).to_owned(), vec![(*values).to_owned()]));
+    let rows = commands.into_iter().map(|command| (format!("{}*", command.name), flags(command)));
+    let mut offers: Vec<(String, Vec<String>)> = values.chain(rows).collect();
+    // The flags of the default command, which needs no word.
+    offers.extend(all().take(1).map(|serve| ("-*".to_owned(), flags(serve))));
     for command in all() {
         let mut begun = String::new();
         for word in command.name.split(' ') {
@@ -73,14 +180,14 @@ fn offers() -> Vec<(String, Vec<String>)> {
 
 fn bash() -> String {
     let mut script = "_petstore() {\n    local IFS=' ' line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n    \
-        local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\n    case \"$line\" in\n"
+        local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\n    [[ -z $line && $word == -* ]] && line=-\n    \
+        case \"$line\" in\n"
         .to_owned();
     for (begun, words) in offers() {
-        let (pattern, flags) = match begun.strip_suffix('*') {
-            Some(name) => (format!("'{name}'*"), ""),
-            None => (format!("'{begun}'"), if begun.is_empty() { " --help --version" } else { "" }),
-        };
-        script += &format!("    {pattern}) words='{}{flags}' ;;\n", words.join(" "));
+        let pattern = format!("'{begun}'").replace('*', "'*'").replace("*''", "*").replace("''*", "*");
+        let words = words.join(" ");
+        let words = if words.starts_with('(') { format!("\"${words}\"") } else { format!("'{words}'") };
+        script += &format!("    {pattern}) words={words} ;;\n");
     }
     script
         + "    esac\n    mapfile -t COMPREPLY < <(IFS=$' \\n'; compgen -W \"$words\" -- \"$word\"; \
@@ -92,7 +199,7 @@ fn fish() -> String {
         let pattern = format!("*petstore {begun}");
         let seen =
             format!("string match -q '{}' -- (commandline -opc | string join ' ')", pattern.trim_end());
-        format!("complete -c petstore -n \"{seen}\" -a '{}'\n", words.join(" "))
+        format!("complete -c petstore -n \"{seen}\" -a \"{}\"\n", words.join(" "))
     };
     offers().iter().map(line).collect()
 }
@@ -100,7 +207,6 @@ fn fish() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use petstore::SETTINGS;
 
     #[test]
     fn manual_and_completions_have_every_command_and_setting() {
@@ -122,14 +228,20 @@ mod tests {
     #[test]
     fn manual_page_is_laid_out_for_man() {
         let page = page();
-        let version = env!("CARGO_PKG_VERSION");
-        assert!(
-            page.starts_with(&format!(
-                ".TH PETSTORE 1 \"\" \"petstore {version}\"\n.SH NAME\npetstore \\- a "
-            ))
-        );
+        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        let expected =
+            "NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS ENVIRONMENT FILES EXIT STATUS EXAMPLES SEE ALSO";
+        assert_eq!(sections.join(" "), expected);
+        assert!(page.lines().all(|line| (1..=80).contains(&line.len())), "{page}");
         let requests = page.lines().filter(|line| line.starts_with(['.', '\'']));
-        assert_eq!(requests.map(|line| &line[1..3]).collect::<String>(), "THSHSHnffi");
+        let known = [".TH ", ".SH ", ".TP", ".B ", ".BR ", ".PP", ".RS", ".RE"];
+        assert!(requests.clone().all(|line| known.iter().any(|known| line.starts_with(known))), "{page}");
+    }
+
+    #[test]
+    fn text_of_the_manual_page_is_no_request() {
+        assert_eq!(fill("a b. .c"), "a b.\n\\&.c\n");
+        assert_eq!(escape(r"a\b-c"), r"a\eb\-c");
     }
 
     #[test]
@@ -145,6 +257,12 @@ mod tests {
         assert_eq!(offered(&["--v"]), ["--version"]);
         assert_eq!(offered(&["key", "re"]), ["revoke"]);
         assert_eq!(offered(&["key", "add", "ci", "--re"]), ["--read-only"]);
+        assert_eq!(offered(&["--lis"]), ["--listen"]);
+        assert_eq!(offered(&["--listen", "80", "--work"]), ["--workers"]);
+        assert_eq!(offered(&["export", "--format", "n"]), ["ndjson"]);
+        assert_eq!(offered(&["--log-format", "j"]), ["json"]);
+        assert_eq!(offered(&["pet", "status", "1", "so"]), ["sold"]);
+        assert_eq!(offered(&["completions", "f"]), ["fish"]);
         // Builds without the site have no domains.
         if offers().iter().any(|(begun, _)| begun == "domain") {
             assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);
@@ -158,10 +276,10 @@ mod tests {
         for (seen, words) in [
             ("petstore pet", "set status delete"),
             ("petstore pet delete*", "--database "),
-            ("petstore man*", "--help'"),
+            ("petstore man*", "--help\""),
         ] {
             let line = format!(
-                "complete -c petstore -n \"string match -q '*{seen}' -- (commandline -opc | string join ' ')\" -a '{words}"
+                "complete -c petstore -n \"string match -q '*{seen}' -- (commandline -opc | string join ' ')\" -a \"{words}"
             );
             assert!(fish.contains(&line), "{line}\n{fish}");
         }

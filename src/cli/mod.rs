@@ -54,7 +54,7 @@ const COMMANDS: &[&[Command]] = &[
 ];
 
 /// Every command.
-fn all() -> impl Iterator<Item = &'static Command> {
+fn all() -> impl Iterator<Item = &'static Command> + Clone {
     COMMANDS.iter().copied().flatten()
 }
 
@@ -76,7 +76,7 @@ pub fn run() -> ExitCode {
             let done = caught.map_err(CommandError::from).and_then(|_| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
-        Err(line) => Err(usage(&line)),
+        Err(misuse) => Err(usage(&misuse.line, &misuse.words)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -92,17 +92,22 @@ const VERSION: &str = concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n");
 /// Returns the exit code of a failure, and the line that describes it; `None` if the failed command has printed it.
 fn describe(failure: CommandError, call: &Invocation) -> (u8, Option<String>) {
     match failure {
-        CommandError::Usage(line) => usage(&line),
+        CommandError::Usage(line) => usage(&line, &[call.command.to_owned()]),
         CommandError::Child(code) => (code, None),
         CommandError::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
             let is_file = std::env::var_os("PETSTORE_API_KEY").is_none_or(|key| key.is_empty());
             let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };
-            usage(&error.context(name).to_string())
+            usage(&error.context(name).to_string(), &[])
         }
         CommandError::Failed(error) => (1, Some(hints::line(&error, call))),
     }
 }
 
-fn usage(line: &str) -> (u8, Option<String>) {
-    (2, Some(format!("{line} (see petstore --help)")))
+/// The exit code and the line for a fault of the command line, with the command that prints the help for these words.
+fn usage(line: &str, words: &[String]) -> (u8, Option<String>) {
+    let typed = words.join(" ");
+    let part =
+        all().map(|command| command.name).find(|name| format!("{typed} ").starts_with(&format!("{name} ")));
+    let part = part.map(|name| format!(" {name}")).unwrap_or_default();
+    (2, Some(format!("{line} (see petstore{part} --help)")))
 }

@@ -25,14 +25,22 @@ fn nearest(name: &str, value: &str) -> Option<String> {
     }
     let mut known = SETTINGS.iter().map(petstore::Setting::variable).collect::<Vec<_>>();
     known.extend(VARIABLES.iter().map(|variable| variable.name.to_owned()));
-    let upper = name.to_ascii_uppercase();
+    if known.iter().any(|known| known == name) {
+        return None;
+    }
+    most_alike(&name.to_ascii_uppercase(), known.into_iter()).map(|(_, nearest)| nearest)
+}
+
+/// Returns the word with the longest beginning and end in common with another, and their length.
+pub fn most_alike<T: AsRef<str>>(word: &str, known: impl Iterator<Item = T>) -> Option<(usize, T)> {
     let same = |(a, b): &(char, char)| a == b;
-    let likeness = |known: &String| {
-        let first = upper.chars().zip(known.chars()).take_while(same).count();
-        let last = upper.chars().rev().zip(known.chars().rev()).take_while(same).count();
-        (first + last, Reverse(known.len()))
-    };
-    if known.iter().any(|known| known == name) { None } else { known.into_iter().max_by_key(likeness) }
+    let rated = known.map(|known| {
+        let other = known.as_ref();
+        let first = word.chars().zip(other.chars()).take_while(same).count();
+        let last = word.chars().rev().zip(other.chars().rev()).take_while(same).count();
+        (first + last, known)
+    });
+    rated.max_by_key(|(alike, known)| (*alike, Reverse(known.as_ref().len())))
 }
 
 #[cfg(test)]
