@@ -49,7 +49,7 @@ pub fn is_about(command: &Command, words: &[String]) -> bool {
 
 /// Notes on placeholders. A note is printed if its first word is in the help text.
 pub const NOTES: &[&str] = &[
-    "DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.",
+    "DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, a DURATION from now, or never.",
     "FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.",
     "DURATION is a time span such as 30min, 12h or 7d.",
 ];

@@ -7,7 +7,7 @@ use petstore::{ApiKey, Error, Expiry, Json, KeyRing, KeyScope, fingerprint, rfc3
 use super::command::{CREATE, Command, CommandResult, Flag, Invocation, usage};
 use super::output::{self, existing, past, print, print_error, report};
 
-const DATE: &str = "a date such as 2027-01-31 or 2027-01-31T18:00:00Z, or never";
+const DATE: &str = "a date such as 2027-01-31 or 2027-01-31T18:00:00Z, a time span such as 30d, or never";
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
 pub const COMMANDS: &[Command] = &[
@@ -102,10 +102,13 @@ fn open(call: &Invocation) -> Result<KeyRing, Error> {
     KeyRing::open(existing(&call.config.database)?)
 }
 
-/// Reads a day, a time, or `never`.
+/// Reads a day, a time, a time span from now, or `never`.
 fn expiry(text: &str) -> Option<Expiry> {
     if text == "never" {
         return Some(Expiry::Never);
+    }
+    if let Ok(span) = humantime::parse_duration(text) {
+        return unix_time().checked_add(i64::try_from(span.as_secs()).ok()?).map(Expiry::At);
     }
     let midnight = format!("{text}T00:00:00Z");
     let time = humantime::parse_rfc3339(&midnight).or_else(|_| humantime::parse_rfc3339(text)).ok()?;
@@ -160,11 +163,14 @@ mod tests {
         assert_eq!(at("1970-01-01T00:00:01.5Z"), Some(1));
         assert_eq!(rfc3339(at("9999-12-31").unwrap()), "9999-12-31T00:00:00Z");
         assert_eq!((at("2027-01-31T18:00:00Z"), at("never")), (Some(1_801_418_400), None));
+        let month = unix_time() + 30 * 86_400;
+        assert!((month..month + 60).contains(&at("30d").unwrap()));
     }
 
     #[test]
     fn wrong_times_are_rejected() {
-        for text in ["tomorrow", "2030-02-31", "2030-02-03T00:00:00+02:00", ""] {
+        for text in ["tomorrow", "30", "-1d", "999999999999y", "2030-02-31", "2030-02-03T00:00:00+02:00", ""]
+        {
             assert_eq!(expiry(text), None, "{text}");
         }
     }

@@ -42,6 +42,8 @@ const EXCLUSIVE: &[(&str, &str)] = &[
     ("ephemeral", "require-database"),
     ("read-only", "first-key-file"),
 ];
+/// A key with fewer characters can be guessed.
+const SHORT_KEY: usize = 8;
 /// The most sample pets.
 const MAX_SAMPLE: u32 = 1_000_000;
 /// A start that takes longer logs a line.
@@ -72,6 +74,9 @@ fn run(call: &Invocation) -> CommandResult {
     unknown_variables::warn_unknown();
     config.api_key = petstore::from_environment("PETSTORE_API_KEY")
         .map_err(|error| CommandError::Usage(error.to_string()))?;
+    if config.ephemeral.is_none() && config.api_key.as_ref().is_some_and(|key| key.len() < SHORT_KEY) {
+        log::warn!("the key in PETSTORE_API_KEY has fewer than {SHORT_KEY} characters, so it can be guessed");
+    }
     let began = Instant::now();
     // Programs that rotate log files send these signals, which would end the process by default.
     signals::note(&signals::heeded(&[SIGHUP, SIGUSR1, SIGUSR2]))?;

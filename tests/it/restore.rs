@@ -55,6 +55,18 @@ fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
 }
 
 #[test]
+fn database_is_not_restored_from_itself() {
+    let source = filled(2);
+    let database = source.database();
+    let link = source.path().join("link.db");
+    std::os::unix::fs::symlink(&database, &link).unwrap();
+    for name in [&database, &link] {
+        refuse(&["restore", name.to_str().unwrap()], &database, "is the database itself");
+    }
+    assert_eq!(kept(source.path()), [PathBuf::new(); 0]);
+}
+
+#[test]
 fn keys_and_ids_do_not_go_back_in_time() {
     let server = Server::start();
     server.fill(["Rex"]);

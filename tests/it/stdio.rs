@@ -92,6 +92,20 @@ fn log_has_a_priority_and_no_date_in_the_journal_alone() {
 }
 
 #[test]
+fn key_that_can_be_guessed_is_a_warning() {
+    for (key, is_warned) in [("secret", true), ("secret-8", false)] {
+        let folder = Folder::new();
+        let mut command = petstore(&["--listen", "0"]);
+        command.env("PETSTORE_API_KEY", key).env("PETSTORE_DATABASE", folder.database());
+        let mut process = Process::start(&mut command);
+        process.take_first_line();
+        process.signal("TERM");
+        let logged = String::from_utf8(process.output().stderr).unwrap();
+        assert_eq!(logged.contains("fewer than 8 characters"), is_warned, "{logged}");
+    }
+}
+
+#[test]
 fn filter_of_the_log_that_is_misspelt_is_named() {
     let logged = |filter: &str| {
         let command = |folder: &Folder| {

@@ -63,8 +63,8 @@ pub enum RestoredKeys {
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database, [`ErrorKind::BackupUnsound`] if
 /// `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL can repair it, [`ErrorKind::DatabaseNewer`] if it
 /// is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the
-/// database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a regular file, and the kinds of a file
-/// that cannot be written. Nothing is changed then.
+/// database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a regular file or `file` is the database
+/// itself, and the kinds of a file that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> Result<Restored, Error> {
     let with_keys = keys == RestoredKeys::Current;
     check_supported(database)?;
@@ -73,6 +73,13 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
     }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
+    let is_itself = |of: Metadata, file: Metadata| (of.dev(), of.ino()) == (file.dev(), file.ino());
+    if let (Ok(of), Ok(found)) = (fs::metadata(&target), fs::metadata(file))
+        && is_itself(of, found)
+    {
+        let line = format!("{} is the database itself, and not a backup of it", file.display());
+        return fail(ErrorKind::InvalidInput, line);
+    }
     // Held until the new database is in place and every connection to the old one is closed.
     let old = target.symlink_metadata().is_ok().then(|| Claim::take(&target)).transpose()?;
     if old.is_none() && fs::metadata(log_of(&target)).is_ok_and(|log| log.len() > 0) && lacks_log(file) {
