@@ -36,18 +36,25 @@ function enliven(form) {
 
   function wait(is) {
     isWaiting = is;
-    button.textContent = is ? 'Sending…' : 'Send';
+    button.textContent = is ? 'Sending…' : word();
     button.setAttribute('aria-disabled', String(is));
     result.classList.toggle('old', is);
   }
   function update() {
     const request = read(form);
     note.hidden = Boolean(request.token);
+    if (!isWaiting) button.textContent = word();
     writeSamples(figures, { ...read(form, true), isShown: isShown() });
     const stale = result.querySelector('.stale');
     if (stale) stale.hidden = JSON.stringify(request) === JSON.stringify(sent);
   }
   return update;
+}
+
+// The word on a button that sends, with the server if it is not that of the page.
+function word() {
+  const { host } = new URL(base(), location.href);
+  return host === location.host ? 'Send' : `Send to ${host}`;
 }
 
 // Opens an operation at its form, with these values.
