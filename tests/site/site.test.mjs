@@ -216,6 +216,34 @@ test('all error codes are one compact table, and each can be linked to', async (
   await close();
 });
 
+test('a deprecated operation says what to call instead, and leads to how', async () => {
+  const { page, close } = await openReference();
+  const one = panel(page, 'getPet');
+  await one.summary.click();
+  const notice = one.block.locator('.deprecation');
+  assert.match(await notice.textContent(), /Instead, call GET \/v1\/pets\?after=6&limit=1 for pet 7, then check its id\./);
+  await notice.getByRole('link', { name: 'How to migrate' }).click();
+  assert.ok(await inView(page.locator(':target')));
+  for (const name of ['one', 'two']) {
+    const body = JSON.stringify({ name, categoryId: 1 });
+    const headers = { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json' };
+    const { id } = await (await fetch(`${service.url}/v1/pets`, { method: 'POST', headers, body })).json();
+    const found = await (await fetch(`${service.url}/v1/pets?after=${id - 1}&limit=1`, { headers })).json();
+    assert.deepEqual(found.map((pet) => pet.id), [id]);
+  }
+  await close();
+});
+
+test('on a phone, a table of two columns repeats no heading', async () => {
+  const { page, close } = await open(browser, LOOKS.phone);
+  await page.goto(`${service.url}/docs/errors`);
+  const labels = await page.locator('tbody td').evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content));
+  assert.ok(labels.length > 50 && labels.every((content) => content === 'none'), `${new Set(labels)}`);
+  await page.goto(`${service.url}/docs/limits`);
+  assert.match(await page.locator('tbody td').nth(1).evaluate((cell) => getComputedStyle(cell, '::before').content), /Maximum/);
+  await close();
+});
+
 test('contents stand at the side, and pages lead to each other', async () => {
   const { page, close } = await open(browser);
   await page.goto(`${service.url}/docs/settings`);

@@ -66,10 +66,14 @@ fn marks(operation: &Operation) -> String {
 /// The date of the removal, and the operation to call instead.
 fn deprecation(operation: &Operation) -> String {
     let text = operation.deprecation.map(|end| {
-        let (sunset, successor) = (day(end.sunset), end.successor);
-        format!("Deprecated: it will be removed on {sunset}. Call `GET {successor}` instead, {}.", end.how)
+        let id: String = operation.path.chars().filter(char::is_ascii_alphanumeric).collect();
+        format!(
+            "<p class=\"deprecation\">{} <a href=\"/docs/versions#replacing-get-{}\">How to migrate</a></p>\n",
+            inline(&format!("Deprecated: it will be removed on {}. Instead, call {}.", day(end.sunset), end.instead)),
+            id.to_lowercase()
+        )
     });
-    text.map(|text| format!("<p class=\"deprecation\">{}</p>\n", inline(&text))).unwrap_or_default()
+    text.unwrap_or_default()
 }
 
 /// The fields of the request body.
@@ -234,8 +238,8 @@ mod tests {
     fn operation_is_shown_with_what_it_takes_and_returns() {
         let one = of("getPet");
         for part in [
-            "<p>Returns one pet by its identifier.</p>\n<p class=\"deprecation\">Deprecated: it will be removed on",
-            "Call <code>GET /v1/pets</code> instead, with the <code>status</code> filter.</p>",
+            "<p>Returns one pet by its id.</p>\n<p class=\"deprecation\">Deprecated: it will be removed on",
+            "Instead, call <code>GET /v1/pets?after=6&amp;limit=1</code> for pet 7, then check its <code>id</code>. <a href=\"/docs/versions#replacing-get-v1petspetid\">",
         ] {
             assert!(one.contains(part), "{part}: {one}");
         }
