@@ -58,6 +58,10 @@ for (const [look, options] of Object.entries(LOOKS)) {
     for (const summary of await page.locator('.operation > summary').all()) await summary.click();
     await panel(page, 'listPets').send.click();
     await panel(page, 'listPets').status.waitFor();
+    await panel(page, 'createPet').send.click();
+    await panel(page, 'createPet').status.waitFor();
+    const regions = await page.getByRole('region', { name: 'Response' }).evaluateAll((all) => all.map((one) => one.ariaLabel));
+    assert.deepEqual(regions.sort(), ['Response: Add a pet', 'Response: List pets']);
     await page.locator('.operation[open] .contract').nth(3).waitFor();
     assert.deepEqual(await barriers(page), []);
     assert.deepEqual(said, []);
