@@ -274,7 +274,7 @@ test('the first page says what the service is and leads on', async () => {
 test('in forced colours, the current page, the current section and the chosen result can be told from the others', async () => {
   const { page, close } = await open(browser, { ...LOOKS.light, forcedColors: 'active' });
   const look = (selector, property) => page.locator(selector).first().evaluate((part, name) => getComputedStyle(part)[name], property);
-  await page.goto(`${service.url}/docs/settings`);
+  await page.goto(`${service.url}/docs/settings#the-public-url`);
   await page.locator('.contents [aria-current]').waitFor();
   for (const bar of ['.side', '.contents']) {
     const [current, other] = [`${bar} a[aria-current]`, `${bar} a:not([aria-current])`];
