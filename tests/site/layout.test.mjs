@@ -248,7 +248,7 @@ test('the first page says what the service is and leads on', async () => {
   const own = await serve('--title', 'Tim & <Jo>', '--description', 'Two cats.', '--admin', '38477');
   const { page, close } = await open(browser);
   for (const [url, title, text] of [
-    [service.url, 'Pet store inventory', 'it is on disk'],
+    [service.url, 'Pet store inventory', 'is on disk'],
     [own.url, 'Tim & <Jo>', 'Two cats.'],
   ]) {
     await page.goto(url);
