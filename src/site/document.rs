@@ -164,10 +164,10 @@ fn describe(operation: &Operation) -> Json {
         described["x-sunset"] = day(deprecation.sunset).into();
         described["x-successor"] = format!("GET {successor}").into();
         described["description"] = format!(
-            "{} Deprecated: will be removed on {}. Call `GET {successor}` instead, {}.",
+            "{} Deprecated: will be removed on {}. Instead, call {}.",
             operation.about,
             day(deprecation.sunset),
-            deprecation.how
+            deprecation.instead
         )
         .into();
     }

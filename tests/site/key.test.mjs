@@ -57,6 +57,12 @@ test('a key is taken as people paste it', async () => {
     `KEY="${KEY}"`,
     `PETSTORE_API_KEY=${KEY}`,
     `export K="${KEY}";`,
+    `KEY = ${KEY}`,
+    `X-Api-Key: ${KEY}`,
+    `-H 'X-Api-Key: ${KEY}'`,
+    `curl -i 'http://127.0.0.1/v1/pets' -H 'Authorization: Bearer ${KEY}' -d '{"name":"Rex"}'`,
+    `'Authorization': \`Bearer ${KEY}\`,`,
+    `{"Authorization":"Bearer ${KEY}"}`,
   ]) {
     await field(page).fill(pasted);
     await field(page).press('Enter');
@@ -94,7 +100,7 @@ test('a key is checked when it is entered, and nothing is added', async () => {
   await enter(KEY, 'This key works.');
   await enter(reader, 'This key works. It is read-only: it can list and get pets, but not add them.');
   for (const key of [revoked, 'petstore_unknown']) {
-    await enter(key, 'It is unknown, expired or revoked; the service never says which.');
+    await enter(key, "This key doesn't work. It may be mistyped, expired or revoked.");
   }
   await enter('ключ', 'This is no API key');
   // The next key that is entered makes the verdict void.
@@ -105,6 +111,12 @@ test('a key is checked when it is entered, and nothing is added', async () => {
   await page.route('**/v1/pets?limit=1', (route) => route.abort());
   await enter('b', 'The service is not responding');
   await page.unroute('**/v1/pets?limit=1');
+  // A check that fails halfway does not find that the key may write.
+  await page.route('**/v1/pets', (route) => route.fulfill({ status: 503, json: { code: 'overloaded' } }));
+  await enter(KEY, 'The service returned 503, so it is not known if it can add them.');
+  await page.route('**/v1/pets', (route) => route.fulfill({ status: 503, json: { code: 'read_only' } }));
+  await enter(`${KEY} `, 'This key works. The service is read-only: it can list and get pets, but not add them.');
+  await page.unroute('**/v1/pets');
   const reply = await fetch(`${service.url}/v1/pets`, { headers: { Authorization: `Bearer ${KEY}` } });
   assert.deepEqual(await reply.json(), []);
   await close();

@@ -248,7 +248,7 @@ test('the first page says what the service is and leads on', async () => {
   const own = await serve('--title', 'Tim & <Jo>', '--description', 'Two cats.', '--admin', '38477');
   const { page, close } = await open(browser);
   for (const [url, title, text] of [
-    [service.url, 'Pet store inventory', 'it is on disk'],
+    [service.url, 'Pet store inventory', 'is on disk'],
     [own.url, 'Tim & <Jo>', 'Two cats.'],
   ]) {
     await page.goto(url);
@@ -269,4 +269,68 @@ test('the first page says what the service is and leads on', async () => {
   assert.equal(await page.locator('.ways').getByRole('link', { name: 'Settings' }).getAttribute('href'), `${own.admin}/settings/domains`);
   await close();
   await own.stop();
+});
+
+test('in forced colours, the current page, the current section and the chosen result can be told from the others', async () => {
+  const { page, close } = await open(browser, { ...LOOKS.light, forcedColors: 'active' });
+  const look = (selector, property) => page.locator(selector).first().evaluate((part, name) => getComputedStyle(part)[name], property);
+  await page.goto(`${service.url}/docs/settings#the-public-url`);
+  await page.locator('.contents [aria-current]').waitFor();
+  for (const bar of ['.side', '.contents']) {
+    const [current, other] = [`${bar} a[aria-current]`, `${bar} a:not([aria-current])`];
+    assert.notEqual(await look(current, 'borderLeftColor'), await look(other, 'borderLeftColor'), bar);
+    assert.equal(await look(other, 'borderLeftColor'), await look('body', 'backgroundColor'), bar);
+  }
+  await page.keyboard.press('/');
+  await page.getByRole('combobox', { name: 'Search' }).fill('pet');
+  await page.getByRole('option').first().waitFor();
+  await page.keyboard.press('ArrowDown');
+  assert.equal(await look('[role=option][aria-selected=true]', 'outlineStyle'), 'solid');
+  assert.equal(await look('[role=option]:not([aria-selected=true])', 'outlineStyle'), 'none');
+  await close();
+});
+
+test('samples are wrapped, so that nothing is cut', async () => {
+  for (const options of [{ viewport: { width: 1366, height: 768 } }, { viewport: { width: 1024, height: 768 } }, LOOKS.phone]) {
+    const { page, close } = await open(browser, options);
+    await page.goto(`${service.url}/#createPet`);
+    await page.locator('#createPet[open] .samples.chosen').waitFor();
+    for (const language of ['curl', 'JavaScript', 'Python']) {
+      await page.locator('#createPet .languages').getByText(language).click();
+      const sample = page.locator(`#createPet figure[data-language=${language}] pre`);
+      assert.equal(await sample.evaluate((pre) => pre.scrollWidth - pre.clientWidth), 0, language);
+    }
+    await close();
+  }
+});
+
+test('the first page shows a request and its response beside a short lead', async () => {
+  const { page, said, close } = await open(browser);
+  await page.goto(service.url);
+  const lead = page.locator('.lead');
+  assert.ok((await lead.textContent()).split(' ').length <= 20);
+  const sample = page.locator('.intro pre');
+  const text = await sample.textContent();
+  assert.ok(text.startsWith(`curl ${service.url}/v1/pets -H "Authorization: Bearer $KEY"\n\n[\n  {\n    "id": 1,`), text);
+  const [left, right] = await Promise.all([lead, sample].map((part) => part.boundingBox()));
+  assert.ok(right.x >= left.x + left.width && right.y + right.height < 400, JSON.stringify({ left, right }));
+  await page.getByText('petstore key add me --database FILE').waitFor();
+  await page.locator('.ways').getByRole('link', { name: 'OpenAPI' }).click();
+  assert.equal(page.url(), `${service.url}/openapi.json`);
+  assert.deepEqual(said, []);
+  await close();
+});
+
+test('an operation begins with its body, and the fields of a pet are described once', async () => {
+  const { page, close } = await open(browser);
+  await page.goto(`${service.url}/#createPet`);
+  const operation = page.locator('#createPet');
+  const headings = await operation.locator('.contract h4').allTextContents();
+  assert.deepEqual(headings.slice(0, 3), ['Request body', 'Parameters', 'Response']);
+  const height = await operation.evaluate((element) => element.offsetHeight);
+  assert.ok(height <= 1_000, `${height} px`);
+  await operation.getByRole('link', { name: 'Pet', exact: true }).click();
+  await page.locator('#Pet[open]').getByText('in responses only').waitFor();
+  assert.equal(await page.locator('dt', { hasText: 'in responses only' }).count(), 1);
+  await close();
 });

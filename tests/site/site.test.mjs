@@ -58,6 +58,10 @@ for (const [look, options] of Object.entries(LOOKS)) {
     for (const summary of await page.locator('.operation > summary').all()) await summary.click();
     await panel(page, 'listPets').send.click();
     await panel(page, 'listPets').status.waitFor();
+    await panel(page, 'createPet').send.click();
+    await panel(page, 'createPet').status.waitFor();
+    const regions = await page.getByRole('region', { name: 'Response' }).evaluateAll((all) => all.map((one) => one.ariaLabel));
+    assert.deepEqual(regions.sort(), ['Response: Add a pet', 'Response: List pets']);
     await page.locator('.operation[open] .contract').nth(3).waitFor();
     assert.deepEqual(await barriers(page), []);
     assert.deepEqual(said, []);
@@ -213,6 +217,34 @@ test('all error codes are one compact table, and each can be linked to', async (
   const rows = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [row.id, parseInt(row.innerText.split('\n')[1])]));
   assert.deepEqual(rows.map(([id]) => id), codes);
   assert.deepEqual(rows, rows.toSorted(([, one], [, next]) => one - next), 'they are in the order of their statuses');
+  await close();
+});
+
+test('a deprecated operation says what to call instead, and leads to how', async () => {
+  const { page, close } = await openReference();
+  const one = panel(page, 'getPet');
+  await one.summary.click();
+  const notice = one.block.locator('.deprecation');
+  assert.match(await notice.textContent(), /Instead, call GET \/v1\/pets\?after=6&limit=1 for pet 7, then check its id\./);
+  await notice.getByRole('link', { name: 'How to migrate' }).click();
+  assert.ok(await inView(page.locator(':target')));
+  for (const name of ['one', 'two']) {
+    const body = JSON.stringify({ name, categoryId: 1 });
+    const headers = { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json' };
+    const { id } = await (await fetch(`${service.url}/v1/pets`, { method: 'POST', headers, body })).json();
+    const found = await (await fetch(`${service.url}/v1/pets?after=${id - 1}&limit=1`, { headers })).json();
+    assert.deepEqual(found.map((pet) => pet.id), [id]);
+  }
+  await close();
+});
+
+test('on a phone, a table of two columns repeats no heading', async () => {
+  const { page, close } = await open(browser, LOOKS.phone);
+  await page.goto(`${service.url}/docs/errors`);
+  const labels = await page.locator('tbody td').evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content));
+  assert.ok(labels.length > 50 && labels.every((content) => content === 'none'), `${new Set(labels)}`);
+  await page.goto(`${service.url}/docs/limits`);
+  assert.match(await page.locator('tbody td').nth(1).evaluate((cell) => getComputedStyle(cell, '::before').content), /Maximum/);
   await close();
 });
 

@@ -126,8 +126,7 @@ test('a list leads to its next page', async () => {
 test('a pet that was added can be got, and the documented header fields are open', async () => {
   const { page, send, block, status, body, said, close } = await at('createPet');
   await block.getByText('Header fields', { exact: true }).click();
-  await block.getByRole('button', { name: 'Generate' }).click();
-  assert.match(await block.getByLabel('Idempotency-Key').inputValue(), /^[0-9a-f]{32}$/);
+  await block.getByLabel('Idempotency-Key').fill('mine');
   await send.click();
   await assertText(status, '201');
   const first = await body.textContent();
@@ -149,6 +148,51 @@ test('a pet that was added can be got, and the documented header fields are open
   await one.block.getByText('more header fields').click();
   assert.ok(await one.block.getByText('cache-control').isVisible());
   assert.deepEqual(said, []);
+  await close();
+});
+
+test('a create has an Idempotency-Key from the start, and the same one until its outcome is known', async () => {
+  const { page, send, block, status, body, stale, curl, close } = await at('createPet');
+  const keys = [];
+  page.on('request', (request) => request.postData() && keys.push(request.headers()['idempotency-key']));
+  const press = async (expected) => {
+    keys.length = 0;
+    await send.click();
+    await send.filter({ hasText: /^Send$/ }).and(page.locator('[aria-disabled=false]')).waitFor();
+    await assertText(status, expected);
+    return keys.at(-1);
+  };
+  const key = block.getByLabel('Idempotency-Key');
+  const isGenerated = async () => (await curl.textContent()).includes('-H "Idempotency-Key: $(openssl rand -hex 16)"');
+  assert.match(await key.inputValue(), /^[0-9a-f]{32}$/);
+  assert.ok(await isGenerated());
+  const first = await press('201');
+  const pet = await body.textContent();
+  assert.match(first, /^[0-9a-f]{32}$/);
+  assert.equal(await stale.isVisible(), false, 'the new key changes nothing');
+  assert.ok(await isGenerated());
+  await page.route('**/v1/pets', (route) => route.fulfill({ status: 503, json: { code: 'outcome_unknown' } }));
+  const second = await press('503');
+  assert.notEqual(second, first);
+  assert.ok((await curl.textContent()).includes(`-H 'Idempotency-Key: ${second}'`), await curl.textContent());
+  await page.unroute('**/v1/pets');
+  assert.equal(await press('201'), second, 'the same pet');
+  assert.notEqual(await body.textContent(), pet);
+  await page.route('**/v1/pets', (route) => route.abort());
+  const third = await press('No response');
+  await block.getByLabel('Request body').fill('{"name":"Ada","categoryId":1}');
+  await page.unroute('**/v1/pets');
+  assert.notEqual(await press('201'), third, 'another pet');
+  // A key of the reader's own stays, and none is sent if there is none.
+  await block.getByText('Header fields', { exact: true }).click();
+  await key.fill('mine');
+  assert.equal(await press('201'), 'mine');
+  assert.equal(await key.inputValue(), 'mine');
+  await key.fill('');
+  assert.ok(!(await curl.textContent()).includes('Idempotency-Key'));
+  assert.equal(await press('201'), undefined);
+  await block.getByRole('button', { name: 'Generate' }).click();
+  assert.match(await key.inputValue(), /^[0-9a-f]{32}$/);
   await close();
 });
 

@@ -15,9 +15,7 @@ const MAX_BYTES: usize = 255;
 /// The key of one create, chosen by the client.
 pub static IDEMPOTENCY_KEY: HeaderParameter = HeaderParameter {
     name: "Idempotency-Key",
-    about: "Makes it safe to retry the request. Choose a key, such as a random UUID, and use it for this one pet only: \
-        1 to 255 printable ASCII characters, in quotes if it contains a space, a comma, a semicolon, a quote or a \
-        backslash. The service remembers the key for at least 24 hours. Each API key name has keys of its own.",
+    about: "Makes a retry safe: any unique string, such as a UUID, new per pet.",
     example: "8e03978e-40d5-43e8-bc93-6894a57f9324",
     pattern: Some(r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#),
 };

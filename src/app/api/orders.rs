@@ -12,7 +12,7 @@ pub static STORE: Tag = Tag { title: "Store", about: "Orders in the store.", ..P
 pub static OPERATIONS: &[Operation] = &[Operation {
     title: "List store orders",
     summary: "List store orders",
-    about: "Planned, but not specified yet. Returns 501.",
+    about: "Not available yet: always returns 501.",
     tag: Some(&STORE),
     rows: Some(0),
     codes: &[Code::NotImplemented],

@@ -27,7 +27,7 @@ pub static LIMIT: QueryParameter<Integer> = QueryParameter {
 /// The cursor: the id of the last item of the previous page.
 pub static AFTER: QueryParameter<Integer> = QueryParameter {
     name: "after",
-    about: "The page starts after this id. The `Link` header of the previous page contains it.",
+    about: "Returns only items with an id greater than this. The `Link` header of the previous page contains it.",
     schema: Integer::INT64,
 };
 /// The header field with the URL of the next page.

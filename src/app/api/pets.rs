@@ -21,8 +21,8 @@ pub static OPERATIONS: &[Operation] = &[
     Operation {
         title: "List pets",
         summary: "List all animals",
-        about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the \
-            `Link` header has its URL.",
+        about: "Returns pets in ascending order of their ids, one page at a time. If there are more, \
+            the `Link` header has the URL of the next page.",
         tag: Some(&PETS_TAG),
         stability: Some(Stability::Stable),
         rows: Some(MAX_PAGE_ROWS),
@@ -66,7 +66,7 @@ pub static OPERATIONS: &[Operation] = &[
     Operation {
         title: "Get a pet",
         summary: "Get an animal",
-        about: "Returns one pet by its identifier.",
+        about: "Returns one pet by its id.",
         tag: Some(&PETS_TAG),
         stability: Some(Stability::Stable),
         rows: Some(1),
@@ -128,15 +128,19 @@ pub static EXPERIMENTAL: &[Operation] = &[
 ];
 
 /// Deprecated since 21 November 2026, removed on 5 December 2030, both at midnight UTC.
-static GET_PET_ENDS: Deprecation =
-    Deprecation::new(1_795_219_200, 1_922_659_200, PETS, "with the `status` filter");
+static GET_PET_ENDS: Deprecation = Deprecation::new(
+    1_795_219_200,
+    1_922_659_200,
+    PETS,
+    "`GET /v1/pets?after=6&limit=1` for pet 7, then check its `id`",
+);
 static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {
     name: "status",
     about: "Returns only pets with this status.",
     schema: PetStatus::SCHEMA,
 };
 static PET_ID: PathParameter<Integer> =
-    PathParameter { name: "petId", about: "The identifier of the pet.", schema: Integer::INT64 };
+    PathParameter { name: "petId", about: "The id of the pet.", schema: Integer::INT64 };
 const NO_PET: &str = "There is no pet with this id.";
 const LOCATION: HeaderField =
     HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/1" };

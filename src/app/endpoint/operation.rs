@@ -119,8 +119,8 @@ pub struct Deprecation {
     pub sunset: i64,
     /// The path to call instead (`rel="successor-version"`, RFC 5829).
     pub successor: &'static str,
-    /// How to call the successor, as the end of a sentence after its path.
-    pub how: &'static str,
+    /// How to call the successor, as the end of a sentence.
+    pub instead: &'static str,
     /// The header fields without a public address, for the interface description.
     example: OnceLock<Fields>,
 }
@@ -217,9 +217,9 @@ const ABOUT: &str = "/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\
 
 impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
-    /// call instead, and `how` explains how.
-    pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
-        Self { since, sunset, successor, how, example: OnceLock::new() }
+    /// call instead, and `instead` explains how.
+    pub const fn new(since: i64, sunset: i64, successor: &'static str, instead: &'static str) -> Self {
+        Self { since, sunset, successor, instead, example: OnceLock::new() }
     }
 
     /// The header fields that announce the deprecation. `root` is the public address of the service, or empty.

@@ -184,8 +184,8 @@ const ADDRESS: &str = "an address such as 127.0.0.1:8080, a port, or unix: and a
 /// The default of `--title`.
 pub(super) const TITLE: &str = "Pet store inventory";
 /// The default of `--description`.
-pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet store. When you get the 201 for a new pet, it is \
-    on disk, and with an Idempotency-Key you can retry without adding it twice.";
+pub(super) const DESCRIPTION: &str =
+    "An HTTP API for a pet store's inventory. Every pet you add is on disk before you get the response.";
 
 /// The help text of `--database`.
 const DATABASE: &str = if cfg!(feature = "cluster") {

@@ -26,8 +26,8 @@ enum Reach {
     Experimental,
 }
 
-/// Declares the codes, one row each: name, status, operations that may return it, usual message, and advice for
-/// clients.
+/// Declares the codes, one row each: name, status, operations that may return it, usual message, and for the
+/// pages, the cause and the advice for clients.
 macro_rules! codes {
     ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
@@ -61,7 +61,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $message.into(),)* }
             }
 
-            /// Advice for clients, for the pages of the site, with code between backticks.
+            /// The cause and the advice for clients, for the pages of the site, with code between backticks.
             pub const fn advice(self) -> &'static str {
                 match self { $(Code::$name => $advice,)* }
             }
@@ -71,67 +71,67 @@ macro_rules! codes {
 
 codes! {
     BadRequest = 400 Any "bad_request" "The request is not well-formed HTTP/1.1."
-        => "Send well-formed HTTP; the message names the part that is wrong.";
+        => "The request isn't valid HTTP/1.1. `message` says which part.";
     InvalidParameter = 400 Some "invalid_parameter" "A query parameter has a value that is not allowed."
-        => "Send a value that the message allows, or omit the parameter.";
+        => "A query parameter has a value that isn't allowed. Send one that `message` allows, or omit the parameter.";
     DuplicateParameter = 400 Some "duplicate_parameter" "A query parameter is given more than once."
-        => "Send each parameter once.";
+        => "A query parameter is given more than once. Send each parameter once.";
     InvalidJson = 400 Some "invalid_json" "The body must be one JSON object."
-        => "Send one JSON object. The message says what is wrong.";
+        => "The body isn't a single valid JSON object. `message` says where it breaks.";
     MissingMember = 400 Some "missing_member" "The body lacks a required field."
-        => "Add the field that the message names.";
+        => "The body lacks a required field. Add the one that `message` names.";
     InvalidMember = 400 Some "invalid_member" "A field of the body has a value that is not allowed."
-        => "Send a value that the message allows.";
+        => "A field of the body has a value that isn't allowed. Send one that `message` allows.";
     DuplicateMember = 400 Some "duplicate_member" "A field of the body is given more than once."
-        => "Send each field once.";
+        => "A field of the body is given more than once. Send each field once.";
     InvalidIdempotencyKey = 400 Some "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes."
-        => "Send a key such as a random UUID.";
+        => "The `Idempotency-Key` is malformed or given twice. Send one key, such as a random UUID.";
     Unauthorized = 401 Any "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
-        => "Send a valid key. This one may be unknown, expired or revoked.";
+        => "The API key is missing, unknown, expired or revoked. Send a valid one.";
     InsufficientScope = 403 Writes "insufficient_scope" "This API key is read-only; this operation needs a key with write access."
-        => "Ask the operator for a key with write access.";
+        => "The API key is read-only. Ask the operator for a key with write access.";
     HttpsRequired = 403 Some "https_required" "This service accepts requests over HTTPS only. If this one had an API key, replace the key: others could read it."
-        => "Returned by the proxy, not by the service. Send the request to the `https://` URL, with a new key if it had one.";
+        => "The request came without HTTPS, so the proxy rejected it. Send it to the `https://` URL. If it had a key, others could read it: use a new one.";
     NotFound = 404 Some "not_found" "There is nothing at this path."
-        => "Check the path and the id.";
+        => "No such path, or no pet with this id. Check both.";
     MethodNotAllowed = 405 Some "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
-        => "Use a method that `Allow` lists.";
+        => "The path doesn't support this method. Use one that `Allow` lists.";
     RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time."
-        => "Send the complete request in time.";
+        => "The complete request didn't arrive in time. Send it again, without pauses.";
     PreconditionFailed = 412 Experimental "precondition_failed" "If-Match does not name the current ETag of the pet. The pet was changed since, perhaps by an earlier try of this request."
-        => "Get the pet again, and decide whether to change it.";
+        => "The `ETag` in `If-Match` isn't the current one: the pet was changed since, perhaps by an earlier try of this request. Get the pet again, and decide whether to change it.";
     ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
-        => "Send a smaller body.";
+        => "The body exceeds its limit. Send a smaller body.";
     UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
-        => "Send a shorter request target.";
+        => "The request target exceeds its limit. Send a shorter request target.";
     UnsupportedMediaType = 415 Some "unsupported_media_type" "The body must be application/json; with curl, send it with --json."
-        => "Send `Content-Type: application/json`, as `curl --json` does.";
+        => "The media type of the body isn't supported. Send `Content-Type: application/json`, as `curl --json` does.";
     UnsupportedContentEncoding = 415 Some "unsupported_content_encoding" "The body must come without a Content-Encoding."
-        => "Send the body without compression.";
+        => "The body has a `Content-Encoding`. Send it without compression.";
     ExpectationFailed = 417 Any "expectation_failed" "The only expectation that this service supports is '100-continue'."
-        => "Omit the `Expect` header.";
+        => "The only expectation that works is `100-continue`. Omit the `Expect` header.";
     MisdirectedRequest = 421 Any "misdirected_request" "This service does not serve the requested host."
-        => "Check the name in the URL. A custom domain must belong to the project and be verified.";
+        => "The service doesn't serve this host. Check the name in the URL. A custom domain must belong to the project and be verified.";
     IdempotencyKeyReused = 422 Some "idempotency_key_reused" "This Idempotency-Key was already used to add a different pet."
-        => "Use a new key for each pet. To retry a POST, send it unchanged.";
+        => "The `Idempotency-Key` was used to add a different pet. Use a new key for each pet. To retry a POST, send it unchanged.";
     HeadersTooLarge = 431 Any "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
-        => "Send fewer or shorter header fields.";
+        => "The request head exceeds its limits. Send fewer or shorter header fields.";
     Internal = 500 Any "internal_error" "The service failed to handle this request. Its log has the cause under this X-Request-Id."
-        => "Give the operator the `X-Request-Id` of the response.";
+        => "The service failed to handle the request, and its log has the cause. Give the operator the `X-Request-Id` of the response.";
     NotImplemented = 501 Some "not_implemented" "This service does not implement this method, or does not implement this operation yet."
-        => "Use another method, or wait for the operation.";
+        => "The method or the operation isn't implemented. Use another method, or wait for the operation.";
     TransferCoding = 501 Any "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
-        => "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
+        => "The only transfer coding that works is `chunked`. Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
     Overloaded = 503 Any "overloaded" "The service has more requests than it can handle; try again in a moment."
-        => "Retry after the number of seconds in `Retry-After`.";
+        => "The service has more requests than it can handle. Retry after the number of seconds in `Retry-After`.";
     OutcomeUnknown = 503 Writes "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again, with the same Idempotency-Key if it had one."
-        => "Send the request again, with the same `Idempotency-Key` if it had one. If a create had none, look for the pet first.";
+        => "The service failed before it could respond, so the request may have been carried out. Send it again, with the same `Idempotency-Key` if it had one. If a create had none, look for the pet first.";
     ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send requests that change something to the service that writes."
-        => "Send the request to the service that writes; the message can name it.";
+        => "The service is read-only; nothing was changed. Send the request to the service that writes; `message` can name it.";
     StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed."
-        => "Nothing was changed. Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
+        => "The service can't use its database; nothing was changed. Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
     HttpVersion = 505 Any "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
-        => "Send HTTP/1.1.";
+        => "The service speaks HTTP/1.1 and HTTP/1.0. Send HTTP/1.1.";
 }
 
 impl Code {

@@ -10,7 +10,7 @@ export function showResponse(form, { response, text, ms }, open) {
   const pill = element('span', { class: `pill s${Math.floor(status / 100)}` }, `${status} ${statusText}`.trim());
   const size = new Blob([text]).size;
   const measured = element('span', { class: 'note' }, `${Math.round(ms)} ms · ${size.toLocaleString('en')} bytes`);
-  const body = element('pre', { class: 'content wrap', tabindex: '0', role: 'region', 'aria-label': 'Body of the response' });
+  const body = element('pre', { class: 'content wrap', tabindex: '0', role: 'region', 'aria-label': form.ariaLabel.replace('Try it', 'Response') });
   body.append(...(isJson ? coloured(layOut(text)) : [text]));
   const next = follow(form, response, isJson ? text : '', open);
   show(form, [

@@ -31,6 +31,24 @@
       const shown = figures.find(({ dataset }) => dataset.language === language) ?? figures[0];
       for (const figure of figures) figure.hidden = figure !== shown;
     },
+    // Requests go to the server of this page, the last one, if it is on this machine or named as another; otherwise to the first.
+    server(task) {
+      const [select, line] = ['server', 'sends'].map((id) => document.getElementById(id));
+      const at = (option) => new URL(option.value, location);
+      const own = [...select.options].filter((option) => at(option).origin === location.origin);
+      const isNamed = own.length > 1;
+      if (isNamed) own.pop().remove();
+      if (isNamed || isLocal(location.hostname)) own[0].selected = true;
+      select.parentElement.hidden = select.length < 2;
+      const show = () => {
+        const { href, origin } = at(select);
+        const isOwn = origin === location.origin;
+        line.textContent = `Requests go to ${href}${isOwn ? '.' : `, not to this server, ${location.host}.`}`;
+        line.classList.toggle('elsewhere', !isOwn);
+      };
+      select.addEventListener('change', show);
+      show();
+    },
   };
   customElements.define(
     'at-once',
@@ -40,6 +58,10 @@
       }
     },
   );
+
+  function isLocal(host) {
+    return /^(?:(?:.+\.)?localhost|127\.[\d.]+|\[::1\])$/.test(host);
+  }
 
   function isWithin(part, whole) {
     const [inner, outer] = [part, whole].map((element) => element.getBoundingClientRect());

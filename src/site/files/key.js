@@ -1,4 +1,6 @@
 // The API key: as people paste it or as the address brings it, how long it is kept, and whether it works.
+import { bare } from './elements.js';
+import { explain } from './request.js';
 
 const part = (id) => document.getElementById(id);
 const [field, show, clear, state] = ['key', 'key-show', 'key-clear', 'key-state'].map(part);
@@ -13,21 +15,6 @@ export const token = () => bare(field.value);
 export const isShown = () => field.type === 'text';
 export const whenKeyChanges = (listener) => listeners.push(listener);
 export const whenKeyIsChecked = (listener) => checked.push(listener);
-
-// The key alone, from text that people copy from an example, a shell or a header field.
-function bare(text) {
-  for (let before; before !== text; ) {
-    before = text;
-    text = text
-      .trim()
-      .replace(/^-H\s+/, '')
-      .replace(/^(?:export\s+\w+|(?:PETSTORE_)?(?:API_)?KEY)=/, '')
-      .replace(/^Authorization:/i, '')
-      .replace(/^Bearer\s+/i, '')
-      .replace(/^(["'])(.*)\1;?$/, '$2');
-  }
-  return text;
-}
 
 // The tab keeps the key, unless other scripts of this origin could read it there: those of deployed files.
 const NAME = 'key';
@@ -77,7 +64,10 @@ export async function check() {
   if (!token() || (judged.about === about && judged.look !== 'unclear')) return;
   judged = { about, text: 'Checking the key…' };
   recall();
-  const [text, look, canWrite] = await judge(token()).catch(() => ['The service is not responding, so the key could not be checked.', 'unclear']);
+  const [text, look, canWrite] = await judge(token()).catch((error) => [
+    `${explain(error, { url: base(), method: 'GET' })} The key was not checked.`,
+    'unclear',
+  ]);
   // Another key may have been entered since.
   if (judged.about !== about) return;
   judged = { about, text, look, canWrite };
@@ -97,12 +87,14 @@ async function judge(key) {
   const ask = (path, options) =>
     fetch(base() + path, { ...options, headers, credentials: 'omit', cache: 'no-store' });
   const { status } = await ask('/pets?limit=1');
-  if (status === 401) return ['This key does not work. It is unknown, expired or revoked; the service never says which.', 'wrong'];
+  if (status === 401) return ["This key doesn't work. It may be mistyped, expired or revoked.", 'wrong'];
   if (status !== 200) return [`The service returned ${status}, so the key could not be checked.`, 'unclear'];
-  const { code } = await ask('/pets', { method: 'POST' }).then((response) => response.json()).catch(() => ({}));
+  const reply = await ask('/pets', { method: 'POST' });
+  const { code } = await reply.json().catch(() => ({}));
   if (code === 'insufficient_scope') return ['This key works. It is read-only: it can list and get pets, but not add them.', 'fine', false];
   if (code === 'read_only') return ['This key works. The service is read-only: it can list and get pets, but not add them.', 'fine', false];
-  return ['This key works.', 'fine', true];
+  if (reply.status === 400) return ['This key works.', 'fine', true];
+  return [`This key can list and get pets. The service returned ${reply.status}, so it is not known if it can add them.`, 'unclear'];
 }
 
 // theme.js has taken it out of the address.

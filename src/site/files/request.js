@@ -28,7 +28,7 @@ export async function send({ url, method, headers, body, token }) {
 }
 
 // The reason why there is no response, in our words, since each browser has its own.
-export function explain(error, { headers, method, token }) {
+export function explain(error, { url, headers, method, token }) {
   const isRefused = ([name, value]) => {
     try {
       return !new Headers([[name, value]]);
@@ -40,6 +40,11 @@ export function explain(error, { headers, method, token }) {
   const what = refused === 'Authorization' ? 'API key' : refused;
   if (what) return `A browser cannot send this ${what}. Use letters, digits and punctuation from ASCII.`;
   if (!navigator.onLine) return 'You are offline, so nothing was sent.';
-  const why = error.name === 'AbortError' ? 'The request was stopped.' : 'The service is not responding, or the connection broke.';
+  const { origin } = new URL(url, location.href);
+  const isOwn = origin === location.origin;
+  const lost = isOwn
+    ? 'The service is not responding, or the connection broke.'
+    : `${origin} is not responding, or does not allow requests from ${location.origin} (CORS: start it with --allow-origin ${location.origin}).`;
+  const why = error.name === 'AbortError' ? 'The request was stopped.' : lost;
   return method === 'GET' ? why : `${why} The request may have been carried out: look before you send it again.`;
 }

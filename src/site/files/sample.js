@@ -12,7 +12,7 @@ export function writeSamples(figures, request) {
 }
 
 const LANGUAGES = { curl, JavaScript: javaScript, Python: python };
-// A create sends one even if the form has none.
+// Empty, it is one that the code makes.
 const ONCE = 'Idempotency-Key';
 
 export function curl({ url, method, headers, body, token, isShown }) {

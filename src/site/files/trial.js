@@ -13,6 +13,15 @@ function enliven(form) {
   const figures = document.querySelectorAll(`figure[data-operation=${form.dataset.operation}]`);
   let sent = null;
   let isWaiting = false;
+  // A create has an Idempotency-Key from the start. Once it was used, the next request gets a new one, unless it repeats one
+  // whose outcome is not known.
+  const once = form.elements.namedItem('Idempotency-Key');
+  let made = null;
+  const isMade = () => once?.value === made;
+  const isUsed = () => isMade() && sent?.headers['Idempotency-Key'] === made;
+  const make = () => {
+    if (once) once.value = made = freshKey();
+  };
 
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
@@ -21,33 +30,61 @@ function enliven(form) {
     announcement.textContent = '';
     sent = read(form);
     const say = await send(sent).then(
-      (answer) => showResponse(form, answer, open),
+      (answer) => {
+        if (answer.response.status === 201 && isUsed()) make();
+        return showResponse(form, answer, open);
+      },
       (error) => showFailure(form, explain(error, sent)),
     );
     announcement.textContent = say;
     wait(false);
     update();
   });
-  form.addEventListener('input', update);
+  form.addEventListener('input', ({ target }) => {
+    if (target !== once && isUsed()) make();
+    update();
+  });
   form.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
-  generator(form);
+  make();
+  if (once) once.after(generator());
 
   function wait(is) {
     isWaiting = is;
-    button.textContent = is ? 'Sending…' : 'Send';
+    button.textContent = is ? 'Sending…' : word();
     button.setAttribute('aria-disabled', String(is));
     result.classList.toggle('old', is);
   }
   function update() {
     const request = read(form);
     note.hidden = Boolean(request.token);
-    writeSamples(figures, { ...read(form, true), isShown: isShown() });
+    if (!isWaiting) button.textContent = word();
+    const sample = read(form, true);
+    // The samples make a key of their own, as the form does.
+    if (isMade() && !isUsed()) sample.headers['Idempotency-Key'] = '';
+    writeSamples(figures, { ...sample, isShown: isShown() });
     const stale = result.querySelector('.stale');
-    if (stale) stale.hidden = JSON.stringify(request) === JSON.stringify(sent);
+    if (stale) stale.hidden = content(request) === content(sent);
+  }
+  function generator() {
+    const button = element('button', { type: 'button' }, 'Generate');
+    button.addEventListener('click', () => {
+      make();
+      update();
+    });
+    return button;
   }
   return update;
+}
+
+// All of a request but its Idempotency-Key.
+const content = ({ headers: { 'Idempotency-Key': _, ...headers }, ...others }) => JSON.stringify({ headers, ...others });
+
+// The word on a button that sends, with the server if it is not that of the page.
+function word() {
+  const { host } = new URL(base(), location.href);
+  return host === location.host ? 'Send' : `Send to ${host}`;
 }
 
 // Opens an operation at its form, with these values.
@@ -62,18 +99,6 @@ function open(form, values) {
   return form;
 }
 
-// A button that makes a key for one create.
-function generator(form) {
-  const field = form.elements.namedItem('Idempotency-Key');
-  if (!field) return;
-  const button = element('button', { type: 'button' }, 'Generate');
-  button.addEventListener('click', () => {
-    field.value = freshKey();
-    form.dispatchEvent(new Event('input'));
-  });
-  field.after(button);
-}
-
 // The request that a form describes. A sample has an example in place of a required field that is empty.
 function read(form, isSample = false) {
   let path = form.dataset.path;
@@ -85,7 +110,7 @@ function read(form, isSample = false) {
     if (dataset.in === 'body') [body, type] = [value, dataset.type];
     else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value || (isSample ? dataset.example : '')));
     else if (value !== '' && dataset.in === 'query') query.append(name, value);
-    else if (dataset.in === 'header' && (value !== '' || (isSample && name === 'Idempotency-Key'))) headers[name] = value;
+    else if (dataset.in === 'header' && value !== '') headers[name] = value;
   }
   if (body !== undefined) headers['Content-Type'] = type;
   const url = new URL(base() + path + (query.size ? `?${query}` : ''), location.href).href;

@@ -16,6 +16,11 @@ pub fn resolve(value: &Json) -> Json {
     referred(value).map_or_else(|| value.clone(), schema)
 }
 
+/// The name of the component whose fields a body has: for a list, that of its items.
+pub fn item_of(name: &str) -> String {
+    referred(&schema(name)["items"]).unwrap_or(name).to_owned()
+}
+
 /// Returns an example of a component; for a list, a list with one item.
 pub fn example(name: &str) -> Json {
     let schema = schema(name);
@@ -41,6 +46,7 @@ mod tests {
         assert_eq!(resolve(&schema("NewPet")["properties"]["status"]), schema("PetStatus"));
         assert_eq!(example("Pets"), Json::Array(vec![example("Pet")]));
         assert_eq!(*example("Pet")["name"], "Rex");
+        assert_eq!([item_of("Pets"), item_of("Pet")], ["Pet", "Pet"]);
         assert_eq!(schema("Nothing"), NULL);
     }
 }

@@ -3,7 +3,7 @@
 use crate::app::api::among_files;
 use crate::base::config::Config;
 use crate::base::http::Assets;
-use crate::site::document::named_servers;
+use crate::site::document::{BASE, named_servers};
 use crate::site::html::markup::escape;
 use crate::site::html::page::HtmlPage;
 
@@ -19,14 +19,16 @@ pub fn add(assets: &mut Assets, config: &Config, page: HtmlPage<'_>, files: &str
     }
 }
 
-/// The choice of the server, which is hidden if there is only one.
+/// The choice of the server. The last one is that of the page itself; `frame.js` omits it if it is named already.
 fn choice(config: &Config) -> String {
-    let servers = named_servers(config);
+    let mut servers = named_servers(config);
+    if config.base_url.is_some() || config.staging_url.is_some() {
+        servers.push(("This server", BASE));
+    }
     let option =
         |(name, url): &(&str, &str)| format!("<option value=\"{0}\">{name}: {0}</option>\n", escape(url));
-    let hidden = if servers.len() == 1 { " hidden" } else { "" };
     let options: String = servers.iter().map(option).collect();
-    format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
+    format!("<label>Server <select id=\"server\" autocomplete=\"off\">\n{options}</select></label>\n")
 }
 
 /// The scheme, the host and the port of an address.
@@ -39,17 +41,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_can_be_chosen_if_there_are_two() {
-        let label = |hidden, options| {
-            format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
+    fn server_of_the_page_can_be_chosen() {
+        let label = |options| {
+            format!("<label>Server <select id=\"server\" autocomplete=\"off\">\n{options}</select></label>\n")
         };
         let own = "<option value=\"/v1\">This service: /v1</option>\n";
         let mut config = Config::default();
-        assert_eq!(choice(&config), label(" hidden", own));
+        assert_eq!(choice(&config), label(own));
         config.base_url = Some("https://a/v1".to_owned());
         config.staging_url = Some("https://b/v1".to_owned());
-        let both = "<option value=\"https://a/v1\">Production: https://a/v1</option>\n\
-            <option value=\"https://b/v1\">Staging: https://b/v1</option>\n";
-        assert_eq!(choice(&config), label("", both));
+        let all = "<option value=\"https://a/v1\">Production: https://a/v1</option>\n\
+        <option value=\"https://b/v1\">Staging: https://b/v1</option>\n\
+        <option value=\"/v1\">This server: /v1</option>\n";
+        assert_eq!(choice(&config), label(all));
     }
 }

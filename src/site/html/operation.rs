@@ -6,7 +6,7 @@ use crate::base::clock::day;
 use crate::base::http::response::reason;
 use crate::base::json::{Json, NULL};
 use crate::site::document::{own_codes, shared_codes};
-use crate::site::html::components::{example, resolve, schema};
+use crate::site::html::components::{example, item_of, resolve, schema};
 use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
 use crate::site::html::samples;
 use crate::site::html::trial::form;
@@ -34,8 +34,8 @@ pub fn html(operation: &Operation, base: &str) -> String {
         marks(operation),
         inline(operation.about),
         deprecation(operation),
-        list(id, "Parameters", parameters),
         body(operation),
+        list(id, "Parameters", parameters),
         success.map(|success| response(id, success)).unwrap_or_default(),
         failures(operation),
     )
@@ -66,10 +66,14 @@ fn marks(operation: &Operation) -> String {
 /// The date of the removal, and the operation to call instead.
 fn deprecation(operation: &Operation) -> String {
     let text = operation.deprecation.map(|end| {
-        let (sunset, successor) = (day(end.sunset), end.successor);
-        format!("Deprecated: it will be removed on {sunset}. Call `GET {successor}` instead, {}.", end.how)
+        let id: String = operation.path.chars().filter(char::is_ascii_alphanumeric).collect();
+        format!(
+            "<p class=\"deprecation\">{} <a href=\"/docs/versions#replacing-get-{}\">How to migrate</a></p>\n",
+            inline(&format!("Deprecated: it will be removed on {}. Instead, call {}.", day(end.sunset), end.instead)),
+            id.to_lowercase()
+        )
     });
-    text.map(|text| format!("<p class=\"deprecation\">{}</p>\n", inline(&text))).unwrap_or_default()
+    text.unwrap_or_default()
 }
 
 /// The fields of the request body.
@@ -78,21 +82,28 @@ fn body(operation: &Operation) -> String {
     list(operation.id, "Request body", fields.into_iter())
 }
 
-/// The response to a success: the fields of its body, if it has one, then its header fields.
-fn response(id: &str, success: &Success) -> String {
+/// The fields of an object that responses have, closed.
+pub fn object(name: &str) -> String {
     let note = |name: &str, is_required: bool| match is_sent(name) {
         true if is_required => "",
         true => "optional",
         false => "in responses only",
     };
+    format!(
+        "<details class=\"operation\" id=\"{name}\">\n\
+         <summary><h3><span class=\"method\">JSON</span> <code>{name}</code> <span>The fields in responses</span></h3></summary>\n\
+         {OPEN}<div class=\"parts\">\n<dl>\n{}</dl>\n</div>\n</details>\n",
+        fields(&schema(name), note).concat()
+    )
+}
+
+/// The response to a success: its body, if it has one, then its header fields.
+fn response(id: &str, success: &Success) -> String {
     let header = |field: &HeaderField| entry(field.name, &[], field.about);
     let body = success.schema.map(|name| {
-        let whole = schema(name);
-        let (object, shape) = match &whole["items"] {
-            none if *none == NULL => (whole, "A JSON object with these fields:"),
-            item => (resolve(item), "A JSON array. Each item has these fields:"),
-        };
-        format!("<p class=\"shape\">{shape}</p>\n<dl>\n{}</dl>\n", fields(&object, note).concat())
+        let item = item_of(name);
+        let shape = if item == name { "A JSON object" } else { "A JSON array of objects" };
+        format!("<p class=\"shape\">{shape}: <a href=\"#{item}\">{item}</a></p>\n")
     });
     format!(
         "{}<p><code class=\"ok\">{} {}</code> {}</p>\n{}{}",
@@ -234,25 +245,27 @@ mod tests {
     fn operation_is_shown_with_what_it_takes_and_returns() {
         let one = of("getPet");
         for part in [
-            "<p>Returns one pet by its identifier.</p>\n<p class=\"deprecation\">Deprecated: it will be removed on",
-            "Call <code>GET /v1/pets</code> instead, with the <code>status</code> filter.</p>",
+            "<p>Returns one pet by its id.</p>\n<p class=\"deprecation\">Deprecated: it will be removed on",
+            "Instead, call <code>GET /v1/pets?after=6&amp;limit=1</code> for pet 7, then check its <code>id</code>. <a href=\"/docs/versions#replacing-get-v1petspetid\">",
         ] {
             assert!(one.contains(part), "{part}: {one}");
         }
         let create = of("createPet");
-        for (name, kind) in [
-            ("name", "string, required"),
-            ("categoryId", "int64, required"),
-            ("status", "string, optional"),
-            ("id", "int64, in responses only"),
-        ] {
+        for (name, kind) in
+            [("name", "string, required"), ("categoryId", "int64, required"), ("status", "string, optional")]
+        {
             let member = format!("<dt><code>{name}</code> <span>{kind}</span></dt>");
             assert!(create.contains(&member), "{create}");
         }
+        assert!(object("Pet").contains("<dt><code>id</code> <span>int64, in responses only</span></dt>"));
+        let [body, parameters] =
+            ["createPet-request-body", "createPet-parameters"].map(|id| create.find(id).unwrap());
+        assert!(body < parameters, "{create}");
         let success = "Response</a></h4>\n<p><code class=\"ok\">201 Created</code> The pet was added.</p>\n";
         assert!(create.contains(success), "{create}");
         assert!(create.contains("<summary><h4>12 errors</h4></summary>"), "{create}");
-        assert!(of("listPets").contains("A JSON array. Each item has these fields:"));
+        assert!(create.contains("A JSON object: <a href=\"#Pet\">Pet</a>"));
+        assert!(of("listPets").contains("A JSON array of objects: <a href=\"#Pet\">Pet</a>"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
     let page = HtmlPage {
         path: NOT_FOUND,
         title: Some("Page not found"),
-        about: "There is no page at this address.",
+        about: "This page doesn't exist.",
         main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
         class: "doc",
         head: "",

@@ -4,8 +4,9 @@ use crate::app::api::Operation;
 use crate::base::config::{Config, Listen};
 use crate::base::http::Assets;
 use crate::site::document;
+use crate::site::html::components::{example, item_of};
 use crate::site::html::keyed;
-use crate::site::html::markup::{anchored, escape};
+use crate::site::html::markup::{anchored, escape, pretty};
 use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
 use crate::site::html::page::HtmlPage;
@@ -24,6 +25,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
         about: "{{description}}",
         main: include_str!("../files/reference.html")
             .replace("{{settings}}", &settings(config))
+            .replace("{{base}}", &escape(base))
+            .replace("{{answer}}", &escape(&pretty(&example("Pets"))))
             .replace("{{reference}}", &operations(config, base)),
         class: "reference",
         head: HEAD,
@@ -43,14 +46,18 @@ fn settings(config: &Config) -> String {
     admin.map(link).unwrap_or_default()
 }
 
-/// Every operation that is described, under its tag.
+/// Every operation that is described, under its tag, and then the objects in their responses.
 fn operations(config: &Config, base: &str) -> String {
     let described: Vec<&Operation> = document::operations(config).collect();
     let groups = described.chunk_by(|one, next| one.tag == next.tag).filter_map(|group| {
         let tag = group.first()?.tag?;
         let operations: String = group.iter().map(|row| operation::html(row, base)).collect();
+        let mut objects: Vec<String> =
+            group.iter().filter_map(|row| Some(item_of(row.success?.schema?))).collect();
+        objects.dedup();
+        let objects: String = objects.iter().map(|name| operation::object(name)).collect();
         Some(format!(
-            "{}<p>{}</p>\n{operations}",
+            "{}<p>{}</p>\n{operations}{objects}",
             anchored("h2", &tag.title.to_lowercase(), tag.title),
             escape(tag.about)
         ))
@@ -128,8 +135,15 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), all, "{ids:?}");
-        for id in ["pets", "store", "createPet", "createPet-request-body", "listPets-errors", "getPet-try-it"]
-        {
+        for id in [
+            "pets",
+            "store",
+            "Pet",
+            "createPet",
+            "createPet-request-body",
+            "listPets-errors",
+            "getPet-try-it",
+        ] {
             assert!(ids.contains(&id), "{id}: {ids:?}");
         }
     }

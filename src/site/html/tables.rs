@@ -56,21 +56,18 @@ fn labels(config: &Config) -> Filling {
 fn deprecations(config: &Config) -> Filling {
     let rows = operations(config).filter_map(|operation| {
         let deprecation = operation.deprecation?;
-        let instead = format!("`GET {}` with the `status` filter", deprecation.successor);
+        let instead = deprecation.instead.to_owned();
         Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
     });
     table(["Operation", "Will be removed on", "Call instead"], rows)
 }
 
-/// The codes in the order of their statuses. The advice in a message follows its first clause.
+/// The codes in the order of their statuses.
 fn codes(config: &Config) -> Filling {
     let rows = Code::all(config.experimental).map(|code| {
-        let (name, status, message) = (code.as_str(), code.status(), code.usual_message());
-        let clause = |text, end| str::split(text, end).next().unwrap_or_default();
-        let happened =
-            [". ", "; ", ": "].into_iter().fold(&*message, clause).trim_end_matches('.').to_owned();
+        let (name, status) = (code.as_str(), code.status());
         let first = format!("`{name}`\n{status} {}", reason(status));
-        (format!("#{name}"), [first, format!("{happened}. {}", code.advice())])
+        (format!("#{name}"), [first, code.advice().to_owned()])
     });
     table(["Code and status", "What happened, and what to do"], rows)
 }
@@ -165,7 +162,10 @@ mod tests {
         );
         assert!(labels.contains(">experimental<") && !labels.contains("/v1/pets"), "{labels}");
         let deprecations = filled("{{deprecations}}").0;
-        assert!(deprecations.contains("2030-12-05") && deprecations.contains("<code>GET /v1/pets</code>"));
+        assert!(
+            deprecations.contains("2030-12-05")
+                && deprecations.contains("<code>GET /v1/pets?after=6&amp;limit=1</code>")
+        );
         assert!(filled("{{limits}}").0.contains("65536 bytes"));
         assert!(filled("{{deadlines}}").0.contains("10 s"));
         let (variables, sections) = filled("{{variables}}");

@@ -37,13 +37,14 @@ pub fn form(operation: &Operation, parameters: &[Json]) -> String {
     let documented: BTreeSet<&str> = documented.map(|(name, _)| &**name).collect();
     format!(
         "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\"{} \
-         aria-label=\"Try {id}\">\n{}<div class=\"inputs\">\n{}{}</div>\n{seldom}\
+         aria-label=\"Try it: {}\">\n{}<div class=\"inputs\">\n{}{}</div>\n{seldom}\
          <p class=\"send\"><button aria-describedby=\"{id}-note\">Send</button> <span id=\"{id}-note\" class=\"note\">No API key: \
          <a href=\"#key\">enter one above</a>, or this returns 401.</span></p>\n<div class=\"result\" hidden></div>\n</form>\n",
         operation.method(),
         operation.path.strip_prefix(BASE).unwrap_or(operation.path),
         documented.into_iter().collect::<Vec<_>>().join(" "),
         if has_result(operation) { "" } else { " data-empty" },
+        escape(operation.title),
         heading(id, "Try it"),
         fields(false),
         body.unwrap_or_default()
