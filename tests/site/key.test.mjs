@@ -57,6 +57,12 @@ test('a key is taken as people paste it', async () => {
     `KEY="${KEY}"`,
     `PETSTORE_API_KEY=${KEY}`,
     `export K="${KEY}";`,
+    `KEY = ${KEY}`,
+    `X-Api-Key: ${KEY}`,
+    `-H 'X-Api-Key: ${KEY}'`,
+    `curl -i 'http://127.0.0.1/v1/pets' -H 'Authorization: Bearer ${KEY}' -d '{"name":"Rex"}'`,
+    `'Authorization': \`Bearer ${KEY}\`,`,
+    `{"Authorization":"Bearer ${KEY}"}`,
   ]) {
     await field(page).fill(pasted);
     await field(page).press('Enter');

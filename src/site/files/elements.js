@@ -1,4 +1,4 @@
-// The parts that the scripts of all pages make: elements, and buttons that copy.
+// Shared by the scripts of all pages: elements, buttons that copy, and the API key in pasted text.
 
 // An element with attributes, and with children that are elements or text.
 export function element(tag, attributes = {}, ...children) {
@@ -38,4 +38,17 @@ async function copy(source) {
     getSelection().selectAllChildren(source);
     return document.execCommand('copy');
   }
+}
+
+// The API key alone, from text that people copy from an example, a shell, a program or a header field.
+export function bare(text) {
+  const { quoted, word } = /(["'`])(?:authorization:\s*)?bearer\s+(?<quoted>\S+?)\1|\bbearer\s+(?<word>\S+)/i.exec(text)?.groups ?? {};
+  if (quoted ?? word) return quoted ?? word;
+  return text
+    .trim()
+    .replace(/^-H\s+/, '')
+    .replace(/^(["'])(.*)\1$/, '$2')
+    .replace(/^(?:export\s+\w+|(?:PETSTORE_)?(?:API_)?KEY)\s*=\s*/, '')
+    .replace(/^(?:authorization|x-api-key):\s*/i, '')
+    .replace(/^(["'])(.*)\1;?$/, '$2');
 }

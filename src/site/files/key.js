@@ -1,4 +1,5 @@
 // The API key: as people paste it or as the address brings it, how long it is kept, and whether it works.
+import { bare } from './elements.js';
 
 const part = (id) => document.getElementById(id);
 const [field, show, clear, state] = ['key', 'key-show', 'key-clear', 'key-state'].map(part);
@@ -13,21 +14,6 @@ export const token = () => bare(field.value);
 export const isShown = () => field.type === 'text';
 export const whenKeyChanges = (listener) => listeners.push(listener);
 export const whenKeyIsChecked = (listener) => checked.push(listener);
-
-// The key alone, from text that people copy from an example, a shell or a header field.
-function bare(text) {
-  for (let before; before !== text; ) {
-    before = text;
-    text = text
-      .trim()
-      .replace(/^-H\s+/, '')
-      .replace(/^(?:export\s+\w+|(?:PETSTORE_)?(?:API_)?KEY)=/, '')
-      .replace(/^Authorization:/i, '')
-      .replace(/^Bearer\s+/i, '')
-      .replace(/^(["'])(.*)\1;?$/, '$2');
-  }
-  return text;
-}
 
 // The tab keeps the key, unless other scripts of this origin could read it there: those of deployed files.
 const NAME = 'key';
