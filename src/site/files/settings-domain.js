@@ -149,6 +149,8 @@ export class DomainCard {
     this.copy.hidden = !record.value || (record.type !== 'CNAME' && addresses.length === 0);
     this.makePrimary.hidden = isPrimary || state === 'pending_dns' || Boolean(leads);
     this.visit.hidden = isRecordWrong;
+    // The first HTTPS request is the next step of a verified domain.
+    this.visit.classList.toggle('main', state === 'verified');
     show(this.verify, domain.isChecking ? 'Verifying…' : state === 'pending_dns' ? 'Verify' : 'Re-verify');
     setWorking(this.verify, domain.isChecking);
 

@@ -40,7 +40,7 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
             let example = format!("Nobody can own '{name}'. Enter a name under it, such as example.{name}.");
             Err(Refusal::new(RefusalCode::INVALID_DOMAIN, example))
         } else {
-            refuse("isn't a full domain name. Enter one like pets.example.com.")
+            refuse(&format!("isn't a full domain name. Enter one like {name}.example.com."))
         };
     }
     Ok(name)
@@ -138,7 +138,7 @@ mod tests {
             ("mailto:info@example.com", "'mailto:info@example.com' isn't a domain name"),
             ("info@pets.example.com:25/path", "isn't a domain name"),
             ("@example.com", "isn't a domain name"),
-            ("com", "'com' isn't a full domain name"),
+            ("com", "'com' isn't a full domain name. Enter one like com.example.com."),
             ("co.uk", "Nobody can own 'co.uk'. Enter a name under it, such as example.co.uk."),
             ("github.io", "Nobody can own 'github.io'."),
             ("-a.example.com", "digits, hyphens and dots"),
