@@ -14,7 +14,7 @@ fn main() {}
 #[cfg(feature = "site")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FOLDER: &str = "src/site/pages";
-    const SHOWN: [&str; 2] = ["Caddyfile", "nginx.conf"];
+    const SHOWN: [&str; 3] = ["Caddyfile", "Caddyfile-domains", "nginx.conf"];
     println!("cargo::rerun-if-changed={FOLDER}\ncargo::rerun-if-changed=scripts/deploy");
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     for entry in std::fs::read_dir(FOLDER)? {

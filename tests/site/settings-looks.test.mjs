@@ -23,7 +23,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
     for (const label of ['active', 'blocked', 'changed', 'verified']) await verify(label, 'the certificate is created', 'Verify');
     // Only what is verified may be led to.
     await run('domain', 'redirect', 'add', 'leads.example.com', 'active.example.com');
-    await verify('conflict', 'an A record (192.0.2.7)', 'Verify');
+    await verify('conflict', 'Delete this record of conflict.example.com: A 192.0.2.7.', 'Verify');
     await verify('hostile', '<b>bold', 'Verify');
     assert.equal(await page.locator('.card b').count(), 0);
     dns.records['example.com'] = { CAA: '0 issue "other.example"' };

@@ -21,6 +21,8 @@ export async function start(test, { isReady = true, domains = [], look = LOOKS.l
   const service = await serve('--admin', '127.0.0.1:0', '--platform-host', HOST, '--resolver', dns.address);
   let tab;
   test.after(async () => {
+    // A route that still waits for its response must not fail the test.
+    await tab?.page.unrouteAll({ behavior: 'ignoreErrors' });
     await tab?.close();
     await service.stop();
     dns.stop();

@@ -27,7 +27,7 @@ test('a key that is wrong or lacks the scope is told why, and a right one is kep
   await shows(problem, 'letters, digits and punctuation');
   assert.ok(await page.locator('#settings').isHidden());
 
-  for (const given of [`export API_KEY='${key}'`, `"${key}"`, `Authorization: Bearer ${key}`]) {
+  for (const given of [`-H "Authorization: Bearer ${key}"`, `curl -H 'Authorization: Bearer ${key}' http://127.0.0.1/`, `export API_KEY='${key}'`, `"${key}"`, `Authorization: Bearer ${key}`]) {
     await enter(page, given);
     await page.locator('#settings').waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
@@ -55,7 +55,7 @@ test('no domain can be added before three numbered conditions hold', async (t) =
   const [needs, problem] = [page.locator('#needs'), page.locator('#add-problem')];
   const add = page.getByRole('button', { name: 'Add domain' });
   const said = async () => (await needs.getByRole('listitem').allInnerTexts()).map((text) => text.replace(/\s+/g, ' '));
-  const [plan, deploy] = ['Set the plan to pro or enterprise', 'Deploy the site'];
+  const [plan, deploy] = ['Set the plan to pro or enterprise (a setting of this service; nothing is charged)', 'Publish the site'];
   const platform = 'Start the service with the host of the platform ✓ Done';
   assert.deepEqual(await said(), [`${plan}: petstore site plan pro`, `${deploy}: petstore site deploy`, platform]);
   assert.ok((await field.isDisabled()) && (await add.isDisabled()));
@@ -71,10 +71,11 @@ test('no domain can be added before three numbered conditions hold', async (t) =
   await shows(page.locator('#deploy'), '#1,');
   for (const [name, why] of [
     ['', 'Enter a domain name, such as pets.example.com.'],
-    ['shop', 'not a full domain name'],
-    ['*.example.com', 'is not a domain name'],
+    ['shop', "isn't a full domain name"],
+    ['*.example.com', 'without a wildcard'],
+    ['info@example.com', "isn't a domain name"],
     ['192.0.2.7', 'is an IP address'],
-    [`x.${HOST}`, 'hosting platform'],
+    [`x.${HOST}`, 'belongs to the platform'],
   ]) {
     await field.fill(name);
     await field.press('Enter');
@@ -143,7 +144,8 @@ test('an added domain shows its record, whose values can be copied', async (t) =
 });
 
 test('the message for an apex has the addresses of the platform, and a pair of names its redirect', async (t) => {
-  const { page, dns, card } = await start(t);
+  const look = { ...LOOKS.light, permissions: ['clipboard-read', 'clipboard-write'] };
+  const { page, dns, card } = await start(t, { look });
   dns.records[HOST] = { A: '192.0.2.10', AAAA: '2001:db8:0:0:0:0:0:10' };
   await page.getByLabel('Domain', { exact: true }).fill('example.com');
   await page.getByLabel('Also add').check();
@@ -152,7 +154,20 @@ test('the message for an apex has the addresses of the platform, and a pair of n
   await announced(page, 'example.com and www.example.com: added');
   await shows(card('www.example.com'), 'Redirects to example.com (301).');
   await shown.getByRole('button', { name: 'Verify' }).click();
-  await shows(shown.locator('.message'), 'addresses 192.0.2.10, 2001:db8::10');
+  await shows(shown.locator('.message'), 'example.com has no addresses yet.');
+  const rows = await shown.locator('.record tbody tr').allInnerTexts();
+  const cells = rows.map((row) => row.replaceAll(/Copied|Copy \w+/g, '').split(/\s+/).filter(Boolean).join(' '));
+  assert.deepEqual(cells, [`ALIAS or ANAME @ ${HOST} 3600`, 'A @ 192.0.2.10 3600', 'AAAA @ 2001:db8::10 3600']);
+  // An ALIAS record has no form in zone files, so the addresses are copied.
+  await shown.getByRole('button', { name: 'More for' }).click();
+  await page.getByRole('menuitem', { name: 'Copy record' }).click();
+  const lines = 'example.com. 3600 IN A 192.0.2.10\nexample.com. 3600 IN AAAA 2001:db8::10';
+  await shown.locator('.copied').waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), lines);
+  await shown.getByRole('button', { name: 'More for' }).click();
+  await page.getByRole('menuitem', { name: 'Remove' }).click();
+  await shows(page.getByRole('dialog'), 'It stops working immediately. This also removes the redirect from www.example.com to example.com. www.example.com stays, and then serves the site itself, unless you remove it too.');
+  await page.keyboard.press('Escape');
   assert.ok(!(await page.getByLabel('Also add').isChecked()));
 });
 
@@ -206,6 +221,7 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   dns.records['example.com'] = { CAA: '0 issue "other.example"' };
   await verify.click();
   await shows(message, 'other.example');
+  assert.deepEqual((await shown.locator('.record code').allTextContents()).slice(0, 4), ['CAA', '@', '0 issue "letsencrypt.org"', '3600']);
   dns.records['www.example.com'] = {};
   await verify.click();
   await shows(state, 'wrong DNS record');
@@ -465,6 +481,8 @@ test('a record is copied from the menu', async (t) => {
   };
   await copy();
   await announced(page, `Copied www.example.com. 3600 IN CNAME ${HOST}.`);
+  await page.locator('.copied', { hasText: 'Copied' }).waitFor();
+  await page.locator('.copied').waitFor({ state: 'hidden' });
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `www.example.com. 3600 IN CNAME ${HOST}.`);
   await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
   await copy();
@@ -481,4 +499,38 @@ test('the page links to the page on domains, where the site is', async (t) => {
   await page.getByRole('link', { name: 'Custom domains', exact: true }).first().click();
   await page.getByRole('heading', { level: 1, name: 'Custom domains' }).waitFor();
   assert.equal(page.url(), `${service.url}/docs/domains`);
+});
+
+test('fourteen closed domains fit into a window, and an open one numbers what is left to do', async (t) => {
+  const domains = Array.from({ length: 14 }, (_, at) => `shop-${at}.${at === 9 ? 'a-rather-long-name.'.repeat(4) : ''}example.com`);
+  const { page, dns, card } = await start(t, { domains });
+  dns.records['shop-0.example.com'] = { A: '192.0.2.99', AAAA: '2001:db8:0:0:0:0:0:1' };
+  dns.records['shop-1.example.com'] = { CNAME: 'elsewhere.example' };
+  dns.records['shop-2.example.com'] = { CNAME: HOST, A: '192.0.2.99' };
+  for (const at of [0, 1, 2]) {
+    await card(`shop-${at}.example.com`).getByRole('button', { name: 'Verify' }).click();
+    await shows(card(`shop-${at}.example.com`).locator('.state'), 'wrong DNS record');
+  }
+  await shows(card('shop-0.example.com').locator('.why'), /^Has other records: A 192\.0\.2\.99, AAAA 2001:db8::1\.$/);
+  await shows(card('shop-1.example.com').locator('.why'), /^Points to elsewhere\.example\.$/);
+  const height = async () => (await page.locator('#domains').boundingBox()).height;
+  const withOpen = await height();
+  await page.locator('.toggle[aria-expanded="true"]').click();
+  const rows = await page.locator('.card').evaluateAll((all) => all.map((node) => node.getBoundingClientRect().height));
+  assert.ok(Math.max(...rows) < 56, `${rows}`);
+  assert.ok((await height()) <= 1000 && withOpen <= 1100, `${await height()} px, ${withOpen} px with an open one`);
+  for (const [at, steps] of [
+    [0, [/^Delete these records of shop-0\.example\.com: A 192\.0\.2\.99, AAAA 2001:db8::1\. A name with/, /^Create this record/, /^Choose Verify/]],
+    [1, [/^Change the record to this one/, /^Choose Verify/]],
+    [2, [/^Delete this record/, /^Choose Verify/]],
+    [3, [/^Create this record/, /^Choose Verify/]],
+  ]) {
+    const shown = card(`shop-${at}.example.com`);
+    await shown.locator('.toggle').click();
+    const seen = await shown.locator('.steps > li').allInnerTexts();
+    assert.equal(seen.length, steps.length, seen.join(' | '));
+    steps.forEach((step, number) => assert.match(seen[number], step));
+    // Nothing is said twice.
+    assert.equal((await shown.locator('.details').innerText()).split('Delete').length, seen[0].startsWith('Delete') ? 2 : 1);
+  }
 });

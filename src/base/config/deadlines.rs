@@ -107,7 +107,7 @@ mod tests {
         assert!(include_str!("../../site/pages/proxy.md").contains(&idle), "{idle}");
         for proxy in [
             include_str!("../../../scripts/deploy/nginx.conf"),
-            include_str!("../../../scripts/deploy/Caddyfile"),
+            include_str!("../../../scripts/deploy/Caddyfile-domains"),
         ] {
             assert!(proxy.contains(&format!("({} s)", Deadlines::default().idle.as_secs())), "{proxy}");
         }

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn proxies_return_the_body_of_their_own_code() {
         let body = Code::HttpsRequired.example().to_string();
-        for proxy in ["nginx.conf", "Caddyfile", "haproxy.cfg"] {
+        for proxy in ["nginx.conf", "Caddyfile-domains", "haproxy.cfg"] {
             let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/deploy");
             assert!(std::fs::read_to_string(folder.join(proxy)).unwrap().contains(&body), "{proxy}: {body}");
         }

@@ -1,5 +1,5 @@
 // Project settings → Domains: the key, the page, and its refreshes.
-import { element } from './elements.js';
+import { bare, element } from './elements.js';
 import { withdraw } from './settings-dialogs.js';
 import { DomainCard, lookOf } from './settings-domain.js';
 import { announce, busy, call, complain, dotted, Failure, show, time, words } from './settings-parts.js';
@@ -35,6 +35,8 @@ let latest = null;
 const cards = new Map();
 
 const page = {
+  // The host of the site, which is that of --base-url.
+  home: new URL(document.querySelector('a[href$="/docs/domains"]').href).hostname,
   async call(method, path, body) {
     try {
       return await call(key, method, path, body);
@@ -156,8 +158,8 @@ function facts({ plan, deploy, platformHost }) {
   });
   show(find('target'), platformHost ?? 'none', () => (platformHost ? [element('code', {}, ...dotted(platformHost))] : ['Not set yet']));
   const needs = [
-    ['Set the plan to pro or enterprise', 'petstore site plan pro', plan !== 'free'],
-    ['Deploy the site', 'petstore site deploy', Boolean(deploy)],
+    ['Set the plan to pro or enterprise (a setting of this service; nothing is charged)', 'petstore site plan pro', plan !== 'free'],
+    ['Publish the site', 'petstore site deploy', Boolean(deploy)],
     ['Start the service with the host of the platform', 'petstore serve --platform-host HOST', Boolean(platformHost)],
   ];
   lacks = needs.some(([, , isDone]) => !isDone);
@@ -174,7 +176,7 @@ function need([what, command, isDone]) {
 
 keyForm.addEventListener('submit', (event) => {
   event.preventDefault();
-  const given = pasted(keyField.value);
+  const given = bare(keyField.value);
   busy(keyForm.querySelector('.main'), async () => {
     try {
       // Other text that cannot be sent in a header field.
@@ -198,12 +200,6 @@ keyForm.addEventListener('submit', (event) => {
     announce(`The settings are open. Domains: ${cards.size}`);
   });
 });
-
-// A key as people paste it: with its header field, as a line of a shell, in quotes.
-function pasted(text) {
-  const bare = text.trim().replace(/^export\s+\w+=/, '').replace(/^(['"])(.*)\1$/, '$2');
-  return bare.replace(/^(Authorization:\s*)?Bearer\s+/i, '');
-}
 
 keyShow.addEventListener('click', () => {
   if (keyField.type === 'text') {

@@ -18,10 +18,13 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     let shown: String = given.chars().take(80).filter(|c| !c.is_control()).collect();
     let refuse = |why: &str| Err(Refusal::new(RefusalCode::INVALID_DOMAIN, format!("'{shown}' {why}")));
     let Ok(name) = to_ascii(given) else {
-        return refuse(
-            "is not a domain name. Enter one such as pets.example.com, without a wildcard: its labels may have letters, \
-             digits and hyphens, at most 63 octets each and 253 together.",
-        );
+        return refuse(if given.contains('*') {
+            "isn't a domain name. Enter one like pets.example.com, without a wildcard."
+        } else if given.len() > 253 || given.split('.').any(|label| label.len() > 63) {
+            "isn't a domain name. A name has at most 253 characters, and at most 63 between two dots."
+        } else {
+            "isn't a domain name. Enter one like pets.example.com: letters, digits, hyphens and dots."
+        });
     };
     // Clients parse such a name as an IPv4 address (WHATWG URL standard, 'ends in a number').
     if name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
@@ -30,12 +33,15 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
         );
     }
     if name == platform || name.ends_with(&format!(".{platform}")) {
-        return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
+        return refuse(&format!("belongs to the platform {platform}. Enter a domain that you own."));
     }
     if registered(&name).is_none() {
-        return refuse(
-            "is not a full domain name, but a single label or a public suffix. Enter one such as pets.example.com.",
-        );
+        return if name.contains('.') {
+            let example = format!("Nobody can own '{name}'. Enter a name under it, such as example.{name}.");
+            Err(Refusal::new(RefusalCode::INVALID_DOMAIN, example))
+        } else {
+            refuse(&format!("isn't a full domain name. Enter one like {name}.example.com."))
+        };
     }
     Ok(name)
 }
@@ -116,35 +122,38 @@ mod tests {
         let long = format!("{}example.com", "a.".repeat(130));
         let label = format!("{}.com", "a".repeat(64));
         for (text, fault) in [
-            ("", "not a domain name"),
-            ("https:///pets.example.com", "'' is not a domain name"),
+            ("", "isn't a domain name"),
+            ("https:///pets.example.com", "'' isn't a domain name"),
             ("*.example.com", "wildcard"),
             ("192.0.2.1", "IP address"),
-            ("[2001:db8::1]", "not a domain name"),
-            ("2001:db8::1", "not a domain name"),
+            ("[2001:db8::1]", "isn't a domain name"),
+            ("2001:db8::1", "isn't a domain name"),
             ("192.0.2", "IP address"),
-            ("localhost", "'localhost' is not a full domain name"),
-            ("LOCALHOST.", "not a full domain name"),
-            ("onion", "not a full domain name"),
-            ("intranet", "not a full domain name"),
-            ("test", "not a full domain name"),
-            ("info@example.com", "'info@example.com' is not a domain name"),
-            ("mailto:info@example.com", "'mailto:info@example.com' is not a domain name"),
-            ("info@pets.example.com:25/path", "not a domain name"),
-            ("@example.com", "not a domain name"),
-            ("com", "'com' is not a full domain name, but a single label or a public suffix"),
-            ("co.uk", "suffix"),
-            ("github.io", "suffix"),
-            ("-a.example.com", "digits and hyphens"),
-            ("a..example.com", "digits and hyphens"),
-            (".example.com", "digits and hyphens"),
-            ("xn--a.example.com", "digits and hyphens"),
-            ("a\u{0}b.example.com", "digits and hyphens"),
-            (&long, "253 together"),
-            (&label, "63 octets"),
-            ("sites.example.net", "hosting platform"),
-            ("SITES.example.net.", "hosting platform"),
-            ("pets.sites.example.net", "hosting platform"),
+            ("localhost", "'localhost' isn't a full domain name"),
+            ("LOCALHOST.", "isn't a full domain name"),
+            ("onion", "isn't a full domain name"),
+            ("intranet", "isn't a full domain name"),
+            ("test", "isn't a full domain name"),
+            ("info@example.com", "'info@example.com' isn't a domain name"),
+            ("mailto:info@example.com", "'mailto:info@example.com' isn't a domain name"),
+            ("info@pets.example.com:25/path", "isn't a domain name"),
+            ("@example.com", "isn't a domain name"),
+            ("com", "'com' isn't a full domain name. Enter one like com.example.com."),
+            ("co.uk", "Nobody can own 'co.uk'. Enter a name under it, such as example.co.uk."),
+            ("github.io", "Nobody can own 'github.io'."),
+            ("-a.example.com", "digits, hyphens and dots"),
+            ("a..example.com", "digits, hyphens and dots"),
+            (".example.com", "digits, hyphens and dots"),
+            ("xn--a.example.com", "digits, hyphens and dots"),
+            ("a\u{0}b.example.com", "digits, hyphens and dots"),
+            (&long, "at most 253 characters"),
+            (&label, "at most 63 between"),
+            ("sites.example.net", "belongs to the platform sites.example.net. Enter a domain that you own."),
+            ("SITES.example.net.", "belongs to the platform sites.example.net. Enter a domain that you own."),
+            (
+                "pets.sites.example.net",
+                "belongs to the platform sites.example.net. Enter a domain that you own.",
+            ),
         ] {
             let said = refusal(text);
             assert!(said.contains(fault), "{text}: {said}");
@@ -166,6 +175,6 @@ mod tests {
         let longest = format!("{label}.{label}.{label}.{}.test", "a".repeat(56));
         assert_eq!((longest.len(), parse(&longest, "sites.test")), (253, Ok(longest.clone())));
         let said = parse("a\u{1b}[31m b.test", "sites.test").unwrap_err().message;
-        assert!(said.starts_with("'a[31m b.test' is not a domain name"), "{said}");
+        assert!(said.starts_with("'a[31m b.test' isn't a domain name"), "{said}");
     }
 }

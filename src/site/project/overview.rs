@@ -102,6 +102,8 @@ fn text(domain: &Domain) -> &'static str {
         DomainState::CertificateDelayed => {
             "no certificate yet; verify the domain again to check its DNS record and CAA records"
         }
-        DomainState::DnsChanged => "wrong DNS record; the certificate is not renewed until it is right again",
+        DomainState::DnsChanged => {
+            "wrong DNS record; the certificate won't be renewed until the record is correct again"
+        }
     }
 }

@@ -25,7 +25,7 @@ impl Project {
                 return invalid(format!("{from} cannot redirect to itself."));
             }
             if !is_address && !known(project, &to)?.state.is_served() {
-                return invalid(format!("{to} is not verified yet, so a request for it would get 421."));
+                return invalid(format!("{to} isn't verified yet. Verify it first."));
             }
             if domain.is_primary {
                 return invalid(format!("{from} is the primary domain. Make another domain primary first."));

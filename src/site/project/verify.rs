@@ -52,8 +52,8 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     });
     found.unwrap_or_else(|error| {
         let why = format!(
-            "The record of {name} could not be looked up: {error}. The service asks again within ten minutes. If that \
-             fails too, check that the domain is registered, and that its name servers and CNAME records are right."
+            "Couldn't look up {name}: {error}. Trying again within 10 minutes. If this doesn't go away, check that the \
+             domain is registered and its name servers are set."
         );
         Finding::new(DomainEvent::Unknown, "dns_unavailable", why)
     })
@@ -76,20 +76,18 @@ fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameS
         others.extend(answer.own().filter(|record| record.kind() == kind).map(ToString::to_string));
     }
     if !others.is_empty() {
-        let (what, them) = named(&others);
         let own = if targets.is_empty() { addresses(name, authorities)? } else { BTreeSet::new() };
         if !own.is_empty() && own.is_subset(&addresses(host, &mut dns.resolvers()).unwrap_or_default()) {
             let conflict = format!(
-                "{name} has {what}, the addresses of {host}, but no CNAME record. If your DNS settings show one, the provider \
+                "{name} has the addresses of {host} ({}), but no CNAME record. If your DNS settings show one, the provider \
                  flattens it: turn flattening off for this record. Otherwise replace the addresses with a CNAME record to \
-                 {host}."
+                 {host}.",
+                list(&others)
             );
             return Ok(wrong(CONFLICTING_RECORD, conflict));
         }
-        let (also, advice) = if targets.is_empty() { ("", hidden(host)) } else { ("also ", String::new()) };
-        let conflict = format!(
-            "{name} {also}has {what}. Remove {them}: a name with a CNAME cannot have other records.{advice}"
-        );
+        let advice = if targets.is_empty() { hidden(host) } else { " Its CNAME record is right.".to_owned() };
+        let conflict = format!("{} A name with a CNAME can't have others.{advice}", delete(name, &others));
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
     if targets.is_empty() {
@@ -111,16 +109,26 @@ fn appended(name: &str, host: &str, targets: &[String]) -> String {
     zone.map(said).unwrap_or_default()
 }
 
-/// Formats records for a sentence, and returns their pronoun too.
-fn named(records: &BTreeSet<String>) -> (String, &'static str) {
-    let mut all = records.iter();
-    let (Some(record), None) = (all.next(), all.next()) else {
-        return (format!("other records: {}", list(records)), "them");
+/// Asks for the deletion of records. The settings page makes the first step of this sentence.
+fn delete(name: &str, records: &BTreeSet<String>) -> String {
+    let these = if records.len() == 1 { "this record" } else { "these records" };
+    format!("Delete {these} of {name}: {}.", list(records))
+}
+
+/// The records of addresses, such as `A 192.0.2.1`.
+fn records(addresses: impl IntoIterator<Item = IpAddr>) -> BTreeSet<String> {
+    let record = |address: IpAddr| format!("{} {address}", if address.is_ipv4() { "A" } else { "AAAA" });
+    addresses.into_iter().map(record).collect()
+}
+
+/// Asks for the record of an apex. The settings page makes rows of the records after the colon.
+fn create(host: &str, of_host: &BTreeSet<IpAddr>) -> String {
+    let second_way = if of_host.is_empty() {
+        String::new()
+    } else {
+        format!(", or these records: {}", list(records(of_host.iter().copied())))
     };
-    let article = if record.starts_with("TXT") { "a" } else { "an" };
-    let (kind, value) = record.split_once(' ').unwrap_or((record, ""));
-    let value = if value.is_empty() { String::new() } else { format!(" ({value})") };
-    (format!("{article} {kind} record{value}"), "it")
+    format!("Create an ALIAS or ANAME record with the value {host}{second_way}.")
 }
 
 /// Advice if a name has addresses, but not those of the platform host.
@@ -134,19 +142,19 @@ fn hidden(host: &str) -> String {
 fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServers, dns: &Dns) -> Found {
     if !targets.is_empty() {
         let conflict = format!(
-            "{name} has a CNAME record to {}. An apex domain cannot have one, because it has NS and SOA records. \
-             Create an ALIAS or ANAME record to {host} instead.",
-            list(targets)
+            "{name} has a CNAME record to {}. Delete it: an apex domain can't have one, because it has NS and SOA \
+             records. {}",
+            list(targets),
+            create(host, &BTreeSet::new())
         );
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
     let own = addresses(name, authorities)?;
     let of_host = addresses(host, &mut dns.resolvers())?;
-    let known = if of_host.is_empty() { "none".to_owned() } else { list(&of_host) };
     if own.is_empty() {
         let missing = format!(
-            "{name} has no addresses yet, and cannot have a CNAME record, because it is the apex of a zone. Create an \
-             ALIAS or ANAME record with the value {host}, or A and AAAA records with its addresses {known}. {SLOW}"
+            "{name} has no addresses yet. It can't have a CNAME record, because it is the apex of a zone. {} {SLOW}",
+            create(host, &of_host)
         );
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
@@ -154,21 +162,15 @@ fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServer
     if stray.is_empty() {
         return Ok(Finding::RIGHT);
     }
-    let elsewhere = if stray.len() < own.len() {
-        format!(
-            "{name} leads to {host}, but also has addresses that {host} does not have: {}. Remove the records with these \
-             addresses. A leftover AAAA record is a common mistake: clients with IPv6 try it first.",
-            list(stray)
-        )
+    let first = if stray.iter().any(IpAddr::is_ipv6) { ", and IPv6 clients try it first" } else { "" };
+    let deletion = delete(name, &records(stray.iter().copied()));
+    let stray_records = format!("{deletion} The platform has no such address{first}.");
+    let next = if stray.len() < own.len() {
+        String::new()
     } else {
-        format!(
-            "{name} has the addresses {}. It must have those of {host}, by an ALIAS, an ANAME, or A and AAAA records: \
-             {known}.{}",
-            list(own),
-            hidden(host)
-        )
+        format!(" {}{}", create(host, &of_host), hidden(host))
     };
-    Ok(wrong(WRONG_TARGET, elsewhere))
+    Ok(wrong(WRONG_TARGET, stray_records + &next))
 }
 
 fn aliases(answer: &DnsAnswer) -> Vec<String> {

@@ -79,19 +79,23 @@ fn other_records_of_the_name_conflict() {
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
-        "www.example.com has an A record (192.0.2.7). Remove it: a name with a CNAME cannot have other records. If your DNS settings already point the record to petstore.sites.example.net, a proxy \
+        "Delete this record of www.example.com: A 192.0.2.7. A name with a CNAME can't have others. If your DNS settings already point the record to petstore.sites.example.net, a proxy \
          such as Cloudflare's hides it: turn the proxy off for this record ('DNS only')."
     );
     for (record, shown) in [
-        (Record::Aaaa("2001:db8::7"), "an AAAA record (2001:db8::7)"),
-        (Record::Mx("mail.example.com"), "an MX record"),
-        (Record::Txt("text".to_owned()), "a TXT record"),
+        (Record::Aaaa("2001:db8::7"), "AAAA 2001:db8::7"),
+        (Record::Mx("mail.example.com"), "MX"),
+        (Record::Txt("text".to_owned()), "TXT"),
     ] {
-        for (mut records, has) in [(vec![], "has"), (vec![(WWW, Record::Cname(HOST))], "also has")] {
+        for (mut records, next) in
+            [(vec![], "If your DNS"), (vec![(WWW, Record::Cname(HOST))], "Its CNAME record is right.")]
+        {
             records.push((WWW, record.clone()));
             let (code, message) = wrong(WWW, records);
             assert_eq!(code, "conflicting_record", "{shown}");
-            let start = format!("www.example.com {has} {shown}. Remove it: ");
+            let start = format!(
+                "Delete this record of www.example.com: {shown}. A name with a CNAME can't have others. {next}"
+            );
             assert!(message.starts_with(&start), "{message}");
         }
     }
@@ -101,7 +105,7 @@ fn other_records_of_the_name_conflict() {
 fn only_the_first_of_many_records_are_named() {
     let records = (1..=6).map(|number| (WWW, Record::A([192, 0, 2, number]))).collect();
     let (_, message) = wrong(WWW, records);
-    let start = "www.example.com has other records: A 192.0.2.1, A 192.0.2.2, A 192.0.2.3, A 192.0.2.4 and 2 more. Remove them: ";
+    let start = "Delete these records of www.example.com: A 192.0.2.1, A 192.0.2.2, A 192.0.2.3, A 192.0.2.4 and 2 more. A name";
     assert!(message.starts_with(start), "{message}");
 }
 
@@ -121,32 +125,28 @@ fn apex_with_addresses_of_the_platform_host_is_right() {
 fn apex_without_addresses_is_not_found_yet() {
     let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Mx("mail.example.com"))]));
     assert_eq!(code, "not_found_yet");
-    let second_way = "or A and AAAA records with its addresses 192.0.2.1, 192.0.2.2, 2001:db8::1.";
+    let second_way = ", or these records: A 192.0.2.1, A 192.0.2.2, AAAA 2001:db8::1.";
     assert!(message.contains(second_way) && message.contains("48 hours"), "{message}");
     let (_, message) = wrong(APEX, Vec::new());
-    assert!(message.contains("with its addresses none. DNS"), "{message}");
+    assert!(message.contains("record with the value petstore.sites.example.net. DNS"), "{message}");
 }
 
 #[test]
 fn apex_with_other_addresses_is_a_wrong_target() {
     let other = vec![(APEX, Record::A([192, 0, 2, 9]))];
-    let start = "example.com has the addresses 192.0.2.9. It must have those of petstore.sites.example.net, by an \
-                 ALIAS, an ANAME, or A and AAAA records: ";
-    for (records, known) in
-        [(apex(other.clone()), "192.0.2.1, 192.0.2.2, 2001:db8::1."), (other.clone(), "none.")]
-    {
+    let start = "Delete this record of example.com: A 192.0.2.9. The platform has no such address. Create an ALIAS or \
+                 ANAME record with the value petstore.sites.example.net";
+    for (records, known) in [
+        (apex(other.clone()), ", or these records: A 192.0.2.1, A 192.0.2.2, AAAA 2001:db8::1."),
+        (other.clone(), "."),
+    ] {
         let (code, message) = wrong(APEX, records);
         assert_eq!(code, "wrong_target");
         assert!(message.starts_with(&format!("{start}{known} If your DNS settings")), "{message}");
     }
     let (code, message) = wrong(APEX, apex([vec![(APEX, Record::A([192, 0, 2, 1]))], other].concat()));
     assert_eq!(code, "wrong_target");
-    assert_eq!(
-        message,
-        "example.com leads to petstore.sites.example.net, but also has addresses that petstore.sites.example.net does \
-         not have: 192.0.2.9. Remove the records with these addresses. A leftover AAAA record is a common mistake: clients \
-         with IPv6 try it first."
-    );
+    assert_eq!(message, "Delete this record of example.com: A 192.0.2.9. The platform has no such address.");
 }
 
 #[test]
@@ -154,7 +154,11 @@ fn stray_aaaa_record_is_named_as_the_fault() {
     let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::Aaaa("2001:db8::99"))];
     let (code, message) = wrong(APEX, apex(records));
     assert_eq!(code, "wrong_target");
-    assert!(message.contains("does not have: 2001:db8::99. Remove the records"), "{message}");
+    assert!(
+        message
+            .ends_with("AAAA 2001:db8::99. The platform has no such address, and IPv6 clients try it first."),
+        "{message}"
+    );
 }
 
 #[test]
@@ -163,8 +167,8 @@ fn cname_at_an_apex_conflicts() {
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
-        "example.com has a CNAME record to petstore.sites.example.net. An apex domain cannot have one, because it \
-         has NS and SOA records. Create an ALIAS or ANAME record to petstore.sites.example.net instead."
+        "example.com has a CNAME record to petstore.sites.example.net. Delete it: an apex domain can't have one, because \
+         it has NS and SOA records. Create an ALIAS or ANAME record with the value petstore.sites.example.net."
     );
 }
 
@@ -174,8 +178,7 @@ fn silent_server_leaves_the_status_unknown() {
     let found = verify(WWW, HOST, &server.dns().within(60, 20));
     let (_, reason) = reason(found, DomainEvent::Unknown);
     let start = format!(
-        "The record of www.example.com could not be looked up: the name server {} did not answer in time. The service \
-         asks again within",
+        "Couldn't look up www.example.com: the name server {} did not answer in time. Trying again within 10 minutes.",
         server.address
     );
     assert!(reason.starts_with(&start), "{reason}");
@@ -187,8 +190,8 @@ fn name_without_servers_is_told_what_its_owner_can_do() {
     let found = verify(WWW, HOST, &Dns::of_system(vec![nobody.address], 53));
     let (code, message) = reason(found, DomainEvent::Unknown);
     assert_eq!(code, "dns_unavailable");
-    let advice = "no name server with an address is named for www.example.com. The service asks again within ten \
-                  minutes. If that fails too, check that the domain is registered";
+    let advice = "no name server with an address is named for www.example.com. Trying again within 10 minutes. If this \
+                  doesn't go away, check that the domain is registered";
     assert!(message.contains(advice), "{message}");
 }
 
@@ -215,11 +218,11 @@ fn subdomain_that_is_a_zone_needs_addresses_as_every_apex() {
     assert_eq!(status(WWW, zone(own)), Finding::RIGHT);
     let (code, message) = wrong(WWW, zone(Vec::new()));
     assert_eq!(code, "not_found_yet");
-    let start = "www.example.com has no addresses yet, and cannot have a CNAME record, because it is the apex of a zone. \
-                 Create an ALIAS or ANAME record with the value petstore.sites.example.net, or A";
+    let start = "www.example.com has no addresses yet. It can't have a CNAME record, because it is the apex of a zone. \
+                 Create an ALIAS or ANAME record with the value petstore.sites.example.net, or these records: A";
     assert!(message.starts_with(start), "{message}");
     let (code, message) = wrong(WWW, zone(vec![(WWW, Record::A([192, 0, 2, 9]))]));
-    assert!(code == "wrong_target" && message.contains("It must have those of"), "{message}");
+    assert!(code == "wrong_target" && message.starts_with("Delete this record"), "{message}");
     // A zone above or below the name does not make the name a zone.
     let records = vec![(APEX, Record::Soa), ("a.www.example.com", Record::Soa), (WWW, Record::Cname(HOST))];
     assert_eq!(status(WWW, records), Finding::RIGHT);
@@ -247,7 +250,7 @@ fn subdomain_with_the_addresses_of_the_platform_is_not_told_to_remove_them() {
     ] {
         let (code, message) = wrong(WWW, apex(own.into_iter().map(|record| (WWW, record)).collect()));
         assert_eq!(code, "conflicting_record");
-        assert!(message.contains("the provider flattens it") && !message.contains("Remove"), "{message}");
+        assert!(message.contains("the provider flattens it") && !message.contains("Delete"), "{message}");
     }
     for own in [vec![Record::A([192, 0, 2, 9])], vec![Record::A([192, 0, 2, 1]), Record::A([192, 0, 2, 9])]] {
         let (_, message) = wrong(WWW, apex(own.into_iter().map(|record| (WWW, record)).collect()));
