@@ -75,7 +75,7 @@ fn readme_names_settings_as_they_are_and_the_site_all() {
         let named = [0, 1, 3].map(|i| row[i].clone());
         assert!(settings.any(|setting| setting == named), "{named:?} differs, or is out of order");
     }
-    let page = read("src/site/pages/settings.md");
+    let page = read("src/site/pages/configuration.md");
     assert!(page.contains("{{settings}}") && page.contains("{{variables}}"));
     for row in rows.iter().filter(|row| row[0].is_empty()) {
         let is_known = VARIABLES.iter().any(|known| known.name == row[1] && known.default == row[3]);

@@ -218,11 +218,11 @@ test('all error codes are one compact table, and each can be linked to', async (
 
 test('contents stand at the side, and pages lead to each other', async () => {
   const { page, close } = await open(browser);
-  await page.goto(`${service.url}/docs/settings`);
+  await page.goto(`${service.url}/docs/configuration`);
   const [contents, text] = await Promise.all(['.contents', 'article'].map((part) => page.locator(part).boundingBox()));
   assert.ok(contents.x >= text.x + text.width && contents.y < 400, JSON.stringify({ contents, text }));
   await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'The public URL' }).click();
-  assert.ok(page.url().endsWith('/docs/settings#the-public-url'));
+  assert.ok(page.url().endsWith('/docs/configuration#the-public-url'));
   assert.ok(await inView(page.locator('.contents')));
   const paths = (await pages(service)).filter((path) => path !== '/pets');
   await page.goto(service.url + paths[0]);
@@ -279,7 +279,7 @@ test('the search finds pages, headings, codes, settings and operations, with the
   assert.equal(await field.isVisible(), false);
   for (const [words, path] of [
     ['invalid_json', '/docs/errors#invalid_json'],
-    ['petstore_listen', '/docs/settings#listen'],
+    ['petstore_listen', '/docs/configuration#listen'],
     ['rotating a key', '/docs/keys#rotating-a-key'],
     ['request body', '/docs/limits#request-body'],
     ['Custom domains', '/docs/domains'],

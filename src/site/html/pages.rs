@@ -197,7 +197,7 @@ mod tests {
         }
         for (path, id) in [
             ("/docs/errors", "invalid_json"),
-            ("/docs/settings", "listen"),
+            ("/docs/configuration", "listen"),
             ("/docs/limits", "request-body"),
             ("/docs/limits", "timeout-idle"),
             ("/docs/keys", "the-first-key"),
