@@ -47,10 +47,11 @@ pub const PAGES: &[PageEntry] = pages! {
     "/pets" "Pets" "Look at the pets in a table, by status: available, pending or sold. Add a pet.";
     Guide:
     "/docs" "Overview" "What this API is for, and where to begin." in "index";
-    "/docs/quickstart" "Quickstart" "List pets, add one, and see an error, with curl." in "quickstart";
+    "/docs/quickstart" "Quickstart" "Start the service, list pets, add one, and see an error, with curl." in "quickstart";
     "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys";
     "/docs/pagination" "Pagination" "Read long lists page by page, and poll them for changes." in "pagination";
     "/docs/retries" "Retries" "Retry a POST without adding a second pet." in "retries";
+    "/docs/changing" "Change, sell and count pets" "Change and delete pets, sell each one once, and count them, with --experimental." in "changing";
     "/docs/browsers" "Browser apps" "Call the API from scripts on a page of another origin (CORS)." in "browsers";
     "/docs/testing" "Testing a client" "Test your client against a temporary service that fails on purpose." in "testing";
     Reference:
@@ -61,6 +62,7 @@ pub const PAGES: &[PageEntry] = pages! {
     "/docs/versions" "Versions and stability" "What can change, which operations will be removed, and what to call instead." in "versions";
     "/docs/changelog" "Changelog" "What each release changes for clients, newest first." in "changelog";
     Operate:
+    "/docs/first-evening" "First evening" "From nothing to a service with HTTPS, backups, an alert and a tested restore, on one machine." in "first-evening";
     "/docs/install" "Install" "Install and start the service, with systemd, Docker or neither." in "install";
     "/docs/board" "On a small board" "Run the service in 16 MiB, on flash memory, and without a clock." in "board";
     "/docs/configuration" "Configuration" "Every setting, as a flag and as an environment variable." in "configuration";

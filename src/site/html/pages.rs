@@ -134,7 +134,7 @@ mod tests {
             "<summary>Menu <span>Guide: Overview</span></summary>",
             "<h2 id=\"guide\"><a class=\"anchor\" href=\"#guide\">Guide</a></h2>\n<dl>\n\
              <dt><a href=\"/docs/quickstart\">Quickstart</a></dt>\n\
-             <dd>List pets, add one, and see an error, with curl.</dd>\n",
+             <dd>Start the service, list pets, add one, and see an error, with curl.</dd>\n",
             "<nav class=\"turn\" aria-label=\"Previous and next page\">\n\
              <a href=\"/docs/quickstart\" rel=\"next\"><span>Next</span> Quickstart</a>\n</nav>\n",
         ] {
