@@ -120,6 +120,21 @@ mod tests {
     }
 
     #[test]
+    fn pictures_are_small_and_have_a_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pictures");
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let picture = std::fs::read_to_string(&path).unwrap();
+            let name = picture.split("role=\"img\" aria-label=\"").nth(1).unwrap().split('"').next().unwrap();
+            assert!(picture.len() <= 1536 && name.len() > 40, "{path:?}: {}", picture.len());
+            // The policy of the pages allows no styles, and an id could be on a page twice.
+            assert!(!["style", " id=", "\n\n"].iter().any(|part| picture.contains(part)), "{path:?}");
+            let pages = entries().filter(|entry| page(entry.path).contains(&picture)).count();
+            assert!(pages > 0, "no page shows {path:?}");
+        }
+    }
+
+    #[test]
     fn every_file_is_a_page() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pages");
         let files = std::fs::read_dir(folder).unwrap().count();
