@@ -15,7 +15,10 @@ fn main() {}
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FOLDER: &str = "src/site/pages";
     const SHOWN: [&str; 3] = ["Caddyfile", "Caddyfile-domains", "nginx.conf"];
-    println!("cargo::rerun-if-changed={FOLDER}\ncargo::rerun-if-changed=scripts/deploy");
+    const PICTURES: [&str; 5] = ["backups.svg", "machines.svg", "ports.svg", "retries.svg", "states.svg"];
+    for used in [FOLDER, "src/site/pictures", "scripts/deploy"] {
+        println!("cargo::rerun-if-changed={used}");
+    }
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     for entry in std::fs::read_dir(FOLDER)? {
         let page = entry?;
@@ -23,6 +26,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for name in SHOWN {
             let shown = std::fs::read_to_string(format!("scripts/deploy/{name}"))?;
             text = text.replace(&format!("{{{{{name}}}}}"), &format!("```ini\n{shown}```"));
+        }
+        // A block of HTML without an empty line stays as it is in Markdown.
+        for name in PICTURES {
+            let picture = std::fs::read_to_string(format!("src/site/pictures/{name}"))?;
+            text = text.replace(&format!("{{{{{name}}}}}"), &picture);
         }
         let (html, sections) = markdown::render(&text);
         let file = out.join(page.file_name()).with_extension("rs");

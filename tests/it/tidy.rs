@@ -75,7 +75,7 @@ fn readme_names_settings_as_they_are_and_the_site_all() {
         let named = [0, 1, 3].map(|i| row[i].clone());
         assert!(settings.any(|setting| setting == named), "{named:?} differs, or is out of order");
     }
-    let page = read("src/site/pages/settings.md");
+    let page = read("src/site/pages/configuration.md");
     assert!(page.contains("{{settings}}") && page.contains("{{variables}}"));
     for row in rows.iter().filter(|row| row[0].is_empty()) {
         let is_known = VARIABLES.iter().any(|known| known.name == row[1] && known.default == row[3]);
@@ -116,6 +116,64 @@ fn documents_name_every_command_and_flag() {
         };
         // Another name of `verify` needs no words of its own.
         assert!(documents.contains(&name) || name.ends_with("reverify"), "no document names {name}");
+    }
+}
+
+/// The lines of the code blocks of a page.
+fn pasted(page: &str) -> Vec<String> {
+    let text = read(page);
+    text.split("```").skip(1).step_by(2).flat_map(str::lines).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn first_evening_names_what_is_there() {
+    let lines = pasted("src/site/pages/first-evening.md");
+    let (words, all) = (lines.iter().flat_map(|line| line.split([' ', '\'', '"'])), lines.join("\n"));
+    let help = std::process::Command::new(env!("CARGO_BIN_EXE_petstore")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    for line in lines.iter().filter(|line| line.starts_with("petstore ")) {
+        let command: Vec<&str> =
+            line.split(' ').take_while(|w| w.chars().all(|c| c.is_ascii_lowercase())).collect();
+        let name = if command.contains(&"key") { command[..3].join(" ") } else { command.join(" ") };
+        assert!(help.contains(&name), "{line}");
+        let mut flags = line.split(' ').filter(|word| word.starts_with("--"));
+        assert!(flags.all(|flag| help.contains(flag)), "{line}");
+    }
+    for word in words {
+        if word.starts_with("petstore")
+            && [".service", ".socket", ".timer"].iter().any(|end| word.ends_with(end))
+        {
+            assert!(root().join("scripts/deploy").join(word).exists(), "{word}");
+        }
+        if let Some((name, _)) = word.split_once('=').filter(|(name, _)| name.starts_with("PETSTORE_")) {
+            let mut known =
+                SETTINGS.iter().map(|s| s.variable()).chain(VARIABLES.iter().map(|v| v.name.to_owned()));
+            assert!(known.any(|known| known == name), "{name}");
+        }
+    }
+    // The units have the folders, and the socket the address, of the page.
+    for (file, has, path) in [
+        ("petstore.service", "%S/petstore/petstore.db", "/var/lib/petstore/petstore.db"),
+        ("petstore.service", "%S/petstore/first-key", "/var/lib/petstore/first-key"),
+        ("petstore.service", "EnvironmentFile=-/etc/petstore.env", ">>/etc/petstore.env"),
+        ("petstore-backup.service", "--to %S/petstore-backups", "/var/lib/petstore-backups/"),
+        ("petstore.socket", "ListenStream=127.0.0.1:8080", "reverse_proxy 127.0.0.1:8080"),
+    ] {
+        assert!(read(format!("scripts/deploy/{file}")).contains(has) && all.contains(path), "{file}: {path}");
+    }
+    assert!(root().join("scripts/release").exists() && all.contains("scripts/release"));
+}
+
+#[test]
+fn quickstart_shows_what_the_first_start_prints() {
+    let printed: String = ["src/cli/serve.rs", "src/cli/first_key.rs"].map(read).concat();
+    let page = read("src/site/pages/quickstart.md");
+    for line in [
+        "The database had no API key, so this one was created. It is shown only once:",
+        "To add a pet and to list all pets:",
+        "To try it in a browser, which keeps this address in its history:",
+    ] {
+        assert!(printed.contains(line) && page.contains(line), "{line}");
     }
 }
 

@@ -131,9 +131,9 @@ export async function barriers(page) {
     .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' | ')}`);
 }
 
-// The addresses in the navigation, so that no page is forgotten.
+// The pages in the navigation, so that none is forgotten.
 export async function pages(service) {
   const html = await (await fetch(service.url)).text();
   const navigation = html.slice(html.indexOf('<nav'), html.indexOf('</nav>'));
-  return [...navigation.matchAll(/href="([^"#]+)"/g)].map(([, path]) => path);
+  return [...navigation.matchAll(/href="([^"#]+)"/g)].map(([, path]) => path).filter((path) => path !== '/openapi.json');
 }

@@ -18,7 +18,7 @@ after(async () => {
 const LAPTOP = { viewport: { width: 1366, height: 700 } };
 const NARROW = { viewport: { width: 320, height: 640 } };
 const OPERATIONS = ['listPets', 'createPet', 'getPet'];
-const DEEP = ['/#createPet', '/#createPet-errors', '/#getPet-try-it', '/#listPets', '/docs/errors#overloaded', '/docs/settings#listen'];
+const DEEP = ['/#createPet', '/#createPet-errors', '/#getPet-try-it', '/#listPets', '/docs/errors#overloaded', '/docs/configuration#listen'];
 
 const box = (locator) => locator.boundingBox();
 

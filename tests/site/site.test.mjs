@@ -248,13 +248,38 @@ test('on a phone, a table of two columns repeats no heading', async () => {
   await close();
 });
 
+test('pictures can be read on a phone, in the dark and in forced colours', async () => {
+  for (const look of [LOOKS.phone, LOOKS.dark, { ...LOOKS.phone, forcedColors: 'active', colorScheme: 'dark' }]) {
+    const { page, said, close } = await open(browser, look);
+    for (const path of ['retries', 'domains', 'backups', 'machines', 'install', 'first-evening']) {
+      await page.goto(`${service.url}/docs/${path}`);
+      const picture = page.getByRole('img', { name: /[a-z]/ }).and(page.locator('.picture svg'));
+      const { width, height, x } = await picture.boundingBox();
+      assert.ok(x >= 0 && x + width <= look.viewport.width && height < 300, path);
+      // Text is not scaled, stays in the picture and crosses no other text.
+      const boxes = await picture.locator('text').evaluateAll((texts) => texts.map((text) => text.getBoundingClientRect().toJSON()));
+      const frame = await picture.evaluate((svg) => svg.getBoundingClientRect().toJSON());
+      for (const [i, box] of boxes.entries()) {
+        assert.ok(box.height >= 12 && box.left >= frame.left && box.right <= frame.right, `${path}: text ${i}`);
+        const crosses = (other) => box.left < other.right && other.left < box.right && box.top < other.bottom - 2 && other.top < box.bottom - 2;
+        assert.ok(!boxes.slice(i + 1).some(crosses), `${path}: text ${i} crosses another`);
+      }
+      const colours = await picture.evaluate((svg) => [getComputedStyle(svg).stroke, getComputedStyle(svg.querySelector('text')).fill]);
+      const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      assert.ok(!colours.includes(ground) && !colours.includes('none'), `${path}: ${colours} on ${ground}`);
+    }
+    assert.deepEqual(said, []);
+    await close();
+  }
+});
+
 test('contents stand at the side, and pages lead to each other', async () => {
   const { page, close } = await open(browser);
-  await page.goto(`${service.url}/docs/settings`);
+  await page.goto(`${service.url}/docs/configuration`);
   const [contents, text] = await Promise.all(['.contents', 'article'].map((part) => page.locator(part).boundingBox()));
   assert.ok(contents.x >= text.x + text.width && contents.y < 400, JSON.stringify({ contents, text }));
   await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'The public URL' }).click();
-  assert.ok(page.url().endsWith('/docs/settings#the-public-url'));
+  assert.ok(page.url().endsWith('/docs/configuration#the-public-url'));
   assert.ok(await inView(page.locator('.contents')));
   const paths = (await pages(service)).filter((path) => path !== '/pets');
   await page.goto(service.url + paths[0]);
@@ -311,7 +336,7 @@ test('the search finds pages, headings, codes, settings and operations, with the
   assert.equal(await field.isVisible(), false);
   for (const [words, path] of [
     ['invalid_json', '/docs/errors#invalid_json'],
-    ['petstore_listen', '/docs/settings#listen'],
+    ['petstore_listen', '/docs/configuration#listen'],
     ['rotating a key', '/docs/keys#rotating-a-key'],
     ['request body', '/docs/limits#request-body'],
     ['Custom domains', '/docs/domains'],

@@ -22,13 +22,17 @@ pub static PAGES: &[Operation] = &[
 /// The path prefix of the pages' current files, for clients that ask for another digest.
 pub const LATEST: &str = "/assets/latest/";
 
-/// Pages that have moved: the old and the new path. The specification names the path of the deprecations.
-const MOVED: [(&str, &str); 5] = [
+/// Other paths of documents: those of pages that have moved, and usual ones of the interface description. The
+/// specification names the path of the deprecations.
+const MOVED: [(&str, &str); 8] = [
     ("/docs/deprecations", "/docs/versions#deprecations"),
     ("/docs/first-call", "/docs/quickstart"),
     ("/docs/pages", "/docs/pagination"),
     ("/docs/changes", "/docs/changelog"),
-    ("/docs/running", "/docs/settings"),
+    ("/docs/running", "/docs/configuration"),
+    ("/docs/settings", "/docs/configuration"),
+    ("/openapi.yaml", "/openapi.json"),
+    ("/swagger.json", "/openapi.json"),
 ];
 
 /// The variant of a page with a field for the API key. It is served while the origin has deployed files, whose scripts
@@ -46,9 +50,22 @@ pub const NOT_FOUND: &str = "/404.html";
 /// The operation for paths that match no row: a static file of the deploy, or the page for a 404.
 pub const FILE: Operation = row("/{file}", "getFile", Handler::Get(get_file));
 
-/// Returns a deployed file, or the 404.
+/// Returns a deployed file, a redirect, or the 404.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    deployed(context, call)?.map_or_else(|| not_found(context, call), Ok)
+    let found = deployed(context, call)?.or_else(|| moved(context, call));
+    found.map_or_else(|| not_found(context, call), Ok)
+}
+
+/// The redirect from another path of a document, or from that of a page with a slash at its end.
+fn moved(context: &ReadContext, call: &Call) -> Option<Response> {
+    let path = &*call.target.path;
+    let redirect = |location: &str| Response::new(308, b"").header("Location", location);
+    if let Some((_, new)) = MOVED.iter().find(|(old, _)| *old == path) {
+        return Some(redirect(new));
+    }
+    let page = path.strip_suffix('/').filter(|page| context.assets.contains_key(*page))?;
+    let query = call.target.query.map(|query| format!("?{query}")).unwrap_or_default();
+    Some(redirect(&format!("{page}{query}")))
 }
 
 /// Returns the page for a 404, if a browser asks for a path outside `/v1`: the deploy's page, or else the site's.
@@ -141,10 +158,7 @@ pub(super) fn asset(context: &ReadContext, call: &Call, path: &str) -> Result<Re
 }
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    match MOVED.iter().find(|(old, _)| *old == call.target.path) {
-        Some((_, new)) => Ok(Response::new(308, b"").header("Location", new)),
-        None => asset(context, call, &call.target.path),
-    }
+    moved(context, call).map_or_else(|| asset(context, call, &call.target.path), Ok)
 }
 
 /// Returns a page with a field for the API key.

@@ -14,6 +14,9 @@ pub struct PageText<'t> {
     pub sections: &'t [Section<&'t str>],
 }
 
+/// The path of the interface description, which is in the navigation, but is not a page.
+pub const DESCRIPTION: &str = "/openapi.json";
+
 /// A page in the navigation.
 pub struct PageEntry {
     pub path: &'static str,
@@ -44,22 +47,25 @@ pub const PAGES: &[PageEntry] = pages! {
     "/pets" "Pets" "Look at the pets in a table, by status: available, pending or sold. Add a pet.";
     Guide:
     "/docs" "Overview" "What this API is for, and where to begin." in "index";
-    "/docs/quickstart" "Quickstart" "List pets, add one, and see an error, with curl." in "quickstart";
+    "/docs/quickstart" "Quickstart" "Start the service, list pets, add one, and see an error, with curl." in "quickstart";
     "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys";
     "/docs/pagination" "Pagination" "Read long lists page by page, and poll them for changes." in "pagination";
     "/docs/retries" "Retries" "Retry a POST without adding a second pet." in "retries";
+    "/docs/changing" "Change, sell and count pets" "Change and delete pets, sell each one once, and count them, with --experimental." in "changing";
     "/docs/browsers" "Browser apps" "Call the API from scripts on a page of another origin (CORS)." in "browsers";
     "/docs/testing" "Testing a client" "Test your client against a temporary service that fails on purpose." in "testing";
     Reference:
     "/" "Operations" "Every operation with its parameters and responses. Try them in your browser.";
+    "/openapi.json" "OpenAPI" "The API for tools: import it into Postman, Insomnia or Swagger UI, or generate a typed client (SDK) from its JSON schemas.";
     "/docs/errors" "Errors" "Every error code, what has happened, and what to do about it." in "errors";
     "/docs/limits" "Limits" "How large a request can be, and how long it can take." in "limits";
     "/docs/versions" "Versions and stability" "What can change, which operations will be removed, and what to call instead." in "versions";
     "/docs/changelog" "Changelog" "What each release changes for clients, newest first." in "changelog";
     Operate:
+    "/docs/first-evening" "First evening" "From nothing to a service with HTTPS, backups, an alert and a tested restore, on one machine." in "first-evening";
     "/docs/install" "Install" "Install and start the service, with systemd, Docker or neither." in "install";
     "/docs/board" "On a small board" "Run the service in 16 MiB, on flash memory, and without a clock." in "board";
-    "/docs/settings" "Settings" "Every setting, as a flag and as an environment variable." in "settings";
+    "/docs/configuration" "Configuration" "Every setting, as a flag and as an environment variable." in "configuration";
     "/docs/proxy" "Behind a proxy" "Put TLS in front of the service, with Caddy, nginx or Cloudflare." in "proxy";
     "/docs/domains" "Custom domains" "Serve your site from your own domain, over HTTPS." in "domains";
     "/docs/monitoring" "Monitoring" "Health checks, metrics for Prometheus, alerts and logs." in "monitoring";
@@ -122,7 +128,8 @@ fn groups() -> impl Iterator<Item = &'static [PageEntry]> {
 /// Links to the page before and the page after the one at a path.
 pub fn neighbours(here: &str) -> String {
     // The pets page is not part of the guide.
-    let pages: Vec<&PageEntry> = PAGES.iter().filter(|entry| entry.group != "Inventory").collect();
+    let is_part = |entry: &&PageEntry| entry.group != "Inventory" && entry.path != DESCRIPTION;
+    let pages: Vec<&PageEntry> = PAGES.iter().filter(is_part).collect();
     let Some(place) = pages.iter().position(|entry| entry.path == here) else { return String::new() };
     let link = |place: Option<usize>, rel, word| {
         let entry = place.and_then(|place| pages.get(place));

@@ -120,6 +120,21 @@ mod tests {
     }
 
     #[test]
+    fn pictures_are_small_and_have_a_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pictures");
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let picture = std::fs::read_to_string(&path).unwrap();
+            let name = picture.split("role=\"img\" aria-label=\"").nth(1).unwrap().split('"').next().unwrap();
+            assert!(picture.len() <= 1536 && name.len() > 40, "{path:?}: {}", picture.len());
+            // The policy of the pages allows no styles, and an id could be on a page twice.
+            assert!(!["style", " id=", "\n\n"].iter().any(|part| picture.contains(part)), "{path:?}");
+            let pages = entries().filter(|entry| page(entry.path).contains(&picture)).count();
+            assert!(pages > 0, "no page shows {path:?}");
+        }
+    }
+
+    #[test]
     fn every_file_is_a_page() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pages");
         let files = std::fs::read_dir(folder).unwrap().count();
@@ -134,7 +149,7 @@ mod tests {
             "<summary>Menu <span>Guide: Overview</span></summary>",
             "<h2 id=\"guide\"><a class=\"anchor\" href=\"#guide\">Guide</a></h2>\n<dl>\n\
              <dt><a href=\"/docs/quickstart\">Quickstart</a></dt>\n\
-             <dd>List pets, add one, and see an error, with curl.</dd>\n",
+             <dd>Start the service, list pets, add one, and see an error, with curl.</dd>\n",
             "<nav class=\"turn\" aria-label=\"Previous and next page\">\n\
              <a href=\"/docs/quickstart\" rel=\"next\"><span>Next</span> Quickstart</a>\n</nav>\n",
         ] {
@@ -197,7 +212,7 @@ mod tests {
         }
         for (path, id) in [
             ("/docs/errors", "invalid_json"),
-            ("/docs/settings", "listen"),
+            ("/docs/configuration", "listen"),
             ("/docs/limits", "request-body"),
             ("/docs/limits", "timeout-idle"),
             ("/docs/keys", "the-first-key"),

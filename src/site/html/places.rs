@@ -4,7 +4,7 @@
 use crate::app::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
 use crate::base::config::Config;
 use crate::base::http::{Asset, Assets};
-use crate::site::html::navigation::{PAGES, PageEntry};
+use crate::site::html::navigation::{DESCRIPTION, PAGES, PageEntry};
 use crate::site::html::page::HtmlPage;
 
 /// Adds the page, the icon, robots.txt and, if the public address is known, the sitemap. `files` is the folder of the
@@ -34,7 +34,7 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
 /// Every page in the navigation, as sitemaps.org specifies.
 fn sitemap(root: &str) -> String {
     let url = |entry: &PageEntry| format!("<url><loc>{root}{}</loc></url>\n", entry.path);
-    let urls: String = PAGES.iter().map(url).collect();
+    let urls: String = PAGES.iter().filter(|entry| entry.path != DESCRIPTION).map(url).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{urls}</urlset>\n"
