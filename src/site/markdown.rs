@@ -2,15 +2,17 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::section::Section;
+use super::section::{PHRASE, Section};
 
 /// Renders a page: returns its HTML, and its sections in order.
 pub fn render(markdown: &str) -> (String, Vec<Section<String>>) {
     let mut page = Renderer::default();
     Parser::new_ext(markdown, Options::ENABLE_TABLES).for_each(|event| page.add(event));
+    page.sections.append(&mut page.phrases);
     for section in &mut page.sections {
-        section.text =
-            section.text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(" ·").to_owned();
+        let text = section.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        section.text = text.trim_matches([' ', '·']).to_owned();
+        section.title.truncate(section.title.trim_end_matches([' ', ':', ',', '.']).len());
     }
     let mut html = String::new();
     html::push_html(&mut html, page.events.into_iter());
@@ -23,6 +25,11 @@ pub fn render(markdown: &str) -> (String, Vec<Section<String>>) {
 struct Renderer<'e> {
     events: Vec<Event<'e>>,
     sections: Vec<Section<String>>,
+    /// The first cells of rows, and bold phrases at the beginning of items and paragraphs, as sections with a title alone
+    /// and the id of the heading above them. The search finds that heading by them.
+    phrases: Vec<Section<String>>,
+    /// True within the last phrase.
+    is_phrase: bool,
     /// The index of the event at which the current heading starts.
     start: usize,
     /// True within a heading, whose text is the title of the last section.
@@ -37,6 +44,7 @@ struct Renderer<'e> {
 
 impl<'e> Renderer<'e> {
     fn add(&mut self, event: Event<'e>) {
+        self.find_phrase(&event);
         match (&event, self.cells) {
             (Event::Start(Tag::Heading { level, .. }), _) => {
                 self.is_title = true;
@@ -85,6 +93,20 @@ impl<'e> Renderer<'e> {
         self.events.push(event);
     }
 
+    /// Begins or ends a phrase.
+    fn find_phrase(&mut self, event: &Event<'e>) {
+        let is_first = matches!(self.events.last(), Some(Event::Start(Tag::Item | Tag::Paragraph)));
+        match event {
+            Event::Start(Tag::TableRow) => {}
+            Event::Start(Tag::Strong) if is_first => {}
+            Event::End(TagEnd::Strong | TagEnd::TableCell) => return self.is_phrase = false,
+            _ => return,
+        }
+        self.is_phrase = true;
+        let id = self.sections.last().map(|section| section.id.clone()).unwrap_or_default();
+        self.phrases.push(Section { id, element: PHRASE.to_owned(), ..Section::default() });
+    }
+
     fn html(&mut self, html: impl Into<CowStr<'e>>) {
         self.events.push(Event::InlineHtml(html.into()));
     }
@@ -117,6 +139,9 @@ impl<'e> Renderer<'e> {
 
     /// Adds text to the search index.
     fn note(&mut self, text: &str) {
+        if let Some(phrase) = self.phrases.last_mut().filter(|_| self.is_phrase) {
+            phrase.title.push_str(text);
+        }
         if let Some(section) = self.sections.last_mut().filter(|_| !self.is_code) {
             if self.is_title { &mut section.title } else { &mut section.text }.push_str(text);
         }

@@ -1,13 +1,27 @@
 // How well the entries of the search's index fit a query. Knows nothing of browsers.
 
 // The weights of places, and of ways to fit.
-const [TITLE, PAGE, TEXT] = [10, 4, 1];
+// Phrases are the first cells of rows, and what is bold.
+const WEIGHTS = { title: 10, page: 4, text: 1, phrases: 6 };
+const TEXT = WEIGHTS.text;
 const [WHOLE, SYNONYM, PREFIX, ALMOST, PART] = [1, 0.8, 0.6, 0.5, 0.2];
 
 // Words without a meaning for the search.
 const EMPTY = new Set(
-  'a an and are as at be by can do does for from getting have how i if in into is it me my of on or our so that the this to use using was we what when where which why will with you your'.split(' '),
+  'a am an and are as at be by can do does for from getting have how http i if in into is it me my not of on or our so that the this to use using was we what when where which why will with you your'.split(
+    ' ',
+  ),
 );
+
+// Several words of readers that mean one thing, and a word for them.
+const PAIRS = [
+  [/too many requests/gi, '429'],
+  [/\b(log|sign)(ging)? in(to)?\b/gi, 'login'],
+  [/\bset up\b/gi, 'setup'],
+  [/\bhow many\b/gi, 'count'],
+  [/\b(double|twice) (submit|click|post)\w*/gi, 'duplicate'],
+  [/\b(port|address) (is )?already (in use|used|taken)/gi, 'address already use start'],
+];
 
 // Words of readers, and the words of the pages for them.
 const SYNONYMS = new Map();
@@ -22,6 +36,7 @@ for (const [said, meant] of Object.entries({
   'begin hello intro start started tutorial': 'quickstart',
   'cursor next offset page paginate paging': 'pagination',
   'container docker kubernetes podman service systemd': 'install',
+  'client codegen generate generator insomnia openapi postman schema schemas sdk swagger typescript': 'openapi',
   'caddy haproxy nginx reverse': 'proxy proxies',
   'alert alerts grafana metrics observability prometheus telemetry': 'monitoring',
   'update version': 'upgrade upgrades',
@@ -32,11 +47,16 @@ for (const [said, meant] of Object.entries({
   'cname dns hostname': 'domain domains',
   'certificate https ssl tls': 'domains https',
   'bind port': 'listen',
-  'config configuration configure env environment flags options': 'settings',
+  'config configure env environment flags options settings': 'configuration',
+  'buy bought count counts sell selling': 'sell count',
+  'mark marked': 'edit change',
+  'issued issue': 'certificate',
+  'excel spreadsheet': 'csv export',
+  'setup': 'install evening',
   'alive liveness readiness uptime': 'health',
   'news release releases': 'changelog',
   'obsolete removed sunset': 'deprecated deprecations',
-  'duplicate idempotent resend twice': 'retries idempotency',
+  'double duplicate idempotent resend twice': 'retries idempotency',
   idempotency: 'retries',
   'compromised leaked lost stole stolen': 'revoke revoking safe',
   'cache caching polling': 'etag poll',
@@ -69,8 +89,8 @@ export function isAlmost(a, b) {
 // Splits the entries into words, once.
 export function prepare(entries) {
   const vocabulary = new Map();
-  const places = ({ title, page, text, words: more = '' }) =>
-    [title, page, `${text} ${more}`].map((text) => {
+  const places = ({ title, page, text, words: more = '', phrases = [] }) =>
+    [title, page, `${text} ${more}`, phrases.join(' ')].map((text) => {
       const found = new Set(words(text));
       for (const word of found) vocabulary.set(word, stem(word));
       return found;
@@ -100,13 +120,14 @@ function meanings(word, vocabulary) {
 // letter does not count.
 function value(fits, { places }) {
   const best = (place) => Math.max(0, ...[...place].map((word) => fits.get(word) ?? 0));
-  const value = Math.max(...[TITLE, PAGE, TEXT].map((weight, i) => weight * best(places[i])));
+  const value = Math.max(...Object.values(WEIGHTS).map((weight, i) => weight * best(places[i])));
   return value < TEXT * PREFIX ? 0 : value;
 }
 
 // The entries that fit at least half of the words, best first, but none that fits a tenth as well as the best one.
 export function find({ entries, vocabulary }, query) {
-  const all = [...new Set(words(query.replace(/too many requests/i, '429').replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')))];
+  const plain = PAIRS.reduce((text, [said, meant]) => text.replace(said, meant), query);
+  const all = [...new Set(words(plain.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')))];
   const some = all.filter((word) => !EMPTY.has(word));
   const asked = some.length ? some : all;
   const terms = asked.map((word) => {
@@ -127,7 +148,24 @@ export function find({ entries, vocabulary }, query) {
     return [(sum * (1 + named) * kind * (isOperation(one.entry) ? 1.25 : 1) * matched ** 2) / terms.length ** 2, one.entry];
   });
   const best = Math.max(...ranked.map(([rank]) => rank));
-  return ranked.filter(([rank]) => rank > best / 10).sort(([a], [b]) => b - a).map(([, entry]) => entry);
+  const found = ranked.filter(([rank]) => rank > best / 10).sort(([a], [b]) => b - a);
+  return found.map(([, entry]) => showing(entry, terms));
+}
+
+// The entry with the phrase that fits most words in front of its text, if one fits half of them.
+function showing(entry, terms) {
+  const fitting = (phrase) => terms.filter(({ fits }) => words(phrase).some((word) => (fits.get(word) ?? 0) > PART)).length;
+  const counts = (entry.phrases ?? []).map(fitting);
+  const most = Math.max(0, ...counts);
+  if (!most || most * 2 < terms.length) return entry;
+  return { ...entry, text: `${entry.phrases[counts.indexOf(most)]} · ${entry.text}` };
+}
+
+// The heading under which a result is shown.
+export function group({ path }) {
+  if (path.startsWith('/#')) return 'Operations';
+  if (path.startsWith('/docs/errors#')) return 'Errors';
+  return path.startsWith('/docs/configuration#') ? 'Configuration' : 'Guide';
 }
 
 export const isOperation = ({ page }) => /^[A-Z]+ \//.test(page);

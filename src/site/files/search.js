@@ -11,12 +11,17 @@ const list = document.getElementById('search-results');
 const status = dialog.querySelector('[role=status]');
 // The index and the ranking, loaded when the search is first opened.
 let find;
+let group;
 let suggested;
-let chosen = 0;
+// The number of the chosen result; -1 for none.
+let chosen = -1;
+
+const options = () => [...list.querySelectorAll('[role=option]')];
 
 function choose(number) {
   chosen = number;
-  for (const [i, option] of [...list.children].entries()) {
+  if (chosen < 0) input.removeAttribute('aria-activedescendant');
+  for (const [i, option] of options().entries()) {
     option.setAttribute('aria-selected', String(i === chosen));
     if (i !== chosen) continue;
     input.setAttribute('aria-activedescendant', option.id);
@@ -36,17 +41,25 @@ function show() {
   const query = input.value.trim();
   const found = query ? find(query) : [];
   status.textContent = say(query, found);
+  const offered = found.length ? found.slice(0, MOST) : suggested;
+  // The group of the best result comes first.
+  const groups = Map.groupBy(offered, group);
+  let number = 0;
+  const option = (entry) => {
+    const attributes = { id: `search-${number++}`, href: entry.path, role: 'option', tabindex: '-1' };
+    const page = entry.page === entry.title ? '' : element('i', {}, entry.page);
+    return element('a', attributes, element('b', {}, entry.title), ' ', page, ' ', element('span', {}, entry.text));
+  };
   list.replaceChildren(
-    ...(found.length ? found.slice(0, MOST) : suggested).map((entry, i) => {
-      const attributes = { id: `search-${i}`, href: entry.path, role: 'option', tabindex: '-1' };
-      const title = element('b', {}, entry.title);
-      const page = entry.page === entry.title ? '' : element('i', {}, entry.page);
-      return element('a', attributes, title, ' ', page, ' ', element('span', {}, entry.text));
+    ...[...groups].map(([name, entries], i) => {
+      const heading = element('p', { id: `search-group-${i}`, role: 'presentation' }, name);
+      return element('div', { role: 'group', 'aria-labelledby': heading.id }, heading, ...entries.map(option));
     }),
   );
   list.hidden = false;
   input.setAttribute('aria-expanded', 'true');
-  choose(0);
+  // Nothing is chosen if nothing was found, so that Enter opens no page that nobody asked for.
+  choose(query && !found.length ? -1 : 0);
 }
 
 async function load() {
@@ -54,6 +67,7 @@ async function load() {
   const [rank, entries] = await Promise.all([import('./search-rank.js'), index]);
   const pages = SUGGESTED.map((path) => entries.find((entry) => entry.path === path));
   suggested = [...pages.slice(0, 2), ...entries.filter(rank.isOperation), ...pages.slice(2)];
+  group = rank.group;
   const prepared = rank.prepare(entries);
   find = (query) => rank.find(prepared, query);
 }
@@ -78,13 +92,15 @@ input.addEventListener('input', show);
 list.addEventListener('click', () => dialog.close());
 dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
 input.addEventListener('keydown', (event) => {
-  const options = list.children;
+  const all = options();
   const steps = { ArrowDown: 1, ArrowUp: -1 };
-  if (event.key === 'Enter') options[chosen]?.click();
+  if (event.key === 'Enter') all[chosen]?.click();
   // The browser would only clear the field.
   else if (event.key === 'Escape') dialog.close();
-  else if (steps[event.key] && options.length) choose((chosen + steps[event.key] + options.length) % options.length);
-  else return;
+  else if (steps[event.key] && all.length) {
+    const next = chosen + steps[event.key];
+    choose(next < 0 ? all.length - 1 : next % all.length);
+  } else return;
   event.preventDefault();
 });
 document.addEventListener('keydown', (event) => {

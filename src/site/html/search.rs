@@ -7,19 +7,20 @@ use crate::base::http::Code;
 use crate::base::http::response::reason;
 use crate::base::json::{Json, object};
 use crate::site::document::{operations, own_codes};
-use crate::site::html::components::schema;
+use crate::site::html::components::{resolve, schema};
 use crate::site::html::markup::{in_reference, plain, text};
 use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::pages::Filled;
-use crate::site::html::section::Section;
+use crate::site::html::section::{PHRASE, Section};
 
 /// The most characters of a text that a result shows. Of the rest, the index has each word once.
 const SHOWN: usize = 100;
 
 /// The index as JSON: what can be found on pages, and each operation with its parts.
 pub fn index(config: &Config, pages: &[Filled]) -> String {
-    let found =
-        pages.iter().flat_map(|(page, _, sections)| sections.iter().map(|found| section(page, found)));
+    let found = pages.iter().flat_map(|(page, _, all)| {
+        all.iter().filter(|found| found.element != PHRASE).map(|found| section(page, found, all))
+    });
     let generated = PAGES.iter().filter(|page| page.text.is_empty());
     let generated = generated.map(|page| entry(page.name, page.name, page.path, page.about));
     Json::from_iter(found.chain(generated).chain(operations(config).flat_map(operation))).to_string()
@@ -41,13 +42,28 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Json {
 }
 
 /// The entry of a page, of the text under a heading, or of a row of a table. An error code is found by its status too.
-fn section(page: &PageEntry, Section { id, element, title, text }: &Section<String>) -> Json {
+fn section(page: &PageEntry, found: &Section<String>, all: &[Section<String>]) -> Json {
+    let Section { id, element, title, text } = found;
     let path = if element == "h1" { page.path.to_owned() } else { format!("{}#{id}", page.path) };
     let code = Code::ALL.iter().find(|code| code.as_str() == id);
     let status = code.map(|code| format!("{} {}", code.status(), reason(code.status())));
     // The flag without the placeholder of its value.
     let title = if title.starts_with("--") { title.split(' ').next().unwrap_or(title) } else { title };
-    entry(title, status.as_deref().unwrap_or(page.name), &path, text)
+    let mut entry = entry(title, status.as_deref().unwrap_or(page.name), &path, text);
+    let phrases = all.iter().filter(|other| other.element == PHRASE && other.id == *id);
+    let phrases: Vec<&str> = phrases.map(|phrase| &*phrase.title).collect();
+    if !phrases.is_empty() {
+        entry["phrases"] = phrases.into();
+    }
+    entry
+}
+
+/// An entry that is also found by the values of a schema that has a few, such as `available`.
+fn with_values(mut entry: Json, schema: &Json) -> Json {
+    if let Some(values) = resolve(schema)["enum"].as_array() {
+        entry["phrases"] = values.clone().into();
+    }
+    entry
 }
 
 /// An operation, then its parameters, the fields of its body, and the header fields of its response.
@@ -57,10 +73,11 @@ fn operation(operation: &Operation) -> Vec<Json> {
         |name: &str, heading: &str, about: &str| entry(name, title, &format!("{path}{heading}"), about);
     let mut parts = Vec::new();
     for parameter in operation.parameters.iter().map(|parameter| parameter.describe()) {
-        parts.push(part(text(&parameter["name"]), "-parameters", text(&parameter["description"])));
+        let part = part(text(&parameter["name"]), "-parameters", text(&parameter["description"]));
+        parts.push(with_values(part, &parameter["schema"]));
     }
     for (name, field) in schema(operation.body.unwrap_or_default())["properties"].members() {
-        parts.push(part(name, "-request-body", text(&field["description"])));
+        parts.push(with_values(part(name, "-request-body", text(&field["description"])), field));
     }
     for field in operation.success.iter().flat_map(|success| success.headers) {
         parts.push(part(field.name, "-response-headers", field.about));
