@@ -56,7 +56,8 @@ fn labels(config: &Config) -> Filling {
 fn deprecations(config: &Config) -> Filling {
     let rows = operations(config).filter_map(|operation| {
         let deprecation = operation.deprecation?;
-        let instead = format!("`GET {}` with the `status` filter", deprecation.successor);
+        let instead =
+            format!("`GET {}`, with `after` for one pet, or with the `status` filter", deprecation.successor);
         Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
     });
     table(["Operation", "Will be removed on", "Call instead"], rows)
