@@ -103,9 +103,9 @@ test('what sends a request is in view once an operation is open', async () => {
 
 test('the form, the sample and the response stay in view at any height', async () => {
   for (const viewport of [LAPTOP.viewport, { width: 1024, height: 500 }, { width: 1440, height: 900 }]) {
-    const { page, close } = await visit({ viewport }, '/#createPet');
-    const trial = page.locator('#createPet .trial');
-    await page.evaluate(() => scrollBy({ top: 300, behavior: 'instant' }));
+    const { page, close } = await visit({ viewport }, '/#listPets');
+    const trial = page.locator('#listPets .trial');
+    await page.evaluate(() => scrollBy({ top: 150, behavior: 'instant' }));
     const { y, height } = await box(trial);
     assert.ok(y >= 52 && y + height <= viewport.height, JSON.stringify({ viewport, y, height }));
     await trial.locator('pre').last().scrollIntoViewIfNeeded();

@@ -57,7 +57,7 @@ test('every block of code is copied with one press, and nothing but the code', a
     await status.filter({ hasText: 'Copied' }).waitFor({ state: 'attached' });
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), await block.textContent());
   }
-  assert.ok((await blocks[0].textContent()).includes('KEY='));
+  assert.ok((await blocks[1].textContent()).includes('KEY='));
   assert.deepEqual(said, []);
   await close();
 });
@@ -65,7 +65,7 @@ test('every block of code is copied with one press, and nothing but the code', a
 test('every page has a copy button for every block of code', async () => {
   const { page, said, close } = await open(browser);
   await page.goto(`${service.url}/docs/quickstart`);
-  const paths = await page.locator('nav a').evaluateAll((links) => links.map((link) => link.pathname));
+  const paths = await page.locator('nav a').evaluateAll((links) => links.map((link) => link.pathname).filter((path) => !path.endsWith('.json')));
   assert.ok(paths.includes('/') && paths.includes('/docs/errors'), `${paths}`);
   for (const path of new Set(paths)) {
     await page.goto(service.url + path);
@@ -83,7 +83,7 @@ test('a page without HTTPS copies as well', async () => {
   await page.locator('.code .copy').first().click();
   // The button says so for two seconds only.
   await page.locator('body > [role=status]', { hasText: 'Copied' }).waitFor({ state: 'attached' });
-  assert.match(await page.title(), /^export KEY='put your key here'/);
+  assert.equal(await page.title(), 'petstore serve');
   await close();
 });
 

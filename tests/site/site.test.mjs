@@ -195,7 +195,7 @@ test('without JavaScript there is something to read', async () => {
 
 test('what is linked to is there, and in view', async () => {
   const { page, said, close } = await open(browser);
-  for (const place of ['errors#invalid_json', 'settings#listen', 'limits#timeout-idle', 'keys#the-first-key']) {
+  for (const place of ['errors#invalid_json', 'configuration#listen', 'limits#timeout-idle', 'keys#the-first-key']) {
     await page.goto(`${service.url}/docs/${place}`);
     const target = page.locator(':target');
     assert.equal(`#${await target.getAttribute('id')}`, place.slice(place.indexOf('#')));

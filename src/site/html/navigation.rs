@@ -51,7 +51,7 @@ pub const PAGES: &[PageEntry] = pages! {
     "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys";
     "/docs/pagination" "Pagination" "Read long lists page by page, and poll them for changes." in "pagination";
     "/docs/retries" "Retries" "Retry a POST without adding a second pet." in "retries";
-    "/docs/changing" "Change, sell and count pets" "Change and delete pets, sell each one once, and count them, with --experimental." in "changing";
+    "/docs/changing" "Changing pets" "Change and delete pets, sell each one once, and count them, with --experimental." in "changing";
     "/docs/browsers" "Browser apps" "Call the API from scripts on a page of another origin (CORS)." in "browsers";
     "/docs/testing" "Testing a client" "Test your client against a temporary service that fails on purpose." in "testing";
     Reference:
