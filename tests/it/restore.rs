@@ -63,7 +63,7 @@ fn database_is_not_restored_from_itself() {
     for name in [&database, &link] {
         refuse(&["restore", name.to_str().unwrap()], &database, "is the database itself");
     }
-    assert_eq!(kept(source.path()), [PathBuf::new(); 0]);
+    assert!(kept(source.path()).is_empty());
 }
 
 #[test]
