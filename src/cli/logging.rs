@@ -69,7 +69,7 @@ pub fn start(is_json: bool) -> Result<(), Error> {
 }
 
 /// Returns whether standard error goes to the journal of systemd (`JOURNAL_STREAM`, `systemd.exec(5)`).
-fn is_journal() -> bool {
+pub fn is_journal() -> bool {
     let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
     fstat(io::stderr()).is_ok_and(|file| stream == format!("{}:{}", file.st_dev, file.st_ino))
 }

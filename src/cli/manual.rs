@@ -48,6 +48,7 @@ const FILES: &[(&str, &str)] = &[
         "petstore.db-wal, petstore.db-shm",
         "Its write-ahead log, which has the last pets, and the index of the log. Never delete or move them alone.",
     ),
+    ("petstore.db.DATE", "The old database, after a restore."),
     ("petstore.db.last-backup", "The note about the last dated backup, for the metrics."),
 ];
 const EXIT_STATUS: &[(&str, &str)] = &[

@@ -61,7 +61,9 @@ pub fn report(text: &str) {
 
 /// Prints one line to standard error. If nobody reads it, only the exit code remains.
 pub fn print_error(line: &str) {
-    let _ = io::stderr().write_all(format!("petstore: {line}\n").as_bytes());
+    // In the journal, with the priority of an error (`sd-daemon(3)`).
+    let priority = if super::logging::is_journal() { "<3>" } else { "" };
+    let _ = io::stderr().write_all(format!("{priority}petstore: {line}\n").as_bytes());
 }
 
 /// Returns the path of a database, which must exist.

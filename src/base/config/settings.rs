@@ -160,9 +160,9 @@ pub const VARIABLES: &[Variable] = &[
         "",
     ),
     variable("PETSTORE_API_KEY", "an additional API key", ""),
+    variable("PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""),
     variable("PETSTORE_URL", "set by serve for its COMMAND: the URL of the service", ""),
     variable("PETSTORE_SOCKET", "set by serve for its COMMAND: the path of its Unix socket", ""),
-    variable("PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""),
     variable(
         "RUST_LOG",
         "what to log: off, error, warn, info (also each request) or debug",
