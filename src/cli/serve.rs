@@ -74,9 +74,6 @@ fn run(call: &Invocation) -> CommandResult {
     unknown_variables::warn_unknown();
     config.api_key = petstore::from_environment("PETSTORE_API_KEY")
         .map_err(|error| CommandError::Usage(error.to_string()))?;
-    if config.ephemeral.is_none() && config.api_key.as_ref().is_some_and(|key| key.len() < SHORT_KEY) {
-        log::warn!("the key in PETSTORE_API_KEY has fewer than {SHORT_KEY} characters, so it can be guessed");
-    }
     let began = Instant::now();
     // Programs that rotate log files send these signals, which would end the process by default.
     signals::note(&signals::heeded(&[SIGHUP, SIGUSR1, SIGUSR2]))?;
@@ -123,6 +120,9 @@ fn run(call: &Invocation) -> CommandResult {
     }
     supervisor::start_watchdog(server.health_check())?;
     log::info!("{}", server.summary());
+    if config.ephemeral.is_none() && config.api_key.as_ref().is_some_and(|key| key.len() < SHORT_KEY) {
+        log::warn!("the key in PETSTORE_API_KEY has fewer than {SHORT_KEY} characters, so it can be guessed");
+    }
     let address = server.address();
     supervisor::notify(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {address}"))]);
     announce(address, server.admin_address(), &config, made_key.as_deref());

@@ -46,7 +46,7 @@ fn every_command_refuses_a_cluster_in_one_line_that_says_how_to_build_it() {
             let mut program = petstore(&words);
             program.current_dir(folder.path()).env("PETSTORE_DATABASE", address);
             if command.starts_with("serve") {
-                program.env("PETSTORE_LISTEN", "127.0.0.1:0").env("PETSTORE_API_KEY", "test-key");
+                program.env("PETSTORE_LISTEN", "127.0.0.1:0").env("PETSTORE_API_KEY", "key");
             }
             let output = Process::start(&mut program).output();
             assert!(!String::from_utf8_lossy(&output.stderr).contains("hush"), "{command}");
