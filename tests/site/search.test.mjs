@@ -74,7 +74,7 @@ const QUERIES = [
   ['how do i log in', '/docs/keys'],
   ['sold', '/#listPets-parameters', '/docs/changing#sell-a-pet-once', '/docs/changing#count-pets'],
   ['pending', '/#listPets-parameters', '/#createPet-request-body'],
-  ['mark pet as sold', '/docs/data#editing-pets'],
+  ['mark pet as sold', '/docs/data#editing-pets', '/docs/changing#change-a-pet'],
   ['change status of a pet', '/docs/data#editing-pets', '/docs/changing#change-a-pet'],
   ['openapi spec', '/openapi.json'],
   ['swagger', '/openapi.json'],

@@ -41,7 +41,12 @@ async function reference(origin = service.url, look = LOOKS.light) {
   await tab.page.goto(`${origin}/#createPet`);
   const create = panel(tab.page, 'createPet');
   await create.send.waitFor();
-  return { ...tab, sent, create, sends: tab.page.locator('#sends'), server: tab.page.getByLabel('Server') };
+  // A request for an icon may still be on its way.
+  const close = async () => {
+    await tab.page.unrouteAll({ behavior: 'ignoreErrors' });
+    await tab.close();
+  };
+  return { ...tab, close, sent, create, sends: tab.page.locator('#sends'), server: tab.page.getByLabel('Server') };
 }
 
 test('on this machine, requests go to this server, and to another only if it is chosen and said', async () => {
