@@ -145,8 +145,9 @@ const VALUES: &[(&str, &str)] = &[
     ("key revoke", KEY_NAMES),
 ];
 const STATUSES: &str = "available pending sold none";
-/// A command of the shell that prints the names of the keys.
-const KEY_NAMES: &str = "(petstore key list 2>/dev/null | sed '1d;s/ .*//')";
+/// A command of the shell that prints the names of the keys. It leaves out names with characters that `compgen -W` would
+/// expand, since it would run a name such as `$(id)`.
+const KEY_NAMES: &str = r"(petstore key list 2>/dev/null | sed -n '1d;s/^\([A-Za-z0-9._-]*\) .*/\1/p')";
 
 /// Lists the words that can follow each beginning of a command line. A beginning that ends with `*` is a whole command,
 /// and its words are its flags. These come first; then come the beginnings that more words of a command must follow.
@@ -246,9 +247,23 @@ mod tests {
     }
 
     #[test]
+    fn values_are_those_of_the_help_text() {
+        let help = help::text(&[]);
+        // Builds without the site have no plans.
+        let is_fixed = |(begun, values): &&(&str, &str)| {
+            *values != KEY_NAMES && (cfg!(feature = "site") || *begun != "site plan")
+        };
+        for (_, values) in VALUES.iter().filter(is_fixed) {
+            assert!(values.split(' ').all(|value| help.contains(value)), "{values}");
+        }
+    }
+
+    #[test]
     fn bash_completes_words_and_flags() {
         let offered = |words: &[&str]| {
+            let keys = "petstore() { printf '%s\\n' 'NAME SCOPE' '$(echo injected) full' 'shop full'; }\n";
             let script = bash()
+                + keys
                 + "COMP_WORDS=(\"$0\" \"$@\") COMP_CWORD=$#; _petstore; printf '%s\\n' \"${COMPREPLY[@]}\"";
             let words = ["-c", &script, "petstore"].into_iter().chain(words.iter().copied());
             let output = std::process::Command::new("bash").args(words).output().unwrap();
@@ -264,6 +279,8 @@ mod tests {
         assert_eq!(offered(&["--log-format", "j"]), ["json"]);
         assert_eq!(offered(&["pet", "status", "1", "so"]), ["sold"]);
         assert_eq!(offered(&["completions", "f"]), ["fish"]);
+        assert_eq!(offered(&["key", "revoke", "sho"]), ["shop"]);
+        assert_eq!(offered(&["key", "revoke", "inj"]), [""], "no key name is run");
         // Builds without the site have no domains.
         if offers().iter().any(|(begun, _)| begun == "domain") {
             assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use log::Level;
 use petstore::{Address, Config, Ephemeral, Error, Listen, Server, start_thread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
@@ -128,7 +129,8 @@ fn run(call: &Invocation) -> CommandResult {
     announce(address, server.admin_address(), &config, made_key.as_deref());
     let ended = server.wait();
     let why = if ended.is_err() { "a failure" } else { ending.get().copied().unwrap_or("no signal") };
-    signals::log_end(why, began, &stopper);
+    let level = if ended.is_err() { Level::Warn } else { Level::Info };
+    signals::log_end(level, why, began, &stopper);
     logging::flush();
     Ok(ended?)
 }

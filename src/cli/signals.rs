@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
+use log::Level;
 use petstore::{Error, Stopper, start_thread};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -70,7 +71,7 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
                 stopper.stop();
                 supervisor::notify(&[NotifyState::Stopping]);
             } else if asked.elapsed() >= SAME {
-                log_end(&format!("a second signal, {name}"), began, &stopper);
+                log_end(Level::Warn, &format!("a second signal, {name}"), began, &stopper);
                 logging::flush();
                 if std::process::id() == 1 {
                     exit(128 + signal);
@@ -83,11 +84,12 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
     Ok(ending)
 }
 
-/// Logs the end of the service.
-pub fn log_end(why: &str, began: Instant, stopper: &Stopper) {
+/// Logs the end of the service; as a warning at least, if requests were cut off.
+pub fn log_end(level: Level, why: &str, began: Instant, stopper: &Stopper) {
     let ran = began.elapsed().as_secs_f64();
     let cut_off = stopper.cut_off();
-    log::info!("ended after {ran:.1} s: {why}; unfinished requests: {cut_off}");
+    let level = if cut_off > 0 { level.min(Level::Warn) } else { level };
+    log::log!(level, "ended after {ran:.1} s: {why}; unfinished requests: {cut_off}");
 }
 
 /// The error for signals that cannot be caught.

@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 255;
 /// The key of one create, chosen by the client.
 pub static IDEMPOTENCY_KEY: HeaderParameter = HeaderParameter {
     name: "Idempotency-Key",
-    about: "Makes a retry safe: any unique string, such as a UUID, new per pet.",
+    about: "Makes a retry safe: 1 to 255 printable ASCII characters, such as a UUID. Use a new one for each pet.",
     example: "8e03978e-40d5-43e8-bc93-6894a57f9324",
     pattern: Some(r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#),
 };
