@@ -123,3 +123,24 @@ for (const [look, options] of Object.entries({ ...LOOKS, forced: { ...LOOKS.ligh
     await close();
   });
 }
+
+test('a check of the key that ends late takes nothing away', async () => {
+  const { id } = await (await api('POST', '/pets', JSON.stringify({ name: 'Early', categoryId: 1 }))).json();
+  const tab = await open(browser);
+  const { page, said, close } = tab;
+  let answer;
+  const held = new Promise((resolve) => (answer = resolve));
+  await page.route('**/v1/pets?limit=1', (route) => held.then(() => route.continue()));
+  await page.addInitScript((key) => sessionStorage.setItem('key', key), KEY);
+  await page.goto(`${url}/pets?after=${id - 1}#${id}`);
+  const status = page.getByLabel(`Status of pet ${id}`);
+  await status.selectOption('sold');
+  const name = page.locator('.detail').getByLabel('Name');
+  await name.fill('Late');
+  await assertText(page.locator('#key-state'), 'Checking the key…');
+  answer();
+  await assertText(page.locator('#key-state'), 'This key works.');
+  assert.deepEqual([await status.inputValue(), await name.inputValue(), await isFocused(name)], ['sold', 'Late', true]);
+  assert.deepEqual(said, []);
+  await close();
+});

@@ -14,6 +14,9 @@ const [previous, next] = pager.children;
 const STATUSES = ['available', 'pending', 'sold'];
 // The operations of this service; some need a flag.
 const can = (operation) => inventory.dataset.operations.split(' ').includes(operation);
+// As long as it is not known, a key may write.
+const mayWrite = () => canWrite() !== false;
+const mayChange = (operation) => can(operation) && mayWrite();
 const isId = (text) => /^-?\d+$/.test(text);
 // The `after` of the page that begins with this pet.
 const before = (id) => String(BigInt(id) - 1n);
@@ -76,6 +79,8 @@ const named = ({ id, name }) => element('span', {}, `pet ${id}, `, shownName(nam
 // The pets that are shown, and the number of the last request: a response to an earlier one is out of date.
 let pets = [];
 let isEmpty = false;
+// Whether they are shown to somebody who may change them.
+let isForWriter = true;
 let turn = 0;
 
 async function load() {
@@ -137,12 +142,13 @@ function sayEmpty(view) {
 function nothing({ status, after }) {
   if (after) return ['There are no more pets. ', press('First page', () => go({ after: '' }))];
   if (status) return [`No pet is ${status}. `, press('All pets', () => go({ status: '' }))];
-  const add = canWrite() === false ? ['Import a file: '] : [press('Add one', openAdder), ' or import a file: '];
+  const add = mayWrite() ? [press('Add one', openAdder), ' or import a file: '] : ['Import a file: '];
   return ['No pets yet. ', ...add, command('petstore import pets.csv')];
 }
 
 function show(found) {
   pets = found;
+  isForWriter = mayWrite();
   list.hidden = !found.length;
   pager.hidden = !found.length;
   list.replaceChildren(petTable(found, '', cell));
@@ -182,11 +188,10 @@ async function count() {
 
 // Offers only what the key permits.
 function offer() {
-  opener.hidden = !token() || canWrite() === false;
+  opener.hidden = !token() || !mayWrite();
   adder.hidden ||= opener.hidden;
   opener.setAttribute('aria-expanded', String(!adder.hidden));
 }
-const mayChange = (operation) => can(operation) && canWrite() !== false;
 
 // One change at a time, so that a second click does not take the first one for somebody else's change.
 let isBusy = false;
@@ -424,7 +429,8 @@ let loadedFor = '';
 const question = () => `${base()} ${token()}`;
 whenKeyIsChecked(() => {
   offer();
-  if (loadedFor === question()) return isEmpty ? sayEmpty(asked()) : pets.length && show(pets);
+  // What was chosen or typed meanwhile stays, unless this key may not change pets.
+  if (loadedFor === question()) return isEmpty ? sayEmpty(asked()) : isForWriter !== mayWrite() && show(pets);
   loadedFor = question();
   return load();
 });
