@@ -28,7 +28,12 @@ fn complete(call: &Invocation) -> CommandResult {
     let script = match call.operand(0) {
         "bash" => bash(),
         // zsh reads completions for bash (zshcompsys(1), bashcompinit).
-        "zsh" => format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash()),
+        // As a file of $fpath, the script itself is the function of the first Tab.
+        "zsh" => format!(
+            "#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}\
+            if [[ ${{funcstack[1]}} == _petstore ]]; then _bash_complete -o filenames -F _petstore; fi\n",
+            bash()
+        ),
         "fish" => fish(),
         other => return Err(CommandError::wrong("SHELL", "bash, zsh or fish", other)),
     };
@@ -181,8 +186,8 @@ fn offers() -> Vec<(String, Vec<String>)> {
 }
 
 fn bash() -> String {
-    let mut script = "_petstore() {\n    local IFS=' ' line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n    \
-        local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\n    [[ -z $line && $word == -* ]] && line=-\n    \
+    let mut script = "_petstore() {\n    local IFS=' ' line=\"${COMP_WORDS[*]:1:$((COMP_CWORD - 1))}\"\n    \
+        local word=\"${COMP_WORDS[COMP_CWORD]}\" words= found\n    COMPREPLY=()\n    [[ -z $line && $word == -* ]] && line=-\n    \
         case \"$line\" in\n"
         .to_owned();
     for (begun, words) in offers() {
@@ -192,15 +197,16 @@ fn bash() -> String {
         script += &format!("    {pattern}) words={words} ;;\n");
     }
     script
-        + "    esac\n    mapfile -t COMPREPLY < <(IFS=$' \\n'; compgen -W \"$words\" -- \"$word\"; \
-        [[ $word == -* ]] || compgen -f -- \"$word\")\n}\ncomplete -o filenames -F _petstore petstore\n"
+        + "    esac\n    while IFS= read -r found; do COMPREPLY+=(\"$found\"); done < <(IFS=$' \\n'; \
+        compgen -W \"$words\" -- \"$word\"; [[ $word == -* ]] || compgen -f -- \"$word\")\n}\ncomplete -o filenames -F _petstore petstore\n"
 }
 
 fn fish() -> String {
     let line = |(begun, words): &(String, Vec<String>)| {
         let pattern = format!("*petstore {begun}");
-        let seen =
-            format!("string match -q '{}' -- (commandline -opc | string join ' ')", pattern.trim_end());
+        // A flag without a command is told by the word that is typed; elsewhere, that word does not count.
+        let line = if begun == "-*" { "(commandline -pc)" } else { "(commandline -opc | string join ' ')" };
+        let seen = format!("string match -q '{}' -- {line}", pattern.trim_end());
         format!("complete -c petstore -n \"{seen}\" -a \"{}\"\n", words.join(" "))
     };
     offers().iter().map(line).collect()
