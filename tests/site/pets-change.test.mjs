@@ -144,3 +144,34 @@ test('a check of the key that ends late takes nothing away', async () => {
   assert.deepEqual(said, []);
   await close();
 });
+
+test('what was typed into an open pet outlives a change of another pet, a conflict and an added pet', async () => {
+  const [{ id }, other] = await Promise.all(['Mia', 'Leo'].map(async (name) => (await api('POST', '/pets', JSON.stringify({ name, categoryId: 1 }))).json()));
+  const { page, row, state, status, save, detail, button, said, close } = await at(`?after=${Math.min(id, other.id) - 1}`);
+  await row(id).getByRole('link').click();
+  const name = detail.getByLabel('Name');
+  await name.fill('Mimi');
+  await status(other.id).selectOption('sold');
+  await save(other.id).click();
+  await assertText(state, `pet ${other.id}, Leo is now sold`);
+  assert.equal(await name.inputValue(), 'Mimi');
+  await patch(id, { categoryId: 2 });
+  await button('Save changes').click();
+  await assertText(state, 'Nothing was saved: this pet was changed meanwhile.');
+  assert.deepEqual([await name.inputValue(), await detail.getByLabel('Category').inputValue()], ['Mimi', '2']);
+  await button('Add a pet').click();
+  await page.locator('#add-name').fill('Ida');
+  await page.locator('#add-category').fill('1');
+  await page.locator('#add').getByRole('button', { name: 'Add' }).click();
+  await assertText(state, 'Added: ');
+  assert.equal(await name.inputValue(), 'Mimi');
+  await button('Save changes').click();
+  await assertText(state, `pet ${id}, Mimi is saved`);
+  assert.deepEqual(await one(id), { id, name: 'Mimi', categoryId: 2 });
+  // Closing the row gives up what was typed.
+  await name.fill('Other');
+  for (const _ of [1, 2]) await row(id).getByRole('link').click();
+  assert.equal(await name.inputValue(), 'Mimi');
+  assert.deepEqual(said, []);
+  await close();
+});

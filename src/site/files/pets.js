@@ -110,7 +110,10 @@ async function load() {
   list.removeAttribute('aria-busy');
   list.classList.toggle('old', Boolean(answer.failure));
   if (answer.failure) {
-    if (!pets.length || [401, 403].includes(answer.response?.status)) show([]);
+    const isRefused = [401, 403].includes(answer.response?.status);
+    if (!pets.length || isRefused) show([]);
+    if (isRefused) for (const link of filters) link.replaceChildren(link.firstChild);
+    unset.hidden ||= isRefused;
     return say('bad', ...answer.failure, ' ', press('Try again', retry));
   }
   const found = readPets(answer.text);
@@ -226,7 +229,8 @@ function openRow() {
   list.querySelector('.detail')?.remove();
   for (const link of list.querySelectorAll('.name a')) link.setAttribute('aria-expanded', String(link.hash === `#${id}`));
   const pet = pets.find((one) => one.id === id);
-  if (pet) rowOf(id).after(element('tr', { role: 'row', class: 'detail' }, element('td', { role: 'cell', colspan: '4' }, ...detail(pet))));
+  if (!pet) edited = undefined;
+  else rowOf(id).after(element('tr', { role: 'row', class: 'detail' }, element('td', { role: 'cell', colspan: '4' }, ...detail(pet))));
 }
 
 function detail(pet) {
@@ -248,7 +252,11 @@ function commands(id) {
   return [about, ...lines.map((line) => element('p', {}, command(line)))];
 }
 
-// Name and category. Only what has changed is sent.
+// What a field shows until somebody types. It leaves out what it cannot show, such as a line break.
+const shownIn = (field) => field.defaultValue.replace(/[\r\n]/g, '');
+
+// Name and category. Only what has changed is sent. What was typed stays when the row of this pet is made again.
+let edited;
 function editor(pet) {
   const input = (label, value, more) => [
     element('label', { for: `edit-${label}` }, label),
@@ -261,12 +269,16 @@ function editor(pet) {
     ...input('Category', pet.categoryId, { inputmode: 'numeric', pattern: '-?[0-9]+', title: 'a whole number', required: '' }),
     element('p', { class: 'answers' }, element('button', { class: 'main' }, 'Save changes'), ...(mayChange('deletePet') ? [press('Delete…', () => ask(pet))] : [])),
   );
+  const [name, category] = form.querySelectorAll('input');
+  if (edited?.id === pet.id) {
+    if (edited.name.value !== shownIn(edited.name)) name.value = edited.name.value;
+    if (edited.category.value !== shownIn(edited.category)) category.value = edited.category.value;
+  }
+  edited = { id: pet.id, name, category };
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    const [name, category] = form.querySelectorAll('input');
     const members = {
-      // A field leaves out what it cannot show, such as a line break.
-      ...(name.value !== name.defaultValue.replace(/[\r\n]/g, '') && { name: name.value }),
+      ...(name.value !== shownIn(name) && { name: name.value }),
       ...(category.value !== pet.categoryId && { categoryId: BigInt(category.value) }),
     };
     // A status that was chosen in the row is saved too.
