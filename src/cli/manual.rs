@@ -27,13 +27,7 @@ pub const COMMANDS: &[Command] = &[
 fn complete(call: &Invocation) -> CommandResult {
     let script = match call.operand(0) {
         "bash" => bash(),
-        // zsh reads completions for bash (zshcompsys(1), bashcompinit).
-        // As a file of $fpath, the script itself is the function of the first Tab.
-        "zsh" => format!(
-            "#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}\
-            if [[ ${{funcstack[1]}} == _petstore ]]; then _bash_complete -o filenames -F _petstore; fi\n",
-            bash()
-        ),
+        "zsh" => zsh(),
         "fish" => fish(),
         other => return Err(CommandError::wrong("SHELL", "bash, zsh or fish", other)),
     };
@@ -185,20 +179,37 @@ fn offers() -> Vec<(String, Vec<String>)> {
     offers
 }
 
-fn bash() -> String {
-    let mut script = "_petstore() {\n    local IFS=' ' line=\"${COMP_WORDS[*]:1:$((COMP_CWORD - 1))}\"\n    \
-        local word=\"${COMP_WORDS[COMP_CWORD]}\" words= found\n    COMPREPLY=()\n    [[ -z $line && $word == -* ]] && line=-\n    \
-        case \"$line\" in\n"
-        .to_owned();
+/// The cases of bash and zsh, which set `offered` by the words before the cursor, in `line`.
+fn cases() -> String {
+    let mut cases = "    [[ -z $line && $word == -* ]] && line=-\n    case \"$line\" in\n".to_owned();
     for (begun, words) in offers() {
         let pattern = format!("'{begun}'").replace('*', "'*'").replace("*''", "*").replace("''*", "*");
         let words = words.join(" ");
         let words = if words.starts_with('(') { format!("\"${words}\"") } else { format!("'{words}'") };
-        script += &format!("    {pattern}) words={words} ;;\n");
+        cases += &format!("    {pattern}) offered={words} ;;\n");
     }
-    script
-        + "    esac\n    while IFS= read -r found; do COMPREPLY+=(\"$found\"); done < <(IFS=$' \\n'; \
-        compgen -W \"$words\" -- \"$word\"; [[ $word == -* ]] || compgen -f -- \"$word\")\n}\ncomplete -o filenames -F _petstore petstore\n"
+    cases + "    esac\n"
+}
+
+fn bash() -> String {
+    let cases = cases();
+    format!(
+        "_petstore() {{\n    local IFS=' ' line=\"${{COMP_WORDS[*]:1:COMP_CWORD-1}}\"\n    \
+        local word=\"${{COMP_WORDS[COMP_CWORD]}}\" offered= found\n    COMPREPLY=()\n{cases}    \
+        while IFS= read -r found; do COMPREPLY+=(\"$found\"); done < <(IFS=$' \\n'; \
+        compgen -W \"$offered\" -- \"$word\"; [[ $word == -* ]] || compgen -f -- \"$word\")\n}}\n\
+        complete -o filenames -F _petstore petstore\n"
+    )
+}
+
+/// As a file of `$fpath`, the script itself is the function of the first Tab (zshcompsys(1)).
+fn zsh() -> String {
+    let cases = cases();
+    format!(
+        "#compdef petstore\n_petstore() {{\n    local line=\"${{(j: :)words[2,CURRENT-1]}}\" word=\"$words[CURRENT]\" offered= missed=1\n\
+        {cases}    compadd -- ${{=offered}} && missed=0\n    [[ $word != -* ]] && _files && missed=0\n    return missed\n}}\n\
+        if [[ $funcstack[1] == _petstore ]]; then _petstore; else compdef _petstore petstore; fi\n"
+    )
 }
 
 fn fish() -> String {
