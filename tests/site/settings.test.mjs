@@ -527,7 +527,8 @@ test('fourteen closed domains fit into a window, and an open one numbers what is
   ]) {
     const shown = card(`shop-${at}.example.com`);
     await shown.locator('.toggle').click();
-    assert.ok((await height()) <= 1200, `${await height()} px with ${at} open`);
+    // The first one has two records to delete, and a sentence about them.
+    assert.ok((await height()) <= (at === 0 ? 1200 : 1100), `${await height()} px with ${at} open`);
     const seen = await shown.locator('.steps > li').allInnerTexts();
     assert.equal(seen.length, steps.length, seen.join(' | '));
     steps.forEach((step, number) => assert.match(seen[number], step));
