@@ -112,8 +112,10 @@ async function load() {
   if (answer.failure) {
     const isRefused = [401, 403].includes(answer.response?.status);
     if (!pets.length || isRefused) show([]);
-    if (isRefused) for (const link of filters) link.replaceChildren(link.firstChild);
-    unset.hidden ||= isRefused;
+    if (isRefused) {
+      for (const link of filters) link.replaceChildren(link.firstChild);
+      unset.hidden = true;
+    }
     return say('bad', ...answer.failure, ' ', press('Try again', retry));
   }
   const found = readPets(answer.text);
@@ -177,8 +179,9 @@ function turnPages({ after }, following) {
 // The numbers next to the filters, if the service counts. A count is at most a second old.
 async function count() {
   if (!can('getInventory') || !token()) return;
+  const about = question();
   const { failure, text } = await call('GET', '/store/inventory');
-  if (failure) return;
+  if (failure || about !== question()) return;
   const counts = readPets(text);
   const shown = (number) => Number(number).toLocaleString('en');
   for (const link of filters) {
@@ -223,14 +226,18 @@ function cell(pet) {
   return element('div', {}, select, save);
 }
 
-// Opens the pet that the address names.
+// Opens the pet that the address names. What shows it already stays.
+let opened;
 function openRow() {
   const { id } = asked();
-  list.querySelector('.detail')?.remove();
   for (const link of list.querySelectorAll('.name a')) link.setAttribute('aria-expanded', String(link.hash === `#${id}`));
   const pet = pets.find((one) => one.id === id);
-  if (!pet) edited = undefined;
-  else rowOf(id).after(element('tr', { role: 'row', class: 'detail' }, element('td', { role: 'cell', colspan: '4' }, ...detail(pet))));
+  const old = list.querySelector('.detail');
+  if (old && pet === opened) return;
+  old?.remove();
+  opened = pet;
+  if (edited?.id !== id) edited = undefined;
+  if (pet) rowOf(id).after(element('tr', { role: 'row', class: 'detail' }, element('td', { role: 'cell', colspan: '4' }, ...detail(pet))));
 }
 
 function detail(pet) {
@@ -269,12 +276,14 @@ function editor(pet) {
     ...input('Category', pet.categoryId, { inputmode: 'numeric', pattern: '-?[0-9]+', title: 'a whole number', required: '' }),
     element('p', { class: 'answers' }, element('button', { class: 'main' }, 'Save changes'), ...(mayChange('deletePet') ? [press('Delete…', () => ask(pet))] : [])),
   );
-  const [name, category] = form.querySelectorAll('input');
+  const fields = [...form.querySelectorAll('input')];
   if (edited?.id === pet.id) {
-    if (edited.name.value !== shownIn(edited.name)) name.value = edited.name.value;
-    if (edited.category.value !== shownIn(edited.category)) category.value = edited.category.value;
+    edited.fields.forEach((old, at) => {
+      if (old.value !== shownIn(old)) fields[at].value = old.value;
+    });
   }
-  edited = { id: pet.id, name, category };
+  edited = { id: pet.id, fields };
+  const [name, category] = fields;
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     const members = {
@@ -299,6 +308,8 @@ async function change(pet, members) {
   const text = await guarded(pet, 'PATCH', { body, headers: { 'Content-Type': 'application/merge-patch+json' } });
   if (!text) return;
   const now = readPets(text);
+  // What the form has sent is shown as the service has it, 7 and not 007.
+  if ('name' in members || 'categoryId' in members) edited = undefined;
   put(now);
   const changed = !('status' in members) ? ['is saved'] : now.status ? ['is now ', pill(now)] : ['has no status now'];
   say('good', 'Done: ', named(now), ' ', ...changed, '.');
@@ -351,13 +362,16 @@ function put(pet) {
   const row = petRow(pet, '', cell);
   rowOf(pet.id)?.replaceWith(row);
   openRow();
-  row.querySelector(asked().id === pet.id ? 'a' : 'select').focus();
+  // Somebody may be typing elsewhere by now.
+  if (document.activeElement === document.body) row.querySelector(asked().id === pet.id ? 'a' : 'select').focus();
 }
 
 function drop(id) {
   pets = pets.filter((one) => one.id !== id);
-  if (asked().id === id) history.replaceState(history.state, '', address({ ...asked(), id: '' }));
-  list.querySelector('.detail')?.remove();
+  if (asked().id === id) {
+    history.replaceState(history.state, '', address({ ...asked(), id: '' }));
+    openRow();
+  }
   const row = rowOf(id);
   const near = row?.nextElementSibling ?? row?.previousElementSibling;
   row?.remove();
