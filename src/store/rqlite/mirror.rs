@@ -9,8 +9,7 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use super::client::{ClusterRows, Statement};
 use super::revision::Revision;
 use crate::store::StoreError;
-use crate::store::rows::Visit;
-use crate::store::sqlite::rows;
+use crate::store::rows::{Visit, visit_rows};
 use crate::store::sqlite::schema::STEPS;
 use crate::store::statements::places;
 
@@ -92,7 +91,8 @@ impl Mirror {
     /// # Errors
     /// If `visit` rejects one.
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        rows(&self.connection, sql, values, visit)
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(visit_rows(&mut statement, values, visit)?)
     }
 
     /// Passes rows that were read from the cluster to `visit`.

@@ -176,7 +176,7 @@ impl FileConnection {
                 if self.last_failed {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
-                    let _ = schema::is_foreign(&self.connection);
+                    let _ = schema::is_foreign(self.raw());
                 }
                 Ok(true)
             }
@@ -191,14 +191,14 @@ impl FileConnection {
         statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         self.open_transaction()?;
-        let written = statement(&self.connection).map_err(StoreError::from);
+        let written = statement(self.raw()).map_err(StoreError::from);
         let is_unavailable = matches!(written, Err(StoreError::Unavailable(..)));
         // Changes that a statement has made before it fails may stay (`sqlite.org/lang_createtrigger.html#raise`).
         self.written += usize::from(!is_unavailable);
         written.map_err(|error| {
             // A full disk, an I/O error or an interrupt may have rolled back the whole transaction by itself
             // (sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
-            if is_unavailable || self.connection.is_autocommit() { self.failed(error) } else { error }
+            if is_unavailable || self.raw().is_autocommit() { self.failed(error) } else { error }
         })
     }
 
@@ -230,11 +230,11 @@ impl FileConnection {
     fn forget_retries(&mut self) -> Result<(), StoreError> {
         if self.recorded > 0 {
             let now = self.retry_time()?;
-            if self.connection.prepare_cached(retries::CORRECT)?.execute(params![now])? > 0 {
+            if self.raw().prepare_cached(retries::CORRECT)?.execute(params![now])? > 0 {
                 log::warn!("records of Idempotency-Keys were of later than now; their 24 hours begin now");
             }
             let values = params![retries::share(self.recorded), now.saturating_sub(retries::KEPT)];
-            self.connection.prepare_cached(retries::FORGET)?.execute(values)?;
+            self.raw().prepare_cached(retries::FORGET)?.execute(values)?;
         }
         Ok(())
     }
@@ -285,7 +285,7 @@ impl FileConnection {
         let version = self.current_data_version().unwrap_or_default();
         if version != self.tallied_version {
             let triggers = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'";
-            let counted = self.connection.query_row(triggers, [], |row| row.get::<_, i64>(0));
+            let counted = self.raw().query_row(triggers, [], |row| row.get::<_, i64>(0));
             self.tallied_version = if counted == Ok(0) { version } else { 0 };
             return false;
         }
@@ -309,13 +309,13 @@ impl FileConnection {
     /// Overwrites the frames that a failed commit may have left in the log. If only its flush failed, a crash would
     /// bring that commit back. The new frames need no flush.
     fn write_over(&mut self) {
-        let over = self.run("BEGIN IMMEDIATE").and_then(|()| Ok(rewrite_header(&self.connection)?));
+        let over = self.run("BEGIN IMMEDIATE").and_then(|()| Ok(rewrite_header(self.raw())?));
         let _ = over.and_then(|()| self.run("COMMIT"));
         self.roll_back();
     }
 
     fn roll_back(&mut self) {
-        if !self.connection.is_autocommit()
+        if !self.raw().is_autocommit()
             && let Err(error) = self.run("ROLLBACK")
         {
             // The next BEGIN will fail too, and its clients will learn why.
@@ -518,10 +518,9 @@ mod tests {
     #[test]
     fn failed_batch_is_undone_whole_and_the_next_starts_clean() {
         let (_folder, mut writer, mut reader) = pair();
-        let pages: i64 =
-            writer.reader.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+        let pages: i64 = writer.raw().pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
         // SQLite's way to simulate a full disk.
-        writer.reader.connection.pragma_update(None, "max_page_count", pages).unwrap();
+        writer.raw().pragma_update(None, "max_page_count", pages).unwrap();
         writer.insert_pet(&new_pet("small"), None).unwrap();
         let large = "x".repeat(60_000);
         assert!(matches!(writer.insert_pet(&new_pet(&large), None), Err(StoreError::Unavailable(..))));
@@ -529,7 +528,7 @@ mod tests {
         assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(names(&mut reader), [""; 0]);
 
-        writer.reader.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        writer.raw().pragma_update(None, "max_page_count", 1_000_000).unwrap();
         assert_eq!(writer.probe(), Ok(()));
         writer.insert_pet(&new_pet("next"), None).unwrap();
         writer.commit().unwrap();
@@ -590,7 +589,7 @@ mod tests {
     #[test]
     fn adding_a_row_builds_no_table_in_memory() {
         let (_folder, writer, _reader) = pair();
-        let mut program = writer.connection.prepare(&format!("EXPLAIN {}", STATEMENTS.insert)).unwrap();
+        let mut program = writer.raw().prepare(&format!("EXPLAIN {}", STATEMENTS.insert)).unwrap();
         let pet = new_pet("a");
         let steps: Vec<String> =
             program.query_map(pet.values(), |row| row.get("opcode")).unwrap().flatten().collect();

@@ -50,7 +50,7 @@ impl FileReader {
     /// Runs a checkpoint; `false` if a reader kept it from completing (`sqlite.org/pragma.html#pragma_wal_checkpoint`).
     pub(super) fn run_checkpoint(&mut self, statement: &str) -> Result<bool, StoreError> {
         let completed = self
-            .connection
+            .raw()
             .prepare_cached(statement)
             .and_then(|mut statement| statement.query_row([], |row| Ok(row.get::<_, i32>(0)? == 0)));
         completed.map_err(|error| match error.sqlite_error() {
@@ -66,7 +66,7 @@ impl FileReader {
         let error = StoreError::Unavailable(Cause::Unflushed, detail);
         self.watch.fail(&error);
         // Otherwise, SQLite would run a checkpoint when it closes the database.
-        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        let _ = self.raw().set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         error
     }
 }

@@ -410,7 +410,7 @@ mod tests {
             assert!(!is_refused(&killed), "{pages}");
             let writer = FileConnection::open(&killed.database()).unwrap();
             let whole = "PRAGMA integrity_check";
-            assert_eq!(writer.connection.query_row(whole, [], |row| row.get(0)), Ok("ok".to_owned()));
+            assert_eq!(writer.raw().query_row(whole, [], |row| row.get(0)), Ok("ok".to_owned()));
         }
     }
 

@@ -6,7 +6,7 @@
 //!   moved or deleted.
 //! - The schema: `schema.rs` identifies the database and migrates it, `schema_diff.rs` finds the changes of other programs,
 //!   `values.rs` finds values that no column can have, and `integrity.rs` checks the whole database.
-//! - `batch.rs` has snapshots and transactions, and `checkpoint.rs` keeps the log short.
+//! - `reader.rs` has statements and snapshots, `batch.rs` has transactions, and `checkpoint.rs` keeps the log short.
 //! - `query_plan_tests.rs` checks that no statement scans a large table.
 //! - Whole databases: `snapshot.rs`, `backup.rs`, `restore.rs` and `rescue.rs`.
 
@@ -20,6 +20,7 @@ mod open_file;
 #[cfg(test)]
 mod query_plan_tests;
 mod read_only;
+mod reader;
 mod rescue;
 mod restore;
 pub(super) mod schema;
@@ -29,17 +30,15 @@ mod startup;
 mod values;
 mod watch;
 
-use std::ops::{ControlFlow, Deref};
-use std::path::Path;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
-use std::time::{Duration, Instant, SystemTime};
-
-use rusqlite::{Connection, ToSql};
+use std::time::{Duration, Instant};
 
 pub use claim::{Claim, lacks_log};
 pub use integrity::Checked;
 pub use open_file::log_of;
+pub use reader::FileReader;
 pub use restore::{carry_over, lock_old};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use schema_diff::kind_of;
@@ -47,28 +46,14 @@ pub use snapshot::Snapshot;
 pub use startup::{Purpose, open_for_service, reset_ephemeral};
 
 use super::outcome::{Committed, Inserted, Outcome};
-use super::rows::Visit;
 use super::tally::Tally;
 use super::{Cause, StoreError};
 use crate::model::PetCounts;
-use open_file::OpenFile;
-use watch::Watch;
 
 /// The time to wait for another process to release its lock.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A batch shares a snapshot, which costs little: with more requests at once, none is answered sooner.
 pub const READS_AT_ONCE: usize = 64;
-
-/// The reading part of a connection.
-pub struct FileReader {
-    connection: Connection,
-    /// Its handle of the file is closed after the connection.
-    watch: Watch,
-    /// `PRAGMA data_version` at the start of the batch under way.
-    data_version: i64,
-    /// The last stand-in for an unknown version. It only decreases, so that no two batches share one.
-    unread_data_versions: i64,
-}
 
 /// A connection, and the batch under way on it. One that was opened to read writes nothing.
 pub struct FileConnection {
@@ -117,96 +102,6 @@ impl Deref for FileConnection {
     }
 }
 
-impl FileReader {
-    pub fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
-        self.connection.get_interrupt_handle()
-    }
-
-    /// A connection that has read the database, so that all its files are open. `unlocked_since` is the time of the last
-    /// write to the file, if no lock keeps others from writing.
-    fn new(path: &Path, connection: Connection, file: OpenFile, unlocked_since: Option<SystemTime>) -> Self {
-        let identity = schema::identity(&connection).ok().flatten();
-        let watch = Watch::new(path, file, unlocked_since, identity);
-        Self { connection, watch, data_version: 0, unread_data_versions: 0 }
-    }
-
-    /// The connection, as long as its file is still the database.
-    ///
-    /// # Errors
-    /// If the file was moved or deleted.
-    fn connection(&self) -> Result<&Connection, StoreError> {
-        self.watch.result()?;
-        Ok(&self.connection)
-    }
-
-    /// Takes a version that no batch had, as nothing is known to be unchanged. Those of SQLite are positive.
-    fn forget_data_version(&mut self) {
-        self.unread_data_versions -= 1;
-        self.data_version = self.unread_data_versions;
-    }
-
-    /// Ends a transaction that has written nothing, if one is open.
-    pub fn end(&self) -> Result<(), StoreError> {
-        if self.connection.is_autocommit() { Ok(()) } else { self.run("COMMIT") }
-    }
-
-    fn run(&self, statement: &str) -> Result<(), StoreError> {
-        self.connection.prepare_cached(statement)?.execute([])?;
-        Ok(())
-    }
-
-    fn read_data_version(&mut self) -> Result<(), StoreError> {
-        self.data_version = self.current_data_version()?;
-        Ok(())
-    }
-
-    fn current_data_version(&self) -> Result<i64, StoreError> {
-        Ok(self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
-    }
-
-    // The methods of `Reader`, which describes them.
-
-    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        rows(self.connection()?, sql, values, visit)
-    }
-
-    pub fn begin(&mut self) -> Result<(), StoreError> {
-        self.forget_data_version();
-        self.watch.check()?;
-        self.run("BEGIN")?;
-        // This read takes the snapshot; BEGIN alone does not.
-        self.read_data_version()
-    }
-
-    /// Many reads at once are no faster here.
-    pub fn announce_pets(&self, _: impl Iterator<Item = i64>) {}
-
-    pub fn data_version(&self) -> i64 {
-        self.data_version
-    }
-
-    pub fn check_path(&mut self) -> Result<(), StoreError> {
-        self.watch.check_now()
-    }
-}
-
-/// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
-pub fn rows(
-    connection: &Connection,
-    sql: &str,
-    values: &[&dyn ToSql],
-    visit: &mut Visit,
-) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(values)?;
-    while let Some(row) = rows.next()? {
-        if let ControlFlow::Break(()) = visit(row)? {
-            break;
-        }
-    }
-    Ok(())
-}
-
 impl From<FileReader> for FileConnection {
     fn from(reader: FileReader) -> Self {
         Self {
@@ -236,7 +131,7 @@ pub(crate) mod tests {
 
     /// The first column of a statement.
     pub fn all<T: rusqlite::types::FromSql>(reader: &FileReader, sql: &str) -> Vec<T> {
-        let mut rows = reader.connection.prepare(sql).unwrap();
+        let mut rows = reader.raw().prepare(sql).unwrap();
         rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
@@ -250,7 +145,7 @@ pub(crate) mod tests {
 
     /// Has SQLite refuse every write, as a file does that may only be read.
     pub fn refuse_writes(writer: &FileConnection, refuse: bool) {
-        writer.connection.pragma_update(None, "query_only", refuse).unwrap();
+        writer.raw().pragma_update(None, "query_only", refuse).unwrap();
     }
 
     /// Has SQLite refuse checkpoints.
@@ -260,7 +155,7 @@ pub(crate) mod tests {
             AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,
             _ => Authorization::Allow,
         };
-        writer.reader.connection.authorizer(Some(allow)).unwrap();
+        writer.reader.raw_mut().authorizer(Some(allow)).unwrap();
     }
 
     /// The writer of a new database, and a reader.
@@ -274,18 +169,16 @@ pub(crate) mod tests {
     #[test]
     fn commits_are_flushed_and_logged_ahead() {
         let (_folder, writer, _reader) = pair();
-        let pragma =
-            |name: &str| writer.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let pragma = |name: &str| writer.raw().pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         assert_eq!(pragma("synchronous"), Ok(2), "FULL");
-        let mode: String =
-            writer.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        let mode: String = writer.raw().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
         assert_eq!(mode, "wal");
     }
 
     #[test]
     fn statements_are_prepared_once() {
         let (_folder, _writer, reader) = pair();
-        let mut page = reader.connection.prepare(&crate::store::statements::STATEMENTS.page).unwrap();
+        let mut page = reader.raw().prepare(&crate::store::statements::STATEMENTS.page).unwrap();
         for limit in 1..5 {
             assert!(page.query((limit, limit)).unwrap().next().unwrap().is_none());
         }
@@ -295,6 +188,6 @@ pub(crate) mod tests {
     #[test]
     fn reader_is_refused_by_the_file_too() {
         let (_folder, _writer, reader) = pair();
-        assert!(reader.connection.execute("DELETE FROM pets", []).is_err());
+        assert!(reader.raw().execute("DELETE FROM pets", []).is_err());
     }
 }

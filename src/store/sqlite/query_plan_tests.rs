@@ -271,9 +271,9 @@ fn page_of_a_rare_value_reads_only_its_rows() {
     let many = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
         INSERT INTO pets (name, category_id, status) SELECT 'x', 1, 'available' FROM n;
         INSERT INTO pets (name, category_id, status) VALUES ('rare', 2, 'sold')";
-    writer.connection.execute_batch(many).unwrap();
+    writer.raw().execute_batch(many).unwrap();
     // Stops each statement that takes a thousand steps of SQLite's virtual machine; a page of 20 takes a few hundred.
-    reader.connection.progress_handler(1000, Some(|| true)).unwrap();
+    reader.raw_mut().progress_handler(1000, Some(|| true)).unwrap();
     let reader = Reader { engine: Engine::File(reader.into()) };
     let ids = |query: &PetQuery| -> Result<Vec<i64>, StoreError> {
         let mut ids = Vec::new();
@@ -290,7 +290,7 @@ fn page_of_a_rare_value_reads_only_its_rows() {
             assert_eq!(ids(&query), Ok(vec![20_001]), "{query:?}");
         }
     }
-    writer.connection.execute_batch("DROP INDEX pets_by_status").unwrap();
+    writer.raw().execute_batch("DROP INDEX pets_by_status").unwrap();
     let [_, by_status] = rare(Page { limit: 20, after: None });
     let stopped = ids(&by_status).unwrap_err().to_string();
     assert!(stopped.contains("interrupt"), "{stopped}");

@@ -19,7 +19,7 @@ impl FileReader {
     /// not read it.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let reader = Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        schema::refuse_older(&reader.connection, path)?;
+        schema::refuse_older(reader.raw(), path)?;
         Ok(reader)
     }
 
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(names(&mut only), ["Rex"]);
         assert_eq!(writer.checkpoint(), Ok(()));
         assert_eq!((only.check_path(), names(&mut only)), (Ok(()), vec!["Rex".to_owned()]));
-        assert!(only.connection.execute("DELETE FROM pets", []).is_err());
+        assert!(only.raw().execute("DELETE FROM pets", []).is_err());
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let (folder, writer, _reader) = pair();
         let newest = schema::newest_version(schema::STEPS);
         for (version, kind) in [(newest + 1, ErrorKind::DatabaseNewer), (0, ErrorKind::SchemaChanged)] {
-            writer.connection.pragma_update(None, "user_version", version).unwrap();
+            writer.raw().pragma_update(None, "user_version", version).unwrap();
             assert_eq!(FileReader::open(&folder.database()).err().unwrap().kind(), kind);
         }
     }

@@ -15,7 +15,7 @@ impl FileConnection {
         let Err(StoreError::Unavailable(Cause::Moved, _)) = self.reader.watch.check_now() else { return };
         self.undo();
         // The log stays as it is, and may be needed.
-        let _ = self.reader.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        let _ = self.reader.raw().set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         if self.reader.watch.is_deleted() {
             let path = &self.reader.watch.files[0].path;
             let time = rfc3339(unix_time()).replace(':', "-");
@@ -31,7 +31,7 @@ impl FileConnection {
 
     fn save(&self, target: &Path) -> Result<(), Box<dyn std::error::Error>> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target)?;
-        let saved = self.connection.execute("VACUUM INTO ?1", [target.to_str()]);
+        let saved = self.raw().execute("VACUUM INTO ?1", [target.to_str()]);
         saved.inspect_err(|_| drop(fs::remove_file(target)))?;
         Ok(file.sync_all()?)
     }

@@ -168,7 +168,7 @@ mod tests {
         let folder = Folder::new();
         let files = [(); 2].map(|()| {
             let writer = FileConnection::open(&folder.database()).unwrap();
-            assert_eq!(schema_version(&writer.reader.connection), newest_version(STEPS));
+            assert_eq!(schema_version(writer.raw()), newest_version(STEPS));
             drop(writer);
             std::fs::read(folder.database()).unwrap()
         });

@@ -23,7 +23,7 @@ impl Snapshot {
     pub fn of_database(path: &Path) -> Result<Self, Error> {
         let reader = FileReader::open_existing(path)?;
         // The first read takes it; BEGIN alone does not.
-        let begun = reader.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
+        let begun = reader.raw().execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
         begun.map_err(|error| cannot_open(path, error))?;
         Ok(Self { reader, path: path.to_owned() })
     }
@@ -56,7 +56,7 @@ impl Snapshot {
 
     /// The connection, whose reads are of that moment.
     pub fn connection(&self) -> &Connection {
-        &self.reader.connection
+        self.reader.raw()
     }
 
     /// The size of the file in bytes.
