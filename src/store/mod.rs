@@ -13,6 +13,8 @@
 
 mod batch_writer;
 mod error;
+#[cfg(test)]
+mod full_disk_tests;
 mod keys;
 mod location;
 mod open;
@@ -76,9 +78,13 @@ pub(crate) mod tests {
         run(writer, "DROP TABLE pets");
     }
 
-    /// Runs a statement as another program would.
+    /// Runs statements as another program would, within the transaction if one is open.
     pub fn run(reader: &Reader, sql: &str) {
-        reader.rows(sql, &[], &mut |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap();
+        match &reader.engine {
+            reader::Engine::File(file) => file.raw().execute_batch(sql).unwrap(),
+            #[cfg(feature = "cluster")]
+            reader::Engine::Cluster(_) => panic!("a cluster has no other programs"),
+        }
     }
 
     /// The writer of a new database, and a reader.

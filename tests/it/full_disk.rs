@@ -1,12 +1,16 @@
-//! A small disk that fills up. Making one takes root; without root, these tests show nothing.
+//! A disk that fills up: a small one, which takes root to make, so that without root those tests show nothing, or a limit
+//! on the size of files.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use support::harness::{Folder, Server, expect_refusal, run};
+use support::client::with_body;
+use support::harness::{Folder, KEY, Server, expect_refusal, run};
 use support::wait::wait_until;
+
+use crate::durability::limit_file_size;
 
 /// A file system in memory, with a folder for a database.
 struct Disk {
@@ -101,4 +105,64 @@ fn readiness_after_a_start_that_could_not_move_the_log_takes_a_write() {
     server.create(r#"{"name":"Rex","categoryId":1}"#).expect(201);
     let logged = server.stop();
     assert!(logged.contains("the write-ahead log stays next to the database"), "{logged}");
+}
+
+#[test]
+fn request_that_a_full_disk_refuses_is_not_carried_out() {
+    const PETS: i64 = 120;
+    let server = Server::start_with(|command| command.args(["--experimental", "--admin", "127.0.0.1:0"]));
+    let database = server.folder.database();
+    let other = rusqlite::Connection::open(&database).unwrap();
+    // Changes of many more pages than the cache has.
+    let fill = "INSERT INTO pets (name, category_id) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
+        WHERE i < ?1) SELECT hex(zeroblob(30000)), i FROM n";
+    other.execute(fill, [PETS]).unwrap();
+    let (mut refused, mut done) = (0, 0);
+    for free in [200_000_i64, 1_000_000, 3_000_000] {
+        other.execute_batch("UPDATE pets SET status = NULL; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        // While it has the lock, requests gather.
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let key = |id: i64| format!("Idempotency-Key: {free}-{id}\r\n");
+        let pet = |id: i64| format!(r#"{{"name":"{free}-{id}-","categoryId":1}}"#);
+        let mut asked: Vec<_> = (1..=PETS)
+            .map(|id| {
+                let mut connection = server.connect();
+                connection.send(match id % 3 {
+                    0 => with_body("POST", "/v1/pets", KEY, &key(id), &pet(id)),
+                    _ => with_body("PATCH", &format!("/v1/pets/{id}"), KEY, "", r#"{"status":"sold"}"#),
+                });
+                // Once the gate answers a later request, it has this one.
+                server.get("/v1/pets/1").expect(200);
+                connection
+            })
+            .collect();
+        let log = fs::metadata(server.folder.path().join("pets.db-wal")).unwrap().len();
+        limit_file_size(server.pid(), &(log + free.unsigned_abs()).to_string());
+        other.execute_batch("COMMIT").unwrap();
+        let statuses: Vec<u16> = asked.iter_mut().map(|connection| connection.reply().status).collect();
+        limit_file_size(server.pid(), "unlimited");
+        for (id, status) in (1..).zip(statuses) {
+            let is_there = match id % 3 {
+                0 => "SELECT EXISTS (SELECT 1 FROM pets WHERE name LIKE ?1 || '-' || ?2 || '-%')",
+                _ => "SELECT EXISTS (SELECT ?1 FROM pets WHERE id = ?2 AND status = 'sold')",
+            };
+            let is_there: bool = other.query_row(is_there, (free, id), |row| row.get(0)).unwrap();
+            assert_eq!(is_there, status != 503, "{free}, {id}: {status}");
+            if is_there {
+                done += 1;
+            } else {
+                refused += 1;
+            }
+            if id % 3 == 0 && !is_there {
+                // The retry makes the only pet.
+                let mut connection = server.connect();
+                connection.send(with_body("POST", "/v1/pets", KEY, &key(id), &pet(id)));
+                assert_eq!(connection.reply().expect(201).header("Idempotency-Replayed"), None);
+            }
+        }
+    }
+    assert!(refused > 50 && done > 0, "{refused} refused, {done} carried out");
+    let twice =
+        "SELECT count(*) FROM (SELECT 1 FROM pets WHERE name LIKE '%-%' GROUP BY name HAVING count(*) > 1)";
+    assert_eq!(other.query_row(twice, [], |row| row.get(0)), Ok(0));
 }

@@ -6,21 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::ValueRef;
-use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, params};
+use rusqlite::{ErrorCode, OptionalExtension, Row, Statement, ToSql, params};
 
 use super::checkpoint::{TRUNCATE, WORTH_A_CHECKPOINT};
-use super::schema::{self, schema_version};
 use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet, PetCounts};
 use crate::store::retries;
 use crate::store::statements::STATEMENTS;
 use crate::store::tally::{CHECK_AFTER, Tally};
-
-/// Writes the first page as it is.
-fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "user_version", schema_version(connection)?)
-}
 
 /// The size in bytes of a large pet. After a failure, a probe checks that there is room for one.
 const LARGE_PET: usize = 64 * 1024;
@@ -52,7 +46,7 @@ impl FileConnection {
 
     pub fn open_transaction(&mut self) -> Result<(), StoreError> {
         match &self.state {
-            BatchState::Open => Ok(()),
+            BatchState::Open => self.ensure_open(),
             BatchState::Failed(error) => Err(error.clone()),
             BatchState::Closed => {
                 self.end()?;
@@ -66,8 +60,9 @@ impl FileConnection {
         let Some(key) = key else { return Ok(Inserted::Now(Outcome::Made(self.insert(new)?))) };
         self.open_transaction()?;
         let find = |row: &Row| Ok((row.get(0)?, row.get_ref(1)? == ValueRef::Blob(&new.fingerprint())));
-        let earlier = self.connection()?.prepare_cached(retries::FIND)?.query_row(params![key.0], find);
-        if let Some((pet, is_same)) = earlier.optional()? {
+        let earlier =
+            self.statement(retries::FIND, |statement| statement.query_row(params![key.0], find).optional())?;
+        if let Some((pet, is_same)) = earlier {
             return Ok(Inserted::Now(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
         let pet = self.insert(new)?;
@@ -78,29 +73,29 @@ impl FileConnection {
     }
 
     pub fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        self.write(|connection| connection.prepare_cached(sql)?.execute(values))
+        self.write(sql, |statement| statement.execute(values))
     }
 
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
-        let written = mem::take(&mut self.written);
-        let ended = match mem::replace(&mut self.state, BatchState::Closed) {
-            BatchState::Closed => return self.end().map(|()| Committed { outcomes: Vec::new() }),
+        let done = |()| Committed { outcomes: Vec::new() };
+        let ended = match &self.state {
+            BatchState::Closed => return self.end().map(done),
             // Writes to a file that was moved away must not be acknowledged.
             BatchState::Open => self.reader.watch.check_now().and_then(|()| self.finish()),
-            BatchState::Failed(error) => Err(error),
+            BatchState::Failed(error) => Err(error.clone()),
         };
+        let has_written = self.written > 0;
+        // Rolls back what has failed.
+        self.undo();
         if ended.is_err() {
             self.last_failed = true;
-            self.roll_back();
-        } else if written > 0 {
+        } else if has_written {
             if mem::take(&mut self.last_failed) {
                 log::warn!("the database takes changes again");
             }
             self.has_written = true;
         }
-        self.recorded = 0;
-        self.change = PetCounts::default();
-        ended.map(|()| Committed { outcomes: Vec::new() })
+        ended.map(done)
     }
 
     pub fn undo(&mut self) {
@@ -111,26 +106,9 @@ impl FileConnection {
     }
 
     pub fn probe(&mut self) -> Result<(), StoreError> {
-        let probed = match (self.last_failed, self.has_written) {
-            // After a write that worked, opening the transaction is enough.
-            (false, true) => self.open_transaction(),
-            (has_failed, _) => self.write(|connection| {
-                let large = "x".repeat(LARGE_PET);
-                connection.execute_batch("SAVEPOINT trial")?;
-                connection.prepare_cached(&STATEMENTS.insert)?.insert(NewPet::new(large, 1).values())?;
-                // This writes the pet into the log, which grows, and then it is undone.
-                connection.cache_flush()?;
-                connection.execute_batch("ROLLBACK TO trial; RELEASE trial")?;
-                rewrite_header(connection)?;
-                // Every page that a create writes: the sequence, the pets, their indexes.
-                connection.execute_batch("UPDATE sqlite_sequence SET seq = seq")?;
-                match connection.execute(&STATEMENTS.rewrite, [if has_failed { 1000 } else { 10 }]) {
-                    // Another program has written a value that the table does not allow. Creates still work.
-                    Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Ok(()),
-                    rewritten => rewritten.map(drop),
-                }
-            }),
-        };
+        // After a write that worked, opening the transaction is enough.
+        let is_known = self.has_written && !self.last_failed;
+        let probed = if is_known { self.open_transaction() } else { self.write_trial() };
         let ended = self.commit();
         probed.and(ended.map(drop))
     }
@@ -152,7 +130,7 @@ impl FileConnection {
     pub fn renew_log(&mut self) -> Result<(), StoreError> {
         self.checkpoint()?;
         // The first commit flushes the header of the log before its frames. If this one fails, the next commit does that.
-        let started = self.write(rewrite_header).and(self.commit());
+        let started = self.rewrite_header().and(self.commit());
         if let Err(error) = started {
             log::debug!("the next write-ahead log begins with the next write: {error}");
         }
@@ -176,7 +154,8 @@ impl FileConnection {
                 if self.last_failed {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
-                    let _ = schema::is_foreign(self.raw());
+                    let read = "SELECT count(*) FROM sqlite_schema";
+                    let _ = self.statement(read, |statement| statement.query_row([], |_| Ok(())));
                 }
                 Ok(true)
             }
@@ -185,27 +164,63 @@ impl FileConnection {
         }
     }
 
-    /// Does one write within the batch's transaction, which the first write opens.
+    /// Makes the batch fail if SQLite has ended its transaction: what it wrote before is undone.
+    fn ensure_open(&mut self) -> Result<(), StoreError> {
+        if self.is_in_transaction() {
+            return Ok(());
+        }
+        let error = self.why_ended();
+        Err(self.failed(error))
+    }
+
+    /// Runs a statement that writes within the batch's transaction, which the first one opens.
     pub(super) fn write<T>(
         &mut self,
-        statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+        sql: &str,
+        run: impl FnOnce(&mut Statement) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         self.open_transaction()?;
-        let written = statement(self.raw()).map_err(StoreError::from);
+        let written = self.statement(sql, run);
         let is_unavailable = matches!(written, Err(StoreError::Unavailable(..)));
         // Changes that a statement has made before it fails may stay (`sqlite.org/lang_createtrigger.html#raise`).
         self.written += usize::from(!is_unavailable);
-        written.map_err(|error| {
-            // A full disk, an I/O error or an interrupt may have rolled back the whole transaction by itself
-            // (sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
-            if is_unavailable || self.raw().is_autocommit() { self.failed(error) } else { error }
-        })
+        match written {
+            Err(error) if is_unavailable || !self.is_in_transaction() => Err(self.failed(error)),
+            written => written,
+        }
+    }
+
+    /// Writes the first page as it is.
+    fn rewrite_header(&mut self) -> Result<(), StoreError> {
+        let version: i64 =
+            self.statement("PRAGMA user_version", |statement| statement.query_row([], |row| row.get(0)))?;
+        self.change(&format!("PRAGMA user_version = {version}"), &[]).map(drop)
+    }
+
+    /// Writes every page that a create writes. Writes a large pet into the log too, which grows, and undoes it.
+    fn write_trial(&mut self) -> Result<(), StoreError> {
+        let large = NewPet::new("x".repeat(LARGE_PET), 1);
+        self.change("SAVEPOINT trial", &[])?;
+        self.write(&STATEMENTS.insert, |statement| statement.insert(large.values()))?;
+        let flushed = self.raw().cache_flush();
+        flushed.map_err(|error| self.failed(error.into()))?;
+        self.change("ROLLBACK TO trial", &[])?;
+        self.change("RELEASE trial", &[])?;
+        self.rewrite_header()?;
+        // The sequence, the pets, their indexes.
+        self.change("UPDATE sqlite_sequence SET seq = seq", &[])?;
+        let pets = if self.last_failed { 1000 } else { 10 };
+        let rewritten = self.write(&STATEMENTS.rewrite, |statement| match statement.execute([pets]) {
+            // Another program has written a value that the table does not allow. Creates still work.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Ok(0),
+            rewritten => rewritten,
+        });
+        rewritten.map(drop)
     }
 
     /// Adds a pet to the batch, and returns its id.
     pub(super) fn insert(&mut self, new: &NewPet) -> Result<i64, StoreError> {
-        let id =
-            self.write(|connection| connection.prepare_cached(&STATEMENTS.insert)?.insert(new.values()))?;
+        let id = self.write(&STATEMENTS.insert, |statement| statement.insert(new.values()))?;
         self.change.add(new.status, 1);
         Ok(id)
     }
@@ -215,11 +230,9 @@ impl FileConnection {
         let (began, time) = match self.retries_began {
             Some(began) => began,
             None => {
-                let ends = self
-                    .connection()?
-                    .prepare_cached(retries::ENDS)?
-                    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-                    .optional()?;
+                let ends = self.statement(retries::ENDS, |statement| {
+                    statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+                })?;
                 *self.retries_began.insert((Instant::now(), retries::begin(ends, unix_time())))
             }
         };
@@ -230,11 +243,11 @@ impl FileConnection {
     fn forget_retries(&mut self) -> Result<(), StoreError> {
         if self.recorded > 0 {
             let now = self.retry_time()?;
-            if self.raw().prepare_cached(retries::CORRECT)?.execute(params![now])? > 0 {
+            if self.change(retries::CORRECT, params![now])? > 0 {
                 log::warn!("records of Idempotency-Keys were of later than now; their 24 hours begin now");
             }
             let values = params![retries::share(self.recorded), now.saturating_sub(retries::KEPT)];
-            self.raw().prepare_cached(retries::FORGET)?.execute(values)?;
+            self.change(retries::FORGET, values)?;
         }
         Ok(())
     }
@@ -266,10 +279,13 @@ impl FileConnection {
 
     fn finish(&mut self) -> Result<(), StoreError> {
         self.forget_retries()?;
-        let change = self.change;
-        let committed = match self.tally.clone() {
-            Some(tally) => tally.commit(&change, self.is_alone(), || self.run("COMMIT")),
-            None => self.run("COMMIT"),
+        let (tally, change) = (self.tally.clone(), self.change);
+        let is_alone = tally.is_some() && self.is_alone();
+        self.ensure_open()?;
+        let commit = || self.run("COMMIT");
+        let committed = match tally {
+            Some(tally) => tally.commit(&change, is_alone, commit),
+            None => commit(),
         };
         if let Err(error) = committed {
             self.roll_back();
@@ -285,7 +301,8 @@ impl FileConnection {
         let version = self.current_data_version().unwrap_or_default();
         if version != self.tallied_version {
             let triggers = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'";
-            let counted = self.raw().query_row(triggers, [], |row| row.get::<_, i64>(0));
+            let counted =
+                self.statement(triggers, |statement| statement.query_row([], |row| row.get::<_, i64>(0)));
             self.tallied_version = if counted == Ok(0) { version } else { 0 };
             return false;
         }
@@ -309,13 +326,13 @@ impl FileConnection {
     /// Overwrites the frames that a failed commit may have left in the log. If only its flush failed, a crash would
     /// bring that commit back. The new frames need no flush.
     fn write_over(&mut self) {
-        let over = self.run("BEGIN IMMEDIATE").and_then(|()| Ok(rewrite_header(self.raw())?));
+        let over = self.run("BEGIN IMMEDIATE").and_then(|()| self.rewrite_header());
         let _ = over.and_then(|()| self.run("COMMIT"));
         self.roll_back();
     }
 
     fn roll_back(&mut self) {
-        if !self.raw().is_autocommit()
+        if self.is_in_transaction()
             && let Err(error) = self.run("ROLLBACK")
         {
             // The next BEGIN will fail too, and its clients will learn why.
@@ -447,7 +464,7 @@ mod tests {
         let (_folder, mut writer, mut reader) = pair();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         let refused = "INSERT OR ROLLBACK INTO pets (name, category_id, status) VALUES ('', 1, 'lost')";
-        assert!(writer.write(|connection| connection.execute(refused, [])).is_err());
+        assert!(writer.change(refused, &[]).is_err());
         assert!(writer.insert_pet(&new_pet("Tom"), None).is_err());
         assert!(writer.commit().is_err());
         assert_eq!(names(&mut reader), [""; 0]);

@@ -1,9 +1,10 @@
 //! The reading part of a connection: its statements and its snapshots.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rusqlite::{Connection, ToSql};
+use rusqlite::{Connection, Statement, ToSql};
 
 use super::open_file::OpenFile;
 use super::watch::Watch;
@@ -13,6 +14,8 @@ use crate::store::rows::{Visit, visit_rows};
 /// The reading part of a connection.
 pub struct FileReader {
     connection: Connection,
+    /// The failure of the statement at which SQLite ended the transaction.
+    ended_by: Cell<Option<StoreError>>,
     /// Its handle of the file is closed after the connection.
     pub(super) watch: Watch,
     /// `PRAGMA data_version` at the start of the batch under way.
@@ -23,7 +26,7 @@ pub struct FileReader {
 
 impl FileReader {
     /// The connection, for all that is no statement of a batch: settings, checkpoints and copies of the whole database.
-    pub(super) fn raw(&self) -> &Connection {
+    pub(in crate::store) fn raw(&self) -> &Connection {
         &self.connection
     }
 
@@ -46,16 +49,50 @@ impl FileReader {
     ) -> Self {
         let identity = schema::identity(&connection).ok().flatten();
         let watch = Watch::new(path, file, unlocked_since, identity);
-        Self { connection, watch, data_version: 0, unread_data_versions: 0 }
+        Self { connection, ended_by: Cell::default(), watch, data_version: 0, unread_data_versions: 0 }
     }
 
-    /// The connection, as long as its file is still the database.
+    /// Runs a statement: the only way to read, and to write within a transaction.
+    ///
+    /// After some failures, SQLite rolls the whole transaction back by itself
+    /// (`sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction`). A statement that only reads can fail in
+    /// this way too: it may have to write changed pages of the cache to a full disk, to make room for those that it needs.
     ///
     /// # Errors
-    /// If the file was moved or deleted.
-    pub(super) fn connection(&self) -> Result<&Connection, StoreError> {
+    /// If the statement fails, or the file was moved or deleted.
+    ///
+    /// # Panics
+    /// In debug builds, if a statement that writes is outside a transaction: it would be committed on its own. A release
+    /// build refuses it.
+    pub(super) fn statement<T>(
+        &self,
+        sql: &str,
+        run: impl FnOnce(&mut Statement) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         self.watch.result()?;
-        Ok(&self.connection)
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let is_in_transaction = self.is_in_transaction();
+        if !is_in_transaction && !statement.readonly() {
+            let detail = format!("outside a transaction: {sql}");
+            debug_assert!(is_in_transaction, "{detail}");
+            return Err(StoreError::Internal(detail));
+        }
+        let done = run(&mut statement).map_err(StoreError::from);
+        if is_in_transaction && !self.is_in_transaction() {
+            self.ended_by.set(done.as_ref().err().cloned());
+        }
+        done
+    }
+
+    /// Returns whether a transaction is open. Any statement may have ended it.
+    pub(super) fn is_in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    /// The reason why SQLite has ended the transaction by itself.
+    pub(super) fn why_ended(&self) -> StoreError {
+        let unknown = || StoreError::Internal("SQLite has ended the transaction".to_owned());
+        self.ended_by.take().unwrap_or_else(unknown)
     }
 
     /// Takes a version that no batch had, as nothing is known to be unchanged. Those of SQLite are positive.
@@ -66,10 +103,12 @@ impl FileReader {
 
     /// Ends a transaction that has written nothing, if one is open.
     pub fn end(&self) -> Result<(), StoreError> {
-        if self.connection.is_autocommit() { Ok(()) } else { self.run("COMMIT") }
+        if self.is_in_transaction() { self.run("COMMIT") } else { Ok(()) }
     }
 
+    /// Begins or ends a transaction.
     pub(super) fn run(&self, statement: &str) -> Result<(), StoreError> {
+        self.ended_by.take();
         self.connection.prepare_cached(statement)?.execute([])?;
         Ok(())
     }
@@ -80,14 +119,13 @@ impl FileReader {
     }
 
     pub(super) fn current_data_version(&self) -> Result<i64, StoreError> {
-        Ok(self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+        self.statement("PRAGMA data_version", |statement| statement.query_row([], |row| row.get(0)))
     }
 
     // The methods of `Reader`, which describes them.
 
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        let mut statement = self.connection()?.prepare_cached(sql)?;
-        Ok(visit_rows(&mut statement, values, visit)?)
+        self.statement(sql, |statement| visit_rows(statement, values, visit))
     }
 
     pub fn begin(&mut self) -> Result<(), StoreError> {

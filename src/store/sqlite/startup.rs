@@ -54,7 +54,8 @@ pub fn open_for_service(path: &Path, purpose: Purpose) -> Result<FileConnection,
 pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
     let mut writer = FileConnection::open_with(path, Purpose::Ephemeral)?;
     writer.begin()?;
-    writer.write(schema::empty)?;
+    writer.open_transaction()?;
+    schema::empty(writer.raw()).map_err(StoreError::from)?;
     for pet in sample_pets(sample) {
         writer.insert_pet(&pet, None)?;
     }

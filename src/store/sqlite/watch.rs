@@ -185,7 +185,7 @@ mod tests {
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         assert!(writer.reader.lose_flush(&rusqlite::Error::InvalidQuery).is_lost());
-        writer.insert_pet(&new_pet("Tom"), None).unwrap();
+        assert!(writer.insert_pet(&new_pet("Tom"), None).unwrap_err().is_lost());
         assert!(writer.commit().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
         // The last to close would run a checkpoint.
         drop((reader, writer));

@@ -1,0 +1,194 @@
+//! A disk that fills up within a batch. Whichever statement meets it, one that only reads as well, the batch fails as a
+//! whole: what was refused is not there.
+//!
+//! Files that may not grow stand for the disk. The limit is one of the process, so it has a process of its own.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use super::pets::tests::new_pet;
+use super::reader::Engine;
+use super::tests::{pair, run};
+use super::{BatchIds, Reader, StoreError, Writer};
+use crate::model::{
+    ApiKey, Caller, Domain, IdempotencyKey, KeyScope, Page, PetPatch, PetQuery, PetStatus, Plan,
+};
+
+/// Set in the process that has the limit.
+const IS_ALONE: &str = "PETSTORE_TEST_IS_ALONE";
+/// The pets of the database, of which the first are changed before the disk is full.
+const PETS: i64 = 60;
+const CHANGED: i64 = 30;
+/// The last of them, which nothing has read or written before.
+const OTHER: i64 = PETS;
+const SOLD: PetPatch = PetPatch { name: None, category_id: None, status: Some(Some(PetStatus::Sold)) };
+
+type Case = (&'static str, fn(&mut Writer) -> Result<(), StoreError>);
+
+/// Statements that need a page which is not in the cache.
+const CASES: &[Case] = &[
+    ("read a pet", |writer| writer.transaction()?.pet(OTHER, |_| ()).map(drop)),
+    ("list pets", |writer| {
+        let page = Page { limit: 1, after: Some(OTHER - 1) };
+        writer.visit_pets(&PetQuery::all(page), |_| ControlFlow::Continue(()))
+    }),
+    ("count pets", |writer| writer.count_pets().map(drop)),
+    ("read the highest id", |writer| writer.last_id().map(drop)),
+    ("find a retry", |writer| insert(writer, Some("1"))),
+    ("read a key", |writer| writer.key(&key().digest).map(drop)),
+    ("read keys", |writer| writer.keys().map(drop)),
+    ("read the progress of an import", |writer| writer.progress(&[1; 32]).map(drop)),
+    ("read domains", |writer| writer.domains().map(drop)),
+    ("read the plan", |writer| writer.plan().map(drop)),
+    ("insert a pet", |writer| insert(writer, None)),
+    ("update a pet", |writer| writer.transaction()?.update_pet(OTHER, None, &SOLD)),
+    ("delete a pet", |writer| writer.transaction()?.delete_pet(OTHER, None)),
+    ("insert a pet with its id", |writer| writer.insert_pet_as(PETS + 9, &new_pet("a"))),
+    ("insert a key", |writer| writer.insert_key(&ApiKey { digest: [2; 32], ..key() })),
+    ("note the use of a key", |writer| writer.keep_uses(&[(key().digest, 5)], 5)),
+    ("expire a key", |writer| writer.expire_key(&key().digest, 5)),
+    ("write the progress of an import", |writer| {
+        writer.set_progress(&[2; 32], 1, true, BatchIds::Kept { least: 1, greatest: 1 })
+    }),
+    ("reserve ids", |writer| writer.reserve_ids(1000)),
+    ("set the plan", |writer| writer.set_plan(Plan::Pro)),
+    ("add a domain", |writer| writer.put_domain(&Domain::new("b.test".to_owned(), 0))),
+];
+
+fn key() -> ApiKey {
+    let (name, scope) = ("ci".to_owned(), KeyScope::Full);
+    ApiKey { digest: [1; 32], name, scope, created_at: 0, expires_at: None, last_used_at: None }
+}
+
+fn insert(writer: &mut Writer, key: Option<&str>) -> Result<(), StoreError> {
+    let key = key.map(|key| IdempotencyKey::new(Caller::extra(), key.as_bytes()));
+    writer.insert_pet(&new_pet("Rex"), key.as_ref()).map(drop)
+}
+
+/// All that the cases could change.
+fn state(reader: &Reader) -> String {
+    let all = "SELECT json_array(
+        (SELECT json_group_array(id || ':' || length(name) || ':' || ifnull(status, '')) FROM pets),
+        (SELECT json_group_array(name || ifnull(expires_at, '') || ifnull(last_used_at, '')) FROM api_keys),
+        (SELECT json_group_array(pet) FROM retries), (SELECT json_group_array(line) FROM imports),
+        (SELECT json_group_array(name) FROM domains), (SELECT plan FROM project),
+        (SELECT json_group_array(name || seq) FROM sqlite_sequence))";
+    reader.one(all).unwrap()
+}
+
+fn limit_files(bytes: Option<u64>) {
+    setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+}
+
+#[test]
+fn batch_fails_whole_whichever_statement_meets_a_full_disk() {
+    if std::env::var_os(IS_ALONE).is_some() {
+        return meet_a_full_disk();
+    }
+    // Without the signal that a process gets when a file may not grow further.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+    let name = concat!(module_path!(), "::batch_fails_whole_whichever_statement_meets_a_full_disk");
+    shell.args(["--exact", name.split_once("::").unwrap().1, "--nocapture"]).env(IS_ALONE, "1");
+    let output = shell.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.contains("1 passed"), "{out}{err}");
+}
+
+fn meet_a_full_disk() {
+    let (folder, mut writer, reader) = pair();
+    for _ in 0..PETS {
+        writer.insert_pet(&new_pet(&"x".repeat(20_000)), None).unwrap();
+    }
+    insert(&mut writer, Some("0")).unwrap();
+    writer.insert_key(&key()).unwrap();
+    writer.put_domain(&Domain::new("a.test".to_owned(), 0)).unwrap();
+    writer.set_progress(&[1; 32], 1, true, BatchIds::Kept { least: 1, greatest: 1 }).unwrap();
+    writer.commit().unwrap();
+    let before = state(&reader);
+    let log = folder.0.join("pets.db-wal");
+    for (what, statement) in CASES {
+        for writes_on in [true, false] {
+            run(&writer, "PRAGMA cache_size = 1000");
+            writer.checkpoint().unwrap();
+            writer.begin().unwrap();
+            for id in 1..=CHANGED {
+                writer.transaction().unwrap().update_pet(id, None, &SOLD).unwrap();
+            }
+            // From here on, a page that is read takes the place of a changed one, which must be written first.
+            run(&writer, "PRAGMA cache_size = 10");
+            limit_files(Some(fs::metadata(&log).unwrap().len()));
+            let met = statement(&mut writer).expect_err(what);
+            assert!(matches!(met, StoreError::Unavailable(..)), "{what}: {met}");
+            limit_files(None);
+            // The disk has room again, but what was written before is gone.
+            if writes_on {
+                assert_eq!(insert(&mut writer, None), Err(met.clone()), "{what}");
+                assert_eq!(insert(&mut writer, Some("2")), Err(met.clone()), "{what}");
+            }
+            assert_eq!(writer.commit(), Err(met), "{what}");
+            assert_eq!(state(&reader), before, "{what}");
+        }
+    }
+    insert(&mut writer, None).unwrap();
+    writer.commit().unwrap();
+    assert_ne!(state(&reader), before);
+}
+
+/// Interrupts every statement from now on, or none.
+fn interrupt_all(writer: &mut Writer, yes: bool) {
+    match &mut writer.reader.engine {
+        Engine::File(file) => file.reader.raw_mut().progress_handler(1, yes.then_some(|| true)).unwrap(),
+        #[cfg(feature = "cluster")]
+        Engine::Cluster(_) => panic!("it is a file"),
+    }
+}
+
+/// Ways to end a transaction without a full disk.
+const ENDS: &[Case] = &[
+    ("a trigger", |writer| {
+        let refuse =
+            "CREATE TRIGGER refuses BEFORE INSERT ON domains BEGIN SELECT RAISE (ROLLBACK, 'refused'); END";
+        run(writer, refuse);
+        writer.put_domain(&Domain::new("a.test".to_owned(), 0))
+    }),
+    ("an interrupt", |writer| {
+        interrupt_all(writer, true);
+        let interrupted = insert(writer, None);
+        interrupt_all(writer, false);
+        interrupted
+    }),
+    ("a statement that reports nothing", |writer| {
+        run(writer, "ROLLBACK");
+        Err(StoreError::Internal("SQLite has ended the transaction".to_owned()))
+    }),
+];
+
+#[test]
+fn batch_fails_whole_however_its_transaction_ends() {
+    let (_folder, mut writer, reader) = pair();
+    insert(&mut writer, None).unwrap();
+    writer.commit().unwrap();
+    let before = state(&reader);
+    for (what, end) in ENDS {
+        for writes_on in [true, false] {
+            insert(&mut writer, None).unwrap();
+            let met = end(&mut writer).expect_err(what);
+            if writes_on {
+                assert_eq!(insert(&mut writer, None), Err(met.clone()), "{what}");
+            }
+            assert_eq!(writer.commit(), Err(met), "{what}");
+            assert_eq!(state(&reader), before, "{what}");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "outside a transaction: DELETE FROM pets")]
+fn statement_that_writes_runs_only_within_a_transaction() {
+    let (_folder, writer, _reader) = pair();
+    let _ = writer.rows("DELETE FROM pets", &[], &mut |_| Ok(ControlFlow::Continue(())));
+}
