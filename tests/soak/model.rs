@@ -11,6 +11,8 @@ use crate::keys::ApiKeys;
 
 /// A moment: how much had happened by then.
 pub type Tick = u64;
+/// The bytes of a long name.
+pub const LARGE: usize = 55_000;
 /// The place of an intent in the model.
 pub type Place = usize;
 
@@ -331,6 +333,14 @@ impl Model {
         after.find(is_there).map(|(id, place)| (*id, *place))
     }
 
+    /// Pets with long names that may be there, at most this many.
+    pub fn large(&self, most: usize) -> Vec<(i64, Place)> {
+        let is_large = |(_, place): &(&i64, &Place)| {
+            self.intents[**place].asked.name.len() > LARGE && self.may_be_there(**place)
+        };
+        self.by_id.iter().filter(is_large).take(most).map(|(id, place)| (*id, *place)).collect()
+    }
+
     /// The state as a backup begins.
     pub fn remember(&mut self) -> Past {
         let begun = self.tick();
@@ -389,8 +399,8 @@ impl Model {
         let stories = places.iter().map(|place| {
             let intent = &self.intents[*place];
             let Intent { asked, once, id, story, history, .. } = intent;
-            let (name, state) = (&asked.name, asked.state());
-            format!("\n  {name:.60?} {state:?}, retry key {once:?}, id {id:?}: {story:?}; {history:?}")
+            let (name, state) = (asked.name.chars().take(60).collect::<String>(), asked.state());
+            format!("\n  {name:?} {state:?}, retry key {once:?}, id {id:?}: {story:?}; {history:?}")
         });
         panic!("{text}; now is {}{}", self.now, stories.collect::<String>())
     }

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::history::{Change, Effect, Outcome};
 use crate::model::{Asked, Attempt, Look, Past, Place, Seen, Tick};
-use crate::plan::{Deed, Round, STATUSES, Turn};
+use crate::plan::{Crowd, Deed, Round, STATUSES, Turn};
 use crate::run::{Run, note, wait_for};
 use crate::service::{Service, expect_success};
-use crate::visitor::seen;
+use crate::visitor::{Visitor, seen};
 
 /// The most backups that are kept.
 const KEPT: usize = 3;
@@ -55,6 +55,16 @@ impl Operator {
 
     pub fn set_workers(&mut self, workers: u64) {
         self.workers = workers.to_string();
+    }
+
+    /// Adds records of retries, so many that a create needs pages which are not in the cache.
+    pub fn add_records(&self) {
+        let records = "INSERT INTO retries (pet, key, fingerprint, at) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL \
+            SELECT i + 1 FROM n WHERE i < 20000) SELECT -i, randomblob(16), zeroblob(16), unixepoch() FROM n \
+            WHERE NOT EXISTS (SELECT 1 FROM retries WHERE pet < 0)";
+        let database = Connection::open(&self.service.database).expect("a database");
+        database.busy_timeout(Duration::from_secs(60)).expect("a patient connection");
+        database.execute_batch(records).expect("records");
     }
 
     /// Does the deeds of a round, each when the clients have come so far.
@@ -120,6 +130,7 @@ impl Operator {
                 strace.signal("INT");
                 wait_for("the end of strace", || strace.has_ended());
             }
+            Deed::FullBatch { ms, room, crowd } => self.fill_up_within_a_batch(run, ms, room, crowd),
             Deed::Snapshot { ms } => {
                 let other = Connection::open(&self.service.database).expect("a database");
                 other.execute_batch("BEGIN; SELECT count(*) FROM pets").expect("a snapshot");
@@ -159,6 +170,25 @@ impl Operator {
             }
             Deed::Check => drop(self.service.succeed(&["check"])),
         }
+    }
+
+    /// Lets a crowd gather, and fills the disk before its batch begins.
+    fn fill_up_within_a_batch(&mut self, run: &Run, ms: u64, room: u64, crowd: Crowd) {
+        run.excuses.full.store(true, Ordering::SeqCst);
+        let name = format!("crowd-{}", self.next());
+        let other = Connection::open(&self.service.database).expect("a database");
+        other.busy_timeout(Duration::from_secs(60)).expect("a patient connection");
+        other.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+        let log =
+            std::fs::metadata(self.service.database.with_extension("db-wal")).map_or(0, |log| log.len());
+        std::thread::scope(|scope| {
+            scope.spawn(|| Visitor::new(run, name, Vec::new(), Vec::new()).crowd(crowd));
+            sleep(Duration::from_millis(ms));
+            self.service.limit_files(&(log + room).to_string());
+            other.execute_batch("ROLLBACK").expect("an end");
+            sleep(Duration::from_millis(ms));
+            self.service.limit_files("unlimited");
+        });
     }
 
     fn back_up(&mut self, run: &Run) {

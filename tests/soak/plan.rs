@@ -98,6 +98,8 @@ pub enum Operation {
         is_careful: bool,
         twice: bool,
     },
+    /// Changes large pets, each on a connection of its own, all at once; adds those that are missing, with retry keys.
+    Crowd(Crowd),
     Get {
         pick: u64,
     },
@@ -133,6 +135,12 @@ pub enum Deed {
     /// Nothing more can be written to the database.
     FullDisk {
         ms: u64,
+    },
+    /// Another process holds the lock, so that a crowd gathers, and then the log can only grow by so many bytes.
+    FullBatch {
+        ms: u64,
+        room: u64,
+        crowd: Crowd,
     },
     /// Another process holds a snapshot, so that the log cannot be moved.
     Snapshot {
@@ -197,6 +205,25 @@ pub struct Round {
     pub ends_by_kill: bool,
     pub walk_limit: u64,
     pub turn: Turn,
+}
+
+/// Many requests at once, as one number decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    pub caller: u64,
+    seed: u64,
+}
+
+impl Crowd {
+    fn draw(random: &mut Random) -> Self {
+        Self { caller: random.bits(), seed: random.bits() }
+    }
+
+    /// What it does to large pets. A batch with all of it changes more pages than the page cache holds.
+    pub fn effects(self) -> Vec<Effect> {
+        let mut random = Random::of_place(self.seed, [0, 0]);
+        std::iter::repeat_with(|| Effect::draw(&mut random)).take(60).collect()
+    }
 }
 
 /// The names of keys, which come and go.
@@ -278,7 +305,7 @@ impl Operation {
     fn draw(random: &mut Random) -> Self {
         let (pick, manner, caller) = (random.bits(), Manner::draw(random), random.bits());
         let (draft, status) = (Draft::draw(random), random.among(&STATUSES));
-        match random.below(120) {
+        match random.below(123) {
             0..22 => Self::Create { draft, manner, caller },
             22..42 => Self::CreateOnce { draft, manner, caller, tries: random.below(4) },
             42..46 => Self::AtOnce { draft, caller },
@@ -303,6 +330,7 @@ impl Operation {
             90..94 => Self::Revalidate,
             94..97 => Self::Walk { limit: 20 + random.below(81), status },
             97..100 => Self::Ready,
+            100..103 => Self::Crowd(Crowd::draw(random)),
             _ => {
                 let (is_careful, twice) = (random.one_in(2), random.one_in(3));
                 // Often one of a few pets, which clients then change at the same time.
@@ -326,8 +354,9 @@ impl Deed {
             // Longer than a create waits for it.
             41..42 => Self::Lock { ms: 6500, kill: false },
             42..45 => Self::Snapshot { ms: 2 * ms },
-            45..48 => Self::FullDisk { ms: 2 * ms },
-            48..54 => Self::Backup,
+            45..47 => Self::FullDisk { ms: 2 * ms },
+            47..52 => Self::FullBatch { ms, room: random.below(2_000_000), crowd: Crowd::draw(random) },
+            52..54 => Self::Backup,
             54..57 => Self::KilledBackup { ms: ms / 10 },
             57..62 => Self::Export,
             62..67 => Self::Import { pets, spoilt: yes },

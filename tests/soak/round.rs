@@ -33,6 +33,7 @@ pub fn live(seed: u64, end: Instant) -> Counts {
         operator.set_workers(round.workers);
         operator.start(&run);
         operator.add_key(&run, "ann", false);
+        operator.add_records();
         left = play(&run, &round, number, left, |run| operator.act(run, &round));
         if has_failed() {
             return total;

@@ -83,6 +83,13 @@ impl Service {
         strace
     }
 
+    /// Lets no file of the service grow beyond this size, such as `4096` or `unlimited`.
+    pub fn limit_files(&self, size: &str) {
+        let (process, _) = self.process.as_ref().expect("a service");
+        let words = ["--pid", &process.child.id().to_string(), &format!("--fsize={size}:")];
+        assert!(Command::new("prlimit").args(words).status().expect("prlimit").success());
+    }
+
     /// Fails if it has ended by itself.
     pub fn expect_alive(&mut self) {
         if self.process.as_mut().is_some_and(|(process, _)| process.has_ended()) {

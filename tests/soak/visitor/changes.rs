@@ -9,7 +9,7 @@ use crate::plan::Manner;
 use crate::request::Request;
 
 /// The most changes of one pet that are under way at a time, since the history tries all their orders.
-const MOST: usize = 4;
+pub const MOST: usize = 4;
 
 impl Visitor<'_> {
     /// Changes a pet; `twice`: on two connections at once. `is_careful`: with the tag of the pet in If-Match.
@@ -43,8 +43,8 @@ impl Visitor<'_> {
             let came = self.ask(&request, manner);
             return self.judge_change(place, sent, key, came);
         }
-        let requests = [request(), request()];
-        for (sent, came) in self.ask_at_once(requests, |model| model.change(place, change)) {
+        let requests = [(request(), ()), (request(), ())];
+        for (sent, came) in self.ask_at_once(requests, |model, ()| model.change(place, change)) {
             self.judge_change(place, sent, key, came);
         }
     }
@@ -59,7 +59,7 @@ impl Visitor<'_> {
         Some((pet.state(), tag))
     }
 
-    fn judge_change(&mut self, place: Place, sent: Tick, key: usize, came: Came) {
+    pub(super) fn judge_change(&mut self, place: Place, sent: Tick, key: usize, came: Came) {
         let reply = match came {
             Came::Reply(reply) => reply,
             Came::CutBefore => {
@@ -99,7 +99,7 @@ impl Visitor<'_> {
 }
 
 /// The method and the body of a change.
-fn method_and_body(effect: &Effect) -> (&'static str, Vec<u8>) {
+pub fn method_and_body(effect: &Effect) -> (&'static str, Vec<u8>) {
     let Effect::Set { category, status } = effect else { return ("DELETE", Vec::new()) };
     let mut body = json!({});
     if let Some(category) = category {

@@ -30,7 +30,7 @@ impl Visitor<'_> {
         key.is_some_and(|key| self.create(place, key, manner))
     }
 
-    fn judge(&mut self, attempt: Attempt, key: usize, came: Came) -> bool {
+    pub(super) fn judge(&mut self, attempt: Attempt, key: usize, came: Came) -> bool {
         let reply = match came {
             Came::Reply(reply) => reply,
             Came::CutBefore => {
@@ -81,8 +81,8 @@ impl Visitor<'_> {
 
     /// The same create on two connections.
     pub(super) fn at_once(&mut self, place: Place, key: usize) {
-        let requests = [self.request(place, key), self.request(place, key)];
-        for (attempt, came) in self.ask_at_once(requests, |model| model.send(place)) {
+        let requests = [(self.request(place, key), ()), (self.request(place, key), ())];
+        for (attempt, came) in self.ask_at_once(requests, |model, ()| model.send(place)) {
             self.judge(attempt, key, came);
         }
     }

@@ -2,6 +2,7 @@
 
 mod changes;
 mod creates;
+mod crowd;
 mod reads;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,6 +124,7 @@ impl<'r> Visitor<'r> {
             Operation::Change { pick, effect, caller, manner, is_careful, twice } => {
                 self.change(*pick, *effect, (*caller, *manner), *is_careful, *twice);
             }
+            Operation::Crowd(crowd) => self.crowd(*crowd),
             Operation::Get { pick } => self.get(*pick),
             Operation::List { pick, limit, status } => {
                 let after = self.run.model().pick(*pick).map_or(0, |(id, _)| id);
@@ -238,13 +240,17 @@ impl<'r> Visitor<'r> {
         Came::Reply(reply)
     }
 
-    /// Sends two requests at once, on connections of their own; `send` notes each in the model.
-    fn ask_at_once<T>(&mut self, requests: [Request; 2], send: impl Fn(&mut Model) -> T) -> Vec<(T, Came)> {
+    /// Sends requests at once, on connections of their own; `send` notes each in the model.
+    fn ask_at_once<W, T>(
+        &mut self,
+        requests: impl IntoIterator<Item = (Request, W)>,
+        send: impl Fn(&mut Model, W) -> T,
+    ) -> Vec<(T, Came)> {
         self.asked_at = Instant::now();
         let mut sent = Vec::new();
-        for request in requests {
+        for (request, wanted) in requests {
             let Some(mut connection) = Self::connect(self.run) else { break };
-            let attempt = send(&mut self.run.model());
+            let attempt = send(&mut self.run.model(), wanted);
             connection.try_send(request.bytes());
             sent.push((request, connection, attempt));
         }
