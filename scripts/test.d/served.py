@@ -1,4 +1,4 @@
-"""What power-cut, disk-faults and file-systems share: the program, a service, and clients whose creates are written down."""
+"""What power-cut, disk-faults, full-disk and file-systems share: the program, a service, and clients whose creates are written down."""
 
 import contextlib
 import http.client
@@ -51,9 +51,8 @@ def export(database):
 class Service:
     """A service, and one connection to it."""
 
-    def __init__(self, database, log=subprocess.DEVNULL):
-        words = [PETSTORE, "--listen", "127.0.0.1:0", "--database", database]
-        self.process = run(*words, wait=False, stdout=subprocess.PIPE, stderr=log, text=True)
+    def __init__(self, database, log=subprocess.DEVNULL, words=()):
+        self.process = run(PETSTORE, "--listen", "127.0.0.1:0", "--database", database, *words, wait=False, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
         assert line.startswith("petstore listening on "), "the service does not start"
         self.port = int(line.rpartition(":")[2])
