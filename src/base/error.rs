@@ -65,6 +65,9 @@ pub enum ErrorKind {
     /// No node of the cluster accepts requests, or the cluster has no leader: a later try may succeed. Also if TLS with
     /// a host fails, or a host is not rqlite.
     DatabaseUnreachable,
+    /// The task may or may not have been done: a cluster did not respond, or the disk failed at the commit and again when
+    /// it was to be undone.
+    OutcomeUnknown,
     /// The cluster rejects the user or the password, or the user lacks a permission that petstore needs.
     PasswordRefused,
     /// The data of a node of the cluster differs from the leader's, or the node does not respond.

@@ -30,6 +30,7 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
         ErrorKind::DatabaseInUse => "stop the service first",
         ErrorKind::DatabaseNewer => "use the version that wrote it, or a later one",
         ErrorKind::DatabaseUnreachable => "check --database, and that this machine reaches most nodes",
+        ErrorKind::OutcomeUnknown => "find out whether it was done before you repeat it",
         ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::ClusterOutdated => {
             "wait for a restore, or run a killed one again; else restart the service"

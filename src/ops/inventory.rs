@@ -221,7 +221,8 @@ impl Inventory {
     /// [`ErrorKind::InvalidInput`] if a name is too long, [`ErrorKind::DatabaseLocked`] if another connection writes for
     /// more than 5 seconds, [`ErrorKind::DiskFull`], [`ErrorKind::PermissionDenied`] if the database can only be read,
     /// [`ErrorKind::DatabaseMoved`], [`ErrorKind::DatabaseDamaged`], and [`ErrorKind::Io`]. On a cluster also
-    /// [`ErrorKind::Conflict`], and [`ErrorKind::DatabaseUnreachable`]: then the pets may have been added.
+    /// [`ErrorKind::Conflict`] and [`ErrorKind::DatabaseUnreachable`]. After [`ErrorKind::OutcomeUnknown`], the pets may have
+    /// been added.
     pub fn add_all(&mut self, pets: &[NewPet]) -> Result<Vec<Pet>, Error> {
         let pets = pets.iter().map(NewPet::checked).collect::<Result<Vec<_>, _>>()?;
         let writer = self.writer()?;

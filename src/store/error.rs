@@ -32,7 +32,8 @@ pub enum Cause {
     Denied,
     /// Another instance of a cluster changed what this one had read and was about to change, or it is being restored.
     Conflict,
-    /// A cluster did not answer, and may have carried out what it was sent.
+    /// The outcome of a write is unknown: a cluster did not answer, or the disk failed at the commit and again when it was
+    /// to be undone.
     Unknown,
 }
 
@@ -53,7 +54,7 @@ impl Cause {
             Cause::Unreachable => "cannot be reached",
             Cause::Denied => "refuses the user or the password",
             Cause::Conflict => "is being restored, or another instance changed it at the same time",
-            Cause::Unknown => "did not answer, and may or may not have carried out the request",
+            Cause::Unknown => "did not confirm the request, and may or may not have carried it out",
         }
     }
 
@@ -179,7 +180,8 @@ impl From<StoreError> for Error {
                 Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
                 Cause::Moved => ErrorKind::DatabaseMoved,
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
-                Cause::Unreachable | Cause::Unknown => ErrorKind::DatabaseUnreachable,
+                Cause::Unreachable => ErrorKind::DatabaseUnreachable,
+                Cause::Unknown => ErrorKind::OutcomeUnknown,
                 Cause::Denied => ErrorKind::PasswordRefused,
                 Cause::Conflict => ErrorKind::Conflict,
             },

@@ -187,6 +187,20 @@ fn batch_fails_whole_however_its_transaction_ends() {
 }
 
 #[test]
+fn transaction_that_could_not_be_rolled_back_is_not_committed() {
+    let (_folder, mut writer, reader) = pair();
+    let before = state(&reader);
+    let left = "BEGIN; INSERT INTO pets (name, category_id) VALUES ('refused', 1)";
+    run(&writer, left);
+    writer.commit().unwrap();
+    assert_eq!(state(&reader), before);
+    run(&writer, left);
+    insert(&mut writer, None).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(reader.count_pets().unwrap().total, 1);
+}
+
+#[test]
 #[should_panic(expected = "outside a transaction: DELETE FROM pets")]
 fn statement_that_writes_runs_only_within_a_transaction() {
     let (_folder, writer, _reader) = pair();

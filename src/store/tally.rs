@@ -151,12 +151,12 @@ impl Tally {
     }
 
     /// Commits a batch with this change to the counts. `is_alone`: see [`Tally::note`].
-    pub(super) fn commit(
+    pub(super) fn commit<E>(
         &self,
         change: &PetCounts,
         is_alone: bool,
-        commit: impl FnOnce() -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         let at = Instant::now();
         let _no_snapshot = lock(&self.0.commits);
         let committed = commit();

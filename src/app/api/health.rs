@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use super::{Handler, Operation, ReadContext, WriteContext};
 use crate::app::endpoint::Failure;
-use crate::base::http::Response;
+use crate::base::http::{ApiError, Code, Response};
 use crate::model::{Page, PetQuery};
 
 pub static OPERATIONS: &[Operation] = &[
@@ -34,7 +34,11 @@ fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
 
 /// Readiness: 503 as soon as a batch has failed, and 200 again only after a write has succeeded.
 fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
-    context.takes_writes()?;
+    match context.takes_writes() {
+        // A check has no outcome that could be unknown.
+        Err(error) if error.is_unknown() => Err(ApiError::new(Code::StorageUnavailable))?,
+        written => written?,
+    }
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
 }
 

@@ -274,7 +274,7 @@ fn no_key_named(name: &str) -> Error {
 
 /// Adds to an error that the new key is not valid, because somebody may have seen the key already.
 fn not_kept(error: Error) -> Error {
-    let is_unknown = error.kind() == ErrorKind::DatabaseUnreachable;
+    let is_unknown = error.kind() == ErrorKind::OutcomeUnknown;
     error.context(if is_unknown { "the new key may be valid, or not" } else { "the new key is not valid" })
 }
 

@@ -205,6 +205,9 @@ impl Import {
             progress(LinesWritten { line, lines });
         });
         done.map_err(|why| match line {
+            _ if why.kind() == ErrorKind::OutcomeUnknown => why.followed_by(format!(
+                "everything up to line {line} is written, and perhaps some lines after it"
+            )),
             0 => why.followed_by("nothing was written"),
             _ => why.followed_by(format!("everything up to line {line} is written")),
         })

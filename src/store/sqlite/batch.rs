@@ -5,6 +5,7 @@ use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_WRITE};
 use rusqlite::types::ValueRef;
 use rusqlite::{ErrorCode, OptionalExtension, Row, Statement, ToSql, params};
 
@@ -148,7 +149,7 @@ impl FileConnection {
         self.shorten_log();
         // IMMEDIATE takes the lock at once, so that no write can fail later because of it
         // (sqlite.org/lang_transaction.html).
-        match self.run("BEGIN IMMEDIATE") {
+        match self.run("BEGIN IMMEDIATE").map_err(StoreError::from) {
             Ok(()) => {
                 self.state = BatchState::Open;
                 if self.last_failed {
@@ -287,12 +288,7 @@ impl FileConnection {
             Some(tally) => tally.commit(&change, is_alone, commit),
             None => commit(),
         };
-        if let Err(error) = committed {
-            self.roll_back();
-            self.write_over();
-            return Err(error);
-        }
-        Ok(())
+        committed.map_err(|error| self.write_over(error))
     }
 
     /// Returns true if no other connection has changed the database since the last call. Returns false if the database
@@ -323,12 +319,21 @@ impl FileConnection {
         Some(CHECK_AFTER)
     }
 
-    /// Overwrites the frames that a failed commit may have left in the log. If only its flush failed, a crash would
-    /// bring that commit back. The new frames need no flush.
-    fn write_over(&mut self) {
-        let over = self.run("BEGIN IMMEDIATE").and_then(|()| self.rewrite_header());
-        let _ = over.and_then(|()| self.run("COMMIT"));
+    /// Overwrites the frames that a failed commit may have left in the log: if they are whole and only their flush failed,
+    /// the start after a crash would take them for a commit. Returns the failure of the commit. If the frames cannot be
+    /// overwritten, because the disk fails or another process was faster, the outcome is unknown.
+    fn write_over(&mut self, failed: rusqlite::Error) -> StoreError {
         self.roll_back();
+        let over = self.run("BEGIN IMMEDIATE").map_err(StoreError::from);
+        let over = over.and_then(|()| self.rewrite_header()).and_then(|()| Ok(self.run("COMMIT")?));
+        self.roll_back();
+        // The last frame marks the commit, so after a failed write there is none.
+        let code = failed.sqlite_error().map(|failure| failure.extended_code);
+        let may_be_whole = !matches!(code, Some(SQLITE_FULL | SQLITE_IOERR_WRITE));
+        if over.is_err() && may_be_whole {
+            return StoreError::Unavailable(Cause::Unknown, failed.to_string());
+        }
+        failed.into()
     }
 
     fn roll_back(&mut self) {

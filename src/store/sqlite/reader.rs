@@ -101,16 +101,15 @@ impl FileReader {
         self.data_version = self.unread_data_versions;
     }
 
-    /// Ends a transaction that has written nothing, if one is open.
+    /// Ends a transaction without a commit, if one is open.
     pub fn end(&self) -> Result<(), StoreError> {
-        if self.is_in_transaction() { self.run("COMMIT") } else { Ok(()) }
+        if self.is_in_transaction() { Ok(self.run("ROLLBACK")?) } else { Ok(()) }
     }
 
     /// Begins or ends a transaction.
-    pub(super) fn run(&self, statement: &str) -> Result<(), StoreError> {
+    pub(super) fn run(&self, statement: &str) -> rusqlite::Result<()> {
         self.ended_by.take();
-        self.connection.prepare_cached(statement)?.execute([])?;
-        Ok(())
+        self.connection.prepare_cached(statement)?.execute([]).map(drop)
     }
 
     pub(super) fn read_data_version(&mut self) -> Result<(), StoreError> {
