@@ -113,11 +113,11 @@ impl Writer {
         }
     }
 
-    /// Ends the batch. If this returns `Ok`, everything is on disk; otherwise everything is undone.
+    /// Ends the batch. If this returns `Ok`, everything is on disk. Otherwise everything is undone, or the outcome is unknown.
     ///
     /// # Errors
-    /// If the commit, or a write before it, failed. On a cluster also `Conflict`, if another instance was faster or a
-    /// restore is under way, and `Unknown`, if the cluster did not answer and may have carried out the batch.
+    /// If the commit, or a write before it, failed. [`Cause::Unknown`](super::Cause::Unknown) if the batch may have been
+    /// carried out. On a cluster also `Conflict`, if another instance was faster or a restore is under way.
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         on_engine!(&mut self.reader.engine, it => it.commit())
     }
