@@ -1,5 +1,5 @@
-//! A disk that fills up within a batch. Whichever statement meets it, one that only reads as well, the batch fails as a
-//! whole: what was refused is not there.
+//! A disk that fills up within a batch. Whichever statement meets it, even one that only reads, the batch fails as a whole:
+//! what was refused is not there.
 //!
 //! Files that may not grow stand for the disk. The limit is one of the process, so it has a process of its own.
 
@@ -7,7 +7,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::process::Command;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::pets::tests::new_pet;
 use super::reader::Engine;
@@ -80,7 +80,8 @@ fn state(reader: &Reader) -> String {
 }
 
 fn limit_files(bytes: Option<u64>) {
-    setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
 }
 
 #[test]
@@ -201,8 +202,19 @@ fn transaction_that_could_not_be_rolled_back_is_not_committed() {
 }
 
 #[test]
-#[should_panic(expected = "outside a transaction: DELETE FROM pets")]
+fn failed_trial_of_the_disk_leaves_no_pet() {
+    let (_folder, mut writer, reader) = pair();
+    let before = state(&reader);
+    run(&writer, "CREATE TRIGGER fails AFTER INSERT ON pets BEGIN SELECT RAISE (FAIL, 'refused'); END");
+    assert!(writer.probe().is_err());
+    assert_eq!(state(&reader), before);
+}
+
+#[test]
+#[should_panic(expected = "outside a transaction of the writer: DELETE FROM pets")]
 fn statement_that_writes_runs_only_within_a_transaction() {
-    let (_folder, writer, _reader) = pair();
+    let (_folder, mut writer, _reader) = pair();
+    let _ = writer.change("DELETE FROM pets", &[]);
+    // Not even there through the functions that read.
     let _ = writer.rows("DELETE FROM pets", &[], &mut |_| Ok(ControlFlow::Continue(())));
 }

@@ -81,7 +81,7 @@ pub(crate) mod tests {
     /// Runs statements as another program would, within the transaction if one is open.
     pub fn run(reader: &Reader, sql: &str) {
         match &reader.engine {
-            reader::Engine::File(file) => file.raw().execute_batch(sql).unwrap(),
+            reader::Engine::File(file) => sqlite::tests::run(file, sql),
             #[cfg(feature = "cluster")]
             reader::Engine::Cluster(_) => panic!("a cluster has no other programs"),
         }

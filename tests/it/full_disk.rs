@@ -1,5 +1,5 @@
-//! A disk that fills up: a small one, which takes root to make, so that without root those tests show nothing, or a limit
-//! on the size of files.
+//! A disk that fills up: a small file system, for which the tests need root (without it, they show nothing), or a limit on
+//! the size of files.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -110,7 +110,7 @@ fn readiness_after_a_start_that_could_not_move_the_log_takes_a_write() {
 #[test]
 fn request_that_a_full_disk_refuses_is_not_carried_out() {
     const PETS: i64 = 120;
-    let server = Server::start_with(|command| command.args(["--experimental", "--admin", "127.0.0.1:0"]));
+    let server = Server::start_with(|command| command.args(["--experimental"]));
     let database = server.folder.database();
     let other = rusqlite::Connection::open(&database).unwrap();
     // Changes of many more pages than the cache has.

@@ -62,7 +62,7 @@ impl FileConnection {
         self.open_transaction()?;
         let find = |row: &Row| Ok((row.get(0)?, row.get_ref(1)? == ValueRef::Blob(&new.fingerprint())));
         let earlier =
-            self.statement(retries::FIND, |statement| statement.query_row(params![key.0], find).optional())?;
+            self.read(retries::FIND, |statement| statement.query_row(params![key.0], find).optional())?;
         if let Some((pet, is_same)) = earlier {
             return Ok(Inserted::Now(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
@@ -156,7 +156,7 @@ impl FileConnection {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
                     let read = "SELECT count(*) FROM sqlite_schema";
-                    let _ = self.statement(read, |statement| statement.query_row([], |_| Ok(())));
+                    let _ = self.read(read, |statement| statement.query_row([], |_| Ok(())));
                 }
                 Ok(true)
             }
@@ -181,32 +181,33 @@ impl FileConnection {
         run: impl FnOnce(&mut Statement) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         self.open_transaction()?;
-        let written = self.statement(sql, run);
+        let written = self.statement(sql, true, run);
         let is_unavailable = matches!(written, Err(StoreError::Unavailable(..)));
         // Changes that a statement has made before it fails may stay (`sqlite.org/lang_createtrigger.html#raise`).
         self.written += usize::from(!is_unavailable);
-        match written {
-            Err(error) if is_unavailable || !self.is_in_transaction() => Err(self.failed(error)),
-            written => written,
-        }
+        // Otherwise, `ensure_open` finds out whether the statement has ended the transaction.
+        written.map_err(|error| if is_unavailable { self.failed(error) } else { error })
     }
 
     /// Writes the first page as it is.
     fn rewrite_header(&mut self) -> Result<(), StoreError> {
+        // From here on, no other process can change it.
+        self.open_transaction()?;
         let version: i64 =
-            self.statement("PRAGMA user_version", |statement| statement.query_row([], |row| row.get(0)))?;
+            self.read("PRAGMA user_version", |statement| statement.query_row([], |row| row.get(0)))?;
         self.change(&format!("PRAGMA user_version = {version}"), &[]).map(drop)
     }
 
-    /// Writes every page that a create writes. Writes a large pet into the log too, which grows, and undoes it.
+    /// Writes every page that a create writes. Also writes a large pet into the log, so that it grows, and undoes it.
     fn write_trial(&mut self) -> Result<(), StoreError> {
         let large = NewPet::new("x".repeat(LARGE_PET), 1);
         self.change("SAVEPOINT trial", &[])?;
-        self.write(&STATEMENTS.insert, |statement| statement.insert(large.values()))?;
-        let flushed = self.raw().cache_flush();
-        flushed.map_err(|error| self.failed(error.into()))?;
-        self.change("ROLLBACK TO trial", &[])?;
+        let inserted = self.write(&STATEMENTS.insert, |statement| statement.insert(large.values()));
+        let flushed = self.flush_cache().map_err(|error| self.failed(error.into()));
+        // If this fails, the pet must not be committed.
+        self.change("ROLLBACK TO trial", &[]).map_err(|error| self.failed(error))?;
         self.change("RELEASE trial", &[])?;
+        inserted.and(flushed)?;
         self.rewrite_header()?;
         // The sequence, the pets, their indexes.
         self.change("UPDATE sqlite_sequence SET seq = seq", &[])?;
@@ -231,7 +232,7 @@ impl FileConnection {
         let (began, time) = match self.retries_began {
             Some(began) => began,
             None => {
-                let ends = self.statement(retries::ENDS, |statement| {
+                let ends = self.read(retries::ENDS, |statement| {
                     statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()
                 })?;
                 *self.retries_began.insert((Instant::now(), retries::begin(ends, unix_time())))
@@ -298,7 +299,7 @@ impl FileConnection {
         if version != self.tallied_version {
             let triggers = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'";
             let counted =
-                self.statement(triggers, |statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+                self.read(triggers, |statement| statement.query_row([], |row| row.get::<_, i64>(0)));
             self.tallied_version = if counted == Ok(0) { version } else { 0 };
             return false;
         }

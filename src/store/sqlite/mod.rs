@@ -86,9 +86,9 @@ pub struct FileConnection {
 /// The state of the writer's batch.
 #[derive(Debug, PartialEq)]
 enum BatchState {
-    /// No transaction is open.
+    /// No transaction was opened to write.
     Closed,
-    /// The transaction is open.
+    /// The transaction was opened. SQLite may have ended it since.
     Open,
     /// A write failed in a way that may have undone earlier ones, so the whole batch must fail.
     Failed(StoreError),
@@ -133,6 +133,11 @@ pub(crate) mod tests {
     pub fn all<T: rusqlite::types::FromSql>(reader: &FileReader, sql: &str) -> Vec<T> {
         let mut rows = reader.raw().prepare(sql).unwrap();
         rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    /// Runs statements as another program would.
+    pub fn run(reader: &FileReader, sql: &str) {
+        reader.raw().execute_batch(sql).unwrap();
     }
 
     /// The names of all pets, as a batch sees them.

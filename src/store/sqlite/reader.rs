@@ -25,8 +25,9 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// The connection, for all that is no statement of a batch: settings, checkpoints and copies of the whole database.
-    pub(in crate::store) fn raw(&self) -> &Connection {
+    /// The connection, for everything except the statements of a batch: settings, checkpoints, and copies of the whole
+    /// database.
+    pub(super) fn raw(&self) -> &Connection {
         &self.connection
     }
 
@@ -52,36 +53,54 @@ impl FileReader {
         Self { connection, ended_by: Cell::default(), watch, data_version: 0, unread_data_versions: 0 }
     }
 
-    /// Runs a statement: the only way to read, and to write within a transaction.
+    /// Runs a statement that only reads.
+    ///
+    /// # Errors
+    /// Fails like [`FileReader::statement`].
+    pub(super) fn read<T>(
+        &self,
+        sql: &str,
+        run: impl FnOnce(&mut Statement) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.statement(sql, false, run)
+    }
+
+    /// Runs a statement. All statements of a batch run here.
     ///
     /// After some failures, SQLite rolls the whole transaction back by itself
-    /// (`sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction`). A statement that only reads can fail in
-    /// this way too: it may have to write changed pages of the cache to a full disk, to make room for those that it needs.
+    /// (`sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction`). Even a statement that only reads can fail
+    /// in this way: to make room for a page, it may have to write changed pages of the cache to a full disk.
     ///
     /// # Errors
     /// If the statement fails, or the file was moved or deleted.
     ///
     /// # Panics
-    /// In debug builds, if a statement that writes is outside a transaction: it would be committed on its own. A release
-    /// build refuses it.
+    /// In debug builds, if the statement would write and must not, or would write outside a transaction, where it would be
+    /// committed on its own. A release build refuses it.
     pub(super) fn statement<T>(
         &self,
         sql: &str,
+        may_write: bool,
         run: impl FnOnce(&mut Statement) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         self.watch.result()?;
+        let was_in_transaction = self.is_in_transaction();
         let mut statement = self.connection.prepare_cached(sql)?;
-        let is_in_transaction = self.is_in_transaction();
-        if !is_in_transaction && !statement.readonly() {
-            let detail = format!("outside a transaction: {sql}");
-            debug_assert!(is_in_transaction, "{detail}");
-            return Err(StoreError::Internal(detail));
+        let is_allowed = statement.readonly() || may_write && was_in_transaction;
+        debug_assert!(is_allowed, "outside a transaction of the writer: {sql}");
+        if !is_allowed {
+            return Err(StoreError::Internal(format!("outside a transaction of the writer: {sql}")));
         }
         let done = run(&mut statement).map_err(StoreError::from);
-        if is_in_transaction && !self.is_in_transaction() {
+        if was_in_transaction && !self.is_in_transaction() {
             self.ended_by.set(done.as_ref().err().cloned());
         }
         done
+    }
+
+    /// Writes the changed pages of the cache into the log.
+    pub(super) fn flush_cache(&self) -> rusqlite::Result<()> {
+        self.connection.cache_flush()
     }
 
     /// Returns whether a transaction is open. Any statement may have ended it.
@@ -118,13 +137,13 @@ impl FileReader {
     }
 
     pub(super) fn current_data_version(&self) -> Result<i64, StoreError> {
-        self.statement("PRAGMA data_version", |statement| statement.query_row([], |row| row.get(0)))
+        self.read("PRAGMA data_version", |statement| statement.query_row([], |row| row.get(0)))
     }
 
     // The methods of `Reader`, which describes them.
 
     pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
-        self.statement(sql, |statement| visit_rows(statement, values, visit))
+        self.read(sql, |statement| visit_rows(statement, values, visit))
     }
 
     pub fn begin(&mut self) -> Result<(), StoreError> {
