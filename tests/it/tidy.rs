@@ -418,6 +418,18 @@ fn shipped() -> impl Iterator<Item = PathBuf> {
     sources("src").into_iter().filter(move |path| !is_of_tests(path.to_str().unwrap()))
 }
 
+/// A statement of a batch goes through `FileReader::statement`, which notices if SQLite ends the transaction. These files
+/// have none: they begin no batch, or end with its failure.
+#[test]
+fn only_files_without_statements_of_a_batch_have_the_connection() {
+    let has_connection = |path: &PathBuf| code(&read(path)).contains(".raw()");
+    let found: Vec<PathBuf> = shipped().filter(has_connection).collect();
+    let names: BTreeSet<&str> = found.iter().map(|path| path.to_str().unwrap()).collect();
+    let allowed = ["checkpoint", "read_only", "rescue", "snapshot", "startup"];
+    let allowed = allowed.map(|name| format!("src/store/sqlite/{name}.rs"));
+    assert_eq!(names, allowed.iter().map(String::as_str).collect());
+}
+
 /// A file names another if a path in its code leads to it, or to something in it: `crate::a::b::C` leads to the file of
 /// `a::b`, or of `a` if that re-exports `b`. A file may name the modules that it is in, and re-export from files in it.
 #[test]
