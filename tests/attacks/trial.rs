@@ -161,19 +161,19 @@ impl Trial {
     #[track_caller]
     pub fn end(self) {
         let closed = Instant::now();
-        let resident = || resident_mib(self.server.pid());
-        let has_grown = || {
+        let measure = || {
             let now = open(self.server.pid());
-            now[0] > self.before[0] + FEW_DESCRIPTORS || now[1] > self.before[1]
+            let has_grown = now[0] > self.before[0] + FEW_DESCRIPTORS || now[1] > self.before[1];
+            (has_grown, resident_mib(self.server.pid()).expect("a server that lives"))
         };
-        while closed.elapsed() < AFTERWARDS
-            && (has_grown() || resident().is_some_and(|(_, now)| now >= AFTERWARDS_MIB))
-        {
+        // What ended the wait is what is judged: measured again, it would count whoever has come since.
+        let mut last = measure();
+        while closed.elapsed() < AFTERWARDS && (last.0 || last.1.1 >= AFTERWARDS_MIB) {
             std::thread::sleep(Duration::from_millis(10));
+            last = measure();
         }
-        let has_grown = has_grown();
+        let (has_grown, (highest, afterwards)) = last;
         let took = closed.elapsed();
-        let (highest, afterwards) = resident().expect("a server that lives");
         let answers = self.innocents.stop();
         let figures = Figures::of(&answers);
         let thread = std::thread::current();
