@@ -161,18 +161,17 @@ impl Trial {
     #[track_caller]
     pub fn end(self) {
         let closed = Instant::now();
-        let measure = || {
+        // What ends the wait is what is judged: measured again, it would count whoever has come since.
+        let (has_grown, highest, afterwards) = loop {
             let now = open(self.server.pid());
             let has_grown = now[0] > self.before[0] + FEW_DESCRIPTORS || now[1] > self.before[1];
-            (has_grown, resident_mib(self.server.pid()).expect("a server that lives"))
-        };
-        // What ended the wait is what is judged: measured again, it would count whoever has come since.
-        let mut last = measure();
-        while closed.elapsed() < AFTERWARDS && (last.0 || last.1.1 >= AFTERWARDS_MIB) {
+            let (highest, resident) = resident_mib(self.server.pid()).expect("a server that lives");
+            let is_settled = !has_grown && resident < AFTERWARDS_MIB;
+            if is_settled || closed.elapsed() >= AFTERWARDS {
+                break (has_grown, highest, resident);
+            }
             std::thread::sleep(Duration::from_millis(10));
-            last = measure();
-        }
-        let (has_grown, (highest, afterwards)) = last;
+        };
         let took = closed.elapsed();
         let answers = self.innocents.stop();
         let figures = Figures::of(&answers);
