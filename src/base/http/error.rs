@@ -124,8 +124,8 @@ codes! {
         => "The only transfer coding that works is `chunked`. Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
     Overloaded = 503 Any "overloaded" "The service has more requests than it can handle; try again in a moment."
         => "The service has more requests than it can handle. Retry after the number of seconds in `Retry-After`.";
-    OutcomeUnknown = 503 Writes "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again, with the same Idempotency-Key if it had one."
-        => "The service failed before it could respond, so the request may have been carried out. Send it again, with the same `Idempotency-Key` if it had one. If a create had none, look for the pet first.";
+    OutcomeUnknown = 503 Writes "outcome_unknown" "The service cannot tell whether the request was carried out. Send it again, with the same Idempotency-Key if it had one. If a create had none, look for the pet first."
+        => "The service can't tell whether the request was carried out. Send it again, with the same `Idempotency-Key` if it had one. If a create had none, look for the pet first.";
     ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send requests that change something to the service that writes."
         => "The service is read-only; nothing was changed. Send the request to the service that writes; `message` can name it.";
     StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed."
