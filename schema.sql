@@ -29,7 +29,7 @@ CREATE TABLE api_keys (
     -- What the operator calls it. A rotated key shares its name with its successor
     -- until the overlap ends.
     name         TEXT    NOT NULL,
-    -- 1: the key may read only; a create gets 403.
+    -- 1: the key may only read; other requests get 403.
     read_only    INTEGER NOT NULL CHECK (read_only IN (0, 1)),
     -- 1: the key may change the settings of the project as well.
     is_admin     INTEGER NOT NULL DEFAULT 0 CHECK (is_admin IN (0, 1)),
@@ -37,7 +37,8 @@ CREATE TABLE api_keys (
     created_at   INTEGER NOT NULL,
     -- Unix time, seconds, from which the key is refused. NULL: never.
     expires_at   INTEGER,
-    -- Unix time, seconds, of the last request with the key, written once a minute. NULL: never.
+    -- Unix time, seconds, of the last request with the key, written once an hour and when the service
+    -- stops. NULL: never.
     last_used_at INTEGER
 ) STRICT;
 
@@ -80,7 +81,8 @@ CREATE TABLE domains (
     name        TEXT    PRIMARY KEY,
     state       TEXT    NOT NULL CHECK (state = 'pending_dns' OR state = 'verified' OR state = 'active'
                                         OR state = 'certificate_delayed' OR state = 'dns_changed'),
-    -- Since when it is in this state.
+    -- When it entered this state. That a certificate is delayed after 30 minutes follows from it and is not written; the
+    -- state is for CAA records that forbid the certificate.
     since       INTEGER NOT NULL,
     -- Why it is, or why the last look came to nothing: a word for programs and a sentence for people.
     -- NULL: there is nothing to say.
@@ -106,19 +108,15 @@ CREATE TABLE redirects (
     status INTEGER NOT NULL CHECK (status IN (301, 302, 307, 308))
 ) STRICT, WITHOUT ROWID;
 
--- Imports, by their input. Each batch writes how far it came in its own transaction.
+-- Imports, by their input, each written in the transaction of its pets.
 CREATE TABLE imports (
     -- SHA-256 of the input.
     input       BLOB    PRIMARY KEY CHECK (length(input) = 32),
-    -- Every pet up to this line, counted from 1, is in the database.
-    line        INTEGER NOT NULL,
-    -- Unix time, seconds. NULL: pets are missing.
-    finished_at INTEGER,
+    -- Unix time, seconds.
+    at          INTEGER NOT NULL,
     -- The least and the greatest id that its pets got.
     first_id    INTEGER NOT NULL,
-    last_id     INTEGER NOT NULL,
-    -- 1: the pets keep the ids that they have in the input.
-    keeps_ids   INTEGER NOT NULL CHECK (keeps_ids IN (0, 1))
+    last_id     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second

@@ -25,13 +25,22 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(database: PathBuf) -> Result<(), Box<dyn Error>> {
-    let config = Config::new().listen(([127, 0, 0, 1], 0)).database(database).api_key(API_KEY);
+    let config = Config::new()
+        .listen(([127, 0, 0, 1], 0))
+        .database(database)
+        .api_key(API_KEY);
 
     // The server runs in threads of its own and accepts clients from here on.
     let server = Server::start(config)?;
-    let address = server.address().tcp().ok_or("the server listens on no TCP address")?;
+    let address = server
+        .address()
+        .tcp()
+        .ok_or("the server listens on no TCP address")?;
     println!("listening on http://{address}\n");
-    println!("{}\n", ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#)?);
+    println!(
+        "{}\n",
+        ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#)?
+    );
     println!("{}\n", ask(address, "GET /v1/pets", "")?);
 
     // A stopper can move to another thread, such as one that waits for signals.
@@ -53,5 +62,9 @@ fn ask(address: SocketAddr, operation: &str, body: &str) -> Result<String, Box<d
     stream.write_all(request.as_bytes())?;
     let mut response = String::new();
     stream.read_to_string(&mut response)?;
-    if response.starts_with("HTTP/1.1 2") { Ok(response) } else { Err(response.into()) }
+    if response.starts_with("HTTP/1.1 2") {
+        Ok(response)
+    } else {
+        Err(response.into())
+    }
 }

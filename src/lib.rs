@@ -20,6 +20,10 @@
 //! things itself; `examples/embed.rs` is such a program, and `examples/own_routes.rs` one with routes of its own, on
 //! tiny_http. The default feature `site` is the published project: the pages, custom domains and their DNS checks.
 //!
+//! If your program can have a limit on the size of files (`RLIMIT_FSIZE`, `ulimit -f`), let it ignore or handle SIGXFSZ, as
+//! the executable does. Otherwise the system ends the whole process when a create reaches the limit; with the signal
+//! ignored, that create gets a 503.
+//!
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`, with
 //! its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and `petstore::store`. An
 //! operator should look at `warn` and `error`. With the feature `cluster`, a logger must omit the target `ureq_proto`
@@ -41,15 +45,27 @@
 //! A request passes three modules: `net` reads it from the network and passes it to a worker, `app` checks its key,
 //! finds its operation and calls its handler, and the handler calls `store`. `src/README.md` describes them all.
 
-// Code that only the site uses, and that needs no optional crate, is compiled without the site too. Only the build with
-// the site warns of unused code, except for the modules that replace those of the site.
-#![cfg_attr(not(feature = "site"), allow(dead_code, unused_imports, reason = "only the site uses it"))]
+// Code that only the site or the command line uses, and that needs no optional crate, is compiled without them too. Only
+// the build with both warns of unused code, except for the modules that replace those of the site.
+#![cfg_attr(
+    not(all(feature = "site", feature = "cli")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "only the site or the command line uses it"
+    )
+)]
 // Clippy also checks the crate without `test` and `fuzzing`, as it ships.
-#![cfg_attr(any(test, fuzzing), allow(clippy::unwrap_used, reason = "a panic is how a test fails"))]
+#![cfg_attr(
+    any(test, fuzzing),
+    allow(clippy::unwrap_used, reason = "a panic is how a test fails")
+)]
 
 mod admin;
 mod app;
 mod base;
+#[cfg(feature = "cli")]
+mod cli;
 mod model;
 mod net;
 mod ops;
@@ -60,28 +76,15 @@ mod store;
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
 
-pub use base::clock::{past, rfc3339, unix_time};
-pub use base::config::{
-    Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
-    VARIABLES, Variable,
-};
-pub use base::environment::{flaw, from_environment};
+pub use base::config::{Address, Config, Deadlines, Ephemeral, Hosting, Listen, Network, Secret};
 pub use base::error::{Error, ErrorKind, Expected};
-#[doc(hidden)]
-pub use base::files::flush_folder;
-pub use base::http::limits::{LIMITS, Limit};
-#[doc(hidden)]
-pub use base::json::Json;
-pub use base::metrics::note_dropped_log_lines;
-#[doc(hidden)]
-pub use base::threads::start_thread;
-pub use model::{ApiKey, KeyScope, PetCounts, PetStatus};
-pub use ops::inventory::{Inventory, ListOptions, NewPet, Pet, PetPatch};
+pub use model::{ApiKey, KeyScope, NewPet, Pet, PetCounts, PetPatch, PetStatus};
+pub use ops::inventory::{Inventory, ListOptions, PetIds};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
     Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore,
 };
-pub use ops::transfer::{Format, Import, ImportOptions, LinesWritten, Source, export};
+pub use ops::transfer::{Format, Import, ImportIds, ImportOptions, Imported, Source, export};
 pub use server::{HealthCheck, Server, Stopper, drill};
 pub use site::document::print as openapi;
 #[cfg(feature = "site")]
@@ -89,7 +92,31 @@ pub use site::project::{
     Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
     RefusalCode, Removed,
 };
-pub use store::exists as database_exists;
+#[cfg(feature = "cluster")]
+pub use store::set_database_password;
+
+/// For the tests of the documents.
+#[doc(hidden)]
+pub use base::config::{SETTINGS, VARIABLES};
+/// The executable.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use cli::run as main;
+
+// The command line uses what this file names alone: the public interface, and these. `petstore` is its name for the crate.
+#[cfg(feature = "cli")]
+extern crate self as petstore;
+#[cfg(feature = "cli")]
+pub(crate) use {
+    base::clock::{past, rfc3339, unix_time},
+    base::config::Setting,
+    base::environment::{flaw, from_environment},
+    base::files::flush_folder,
+    base::json::Json,
+    base::metrics::note_dropped_log_lines,
+    base::threads::start_thread,
+    store::exists as database_exists,
+};
 
 #[doc(hidden)]
 #[cfg(all(any(test, fuzzing), feature = "site"))]
@@ -102,5 +129,7 @@ pub use testing::fuzzing;
 /// assert!(petstore::operations().any(|operation| operation == ("POST", "/v1/pets")));
 /// ```
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
-    app::api::router(false).operations().map(|operation| (operation.method(), operation.path))
+    app::api::router(false)
+        .operations()
+        .map(|operation| (operation.method(), operation.path))
 }

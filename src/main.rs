@@ -1,7 +1,5 @@
 //! The executable: the allocator and the command line. Built with the feature `cli`.
 
-mod cli;
-
 use std::process::ExitCode;
 
 /// For the executable only: a program that embeds the library chooses its own allocator.
@@ -9,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    cli::run()
+    petstore::main()
 }

@@ -91,7 +91,7 @@ END
 
 # Starts Caddy with the Caddyfile; only ports, paths and the authority are changed.
 start_caddy() {
-    sed "s|127.0.0.1:8080|unix/$folder/http.sock|; s|127.0.0.1:9090|127.0.0.1:$admin_port|
+    sed "s|127.0.0.1:8080|unix/$folder/http.sock|; s|127.0.0.1:8090|127.0.0.1:$admin_port|
         0,/^{/s|^{|{\n\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\tdefault_bind 127.0.0.1\n\thttp_port $plain_port\n\thttps_port $tls_port|" \
         scripts/deploy/Caddyfile-domains >"$folder/Caddyfile"
     start caddy env XDG_DATA_HOME="$folder" XDG_CONFIG_HOME="$folder" HOME="$folder" \

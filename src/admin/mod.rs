@@ -1,36 +1,43 @@
 //! The admin address: metrics for monitoring, and the settings of the project. Knows no SQL and no sockets.
 
+mod counting;
 mod metrics;
-#[cfg_attr(not(feature = "site"), path = "no_settings.rs", warn(dead_code, unused_imports))]
+#[cfg_attr(
+    not(feature = "site"),
+    path = "no_settings.rs",
+    warn(dead_code, unused_imports)
+)]
 mod settings;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::endpoint::{self, Failure, Router};
+use crate::app::endpoint::{Failure, unserved};
 use crate::base::error::Error;
 use crate::base::http::host::{is_address, without_port};
 use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::net::worker::Service;
-use crate::store::{Damage, Reader, Tally};
+use crate::store::{Counts, Damage, Reader};
 
+pub use counting::LastCounts;
 pub use settings::ProjectSettings;
 
-/// The rows of the admin address.
-static ROUTER: Router<AdminHandler> = Router(&[metrics::OPERATIONS, RESET, settings::OPERATIONS]);
+/// The methods of a path, as Allow lists them, and its handler.
+type Route = (&'static str, Handler);
+type Handler = fn(&mut AdminContext, &Request, &Target) -> Result<Response, Failure>;
 
-type AdminOperation = endpoint::Endpoint<AdminHandler>;
-type AdminCall<'r> = endpoint::Routed<'r, AdminHandler>;
+const GET: &str = "GET, HEAD, OPTIONS";
+const POST: &str = "POST, OPTIONS";
 
-/// The method of an operation on the admin address, and its function. GET stands for HEAD as well.
-struct AdminHandler(&'static str, for<'r> fn(&mut AdminContext, &AdminCall<'r>) -> Result<Response, Failure>);
-
-impl endpoint::HandlerKind for AdminHandler {
-    fn method(&self) -> &'static str {
-        self.0
+/// Finds what is served at a path.
+fn route(path: &str) -> Option<Route> {
+    match path {
+        metrics::PATH => Some((GET, metrics::get)),
+        "/internal/reset" => Some((POST, reset)),
+        _ => settings::route(path),
     }
 }
 
@@ -50,7 +57,7 @@ pub struct AdminContext {
     /// `None`: the service is not ephemeral.
     pub reset: Option<Reset>,
     /// The pets by status, if the service counts them.
-    pub tally: Option<Tally>,
+    pub counts: Option<LastCounts>,
 }
 
 /// Returns the service to its first state.
@@ -60,30 +67,48 @@ pub type Reset = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
 pub struct AdminService {
     context: AdminContext,
     failures: QuietLog,
+    /// `None`: another worker counts the pets.
+    counts: Option<Counts>,
 }
 
 impl AdminService {
-    pub fn new(context: AdminContext) -> Self {
-        Self { context, failures: QuietLog::new(module_path!()) }
+    /// Creates the service of a worker. If the service counts the pets, one worker does, which is a counter.
+    pub fn new(context: AdminContext, is_counter: bool) -> Self {
+        Self {
+            context,
+            failures: QuietLog::new(module_path!()),
+            counts: is_counter.then(Counts::default),
+        }
     }
 
     /// Answers a request, and notes the name of its key for the access log.
-    fn respond(&mut self, request: &Request, key_name: &mut Option<String>) -> Result<Response, Failure> {
+    fn respond(
+        &mut self,
+        request: &Request,
+        key_name: &mut Option<String>,
+    ) -> Result<Response, Failure> {
         let target = Target::parse(request.target);
         is_at_home(&self.context.hosts, request, &target)?;
+        let route = route(&target.path);
         if request.method == "OPTIONS" {
-            return Ok(ROUTER.options(&target)?);
+            let allow = match route {
+                Some((allow, _)) => allow,
+                None if target.path == "*" => settings::ALL_METHODS,
+                None => return Err(ApiError::new(Code::NotFound).into()),
+            };
+            return Ok(Response::new(204, b"").header("Allow", allow));
         }
         if let Some(redirect) = settings::guard(&mut self.context, request, &target, key_name)? {
             return Ok(redirect);
         }
-        let operation = ROUTER.route(request.method, &target)?;
-        let call = AdminCall { operation, request, target, caller: None };
-        let AdminHandler(method, handler) = operation.handler;
-        if method != "GET" {
+        let allow = route.map(|(allow, _)| allow);
+        let (allow, handler) = route
+            .filter(|(allow, _)| allow.split(", ").any(|method| method == request.method))
+            .ok_or_else(|| unserved(request.method, allow))?;
+        if allow != GET {
             self.context.damage.found()?;
         }
-        handler(&mut self.context, &call)
+        handler(&mut self.context, request, &target)
     }
 }
 
@@ -99,9 +124,22 @@ impl Service for AdminService {
                 }
                 failure.into_response()
             });
-            responses.push(key_name.iter().fold(response, |response, name| response.for_key(name)));
+            responses.push(
+                key_name
+                    .iter()
+                    .fold(response, |response, name| response.for_key(name)),
+            );
         }
         Duration::ZERO
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        let (counts, last) = (self.counts.as_mut()?, self.context.counts.as_ref()?);
+        if let Err(error) = last.refresh(counts, &mut self.context.store) {
+            // If the database cannot be read, /readyz reports the cause.
+            self.context.damage.note(&error);
+        }
+        Some(counting::EVERY)
     }
 }
 
@@ -110,27 +148,41 @@ impl Service for AdminService {
 fn is_at_home(hosts: &[String], request: &Request, target: &Target) -> Result<(), ApiError> {
     let host = request.header_values("Host").next().unwrap_or_default();
     let name = without_port(host).trim_end_matches('.');
-    let is_allowed = || hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
+    let is_allowed = || {
+        hosts
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(name))
+    };
     // The name of a site on the internet has a dot.
-    if !is_address(name) && name.contains('.') && !is_allowed() && !metrics::is_served_at(name, target) {
+    if !is_address(name)
+        && name.contains('.')
+        && !is_allowed()
+        && !metrics::is_served_at(name, target)
+    {
         let message = "Metrics and settings are served at IP addresses, localhost, names without a dot, and names that \
                        --admin-host (PETSTORE_ADMIN_HOST) allows; metrics also at this machine's name.";
         return Err(ApiError::with_message(Code::MisdirectedRequest, message));
     }
-    let is_own = |origin: &str| origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
+    let is_own = |origin: &str| {
+        origin
+            .split_once("://")
+            .is_some_and(|(_, of)| of.eq_ignore_ascii_case(host))
+    };
     if request.header_values("Origin").all(is_own) {
         return Ok(());
     }
-    Err(forbidden("The admin address does not accept requests from pages of other origins."))
+    Err(forbidden(
+        "The admin address does not accept requests from pages of other origins.",
+    ))
 }
 
-const RESET: &[AdminOperation] =
-    &[AdminOperation::new("/internal/reset", "resetService", AdminHandler("POST", reset))];
-
 /// Returns an ephemeral service to its first state.
-fn reset(context: &mut AdminContext, _: &AdminCall) -> Result<Response, Failure> {
+fn reset(context: &mut AdminContext, _: &Request, _: &Target) -> Result<Response, Failure> {
     let message = "Only a service that was started with --ephemeral can be reset.";
-    let reset = context.reset.as_ref().ok_or_else(|| ApiError::with_message(Code::NotFound, message))?;
+    let reset = context
+        .reset
+        .as_ref()
+        .ok_or_else(|| ApiError::with_message(Code::NotFound, message))?;
     reset().map_err(|error| Failure::Fault(error.to_string()))?;
     Ok(Response::new(204, b""))
 }
@@ -144,7 +196,7 @@ fn forbidden(message: &'static str) -> ApiError {
 
 /// The header fields that the admin address reads.
 pub fn header_fields() -> Vec<&'static str> {
-    ROUTER.header_fields(&[settings::GUARD_FIELDS, &["Host", "Origin"]].concat())
+    [&["Host", "Origin"], settings::HEADER_FIELDS].concat()
 }
 
 #[cfg(test)]
@@ -152,30 +204,58 @@ mod tests {
     use rustix::system::uname;
 
     use super::*;
-    use crate::app::endpoint::flaw;
 
     fn status(path: &str, headers: &[(&'static str, &str)]) -> u16 {
-        let request = Request { id: "-", method: "POST", target: path, headers: headers.to_vec(), body: b"" };
-        is_at_home(&[], &request, &Target::parse(path)).map_or_else(|error| error.code.status(), |()| 200)
+        let request = Request {
+            id: "-",
+            method: "POST",
+            target: path,
+            headers: headers.to_vec(),
+            body: b"",
+        };
+        is_at_home(&[], &request, &Target::parse(path))
+            .map_or_else(|error| error.code.status(), |()| 200)
     }
 
     #[test]
     fn every_path_is_for_this_machine_and_names_without_a_dot() {
         let machine = uname();
-        let domain = format!("{}.Prod.example.net:9090", machine.nodename().to_str().unwrap().to_uppercase());
-        for path in
-            ["/metrics", "/internal/reset", "/internal/tls-allowed?domain=a", "/settings/domains", "/x", "*"]
-        {
-            for host in ["127.0.0.1", "127.0.0.1:9090", "[::1]:9090", "localhost:9090", "petstore:9090", ""] {
+        let domain = format!(
+            "{}.Prod.example.net:9090",
+            machine.nodename().to_str().unwrap().to_uppercase()
+        );
+        for path in [
+            "/metrics",
+            "/internal/reset",
+            "/internal/tls-allowed?domain=a",
+            "/settings/domains",
+            "/x",
+            "*",
+        ] {
+            for host in [
+                "127.0.0.1",
+                "127.0.0.1:9090",
+                "[::1]:9090",
+                "localhost:9090",
+                "petstore:9090",
+                "",
+            ] {
                 assert_eq!(status(path, &[("Host", host)]), 200, "{host} {path}");
             }
-            for host in
-                ["evil.example:9090", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example."]
-            {
+            for host in [
+                "evil.example:9090",
+                "127.0.0.1.evil.example",
+                "localhost.evil.example",
+                "evil.example.",
+            ] {
                 assert_eq!(status(path, &[("Host", host)]), 421, "{host} {path}");
             }
             let of_domain = status(path, &[("Host", &domain)]);
-            assert_eq!(of_domain, if path == "/metrics" { 200 } else { 421 }, "{path}");
+            assert_eq!(
+                of_domain,
+                if path == "/metrics" { 200 } else { 421 },
+                "{path}"
+            );
         }
     }
 
@@ -198,7 +278,18 @@ mod tests {
     }
 
     #[test]
-    fn table_is_sound() {
-        assert_eq!(flaw(&ROUTER.operations().collect::<Vec<_>>()), None);
+    fn paths_have_their_methods() {
+        let allow = |path| route(path).map(|(allow, _)| allow);
+        for (path, expected) in [
+            ("/metrics", Some(GET)),
+            ("/internal/reset", Some(POST)),
+            ("/", None),
+            ("*", None),
+            ("", None),
+            ("/metrics/", None),
+            ("metrics", None),
+        ] {
+            assert_eq!(allow(path), expected, "{path}");
+        }
     }
 }

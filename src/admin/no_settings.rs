@@ -1,6 +1,6 @@
 //! Replaces the project's settings in a build without the feature `site`: there are none.
 
-use super::{AdminContext, AdminOperation};
+use super::{AdminContext, Route};
 use crate::app::endpoint::Failure;
 use crate::base::http::{Request, Response, Target};
 
@@ -8,10 +8,16 @@ use crate::base::http::{Request, Response, Target};
 #[derive(Clone)]
 pub struct ProjectSettings;
 
-pub static OPERATIONS: &[AdminOperation] = &[];
+/// The methods that the admin address has without the settings.
+pub const ALL_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 
-/// The header fields that [`guard`] reads.
-pub const GUARD_FIELDS: &[&str] = &[];
+/// The header fields that the settings read.
+pub const HEADER_FIELDS: &[&str] = &[];
+
+/// Finds nothing at any path.
+pub fn route(_: &str) -> Option<Route> {
+    None
+}
 
 /// Accepts every request without a redirect.
 ///

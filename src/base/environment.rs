@@ -13,15 +13,11 @@ const MAX_BYTES: usize = 16 * 1024;
 
 /// Finds a flaw that a shell, an editor or a file of variables has left in the value of a setting: white space or
 /// quotes around it, or a control character in it. Returns the flaw as the end of a sentence, or `None`.
-///
-/// ```
-/// assert_eq!(petstore::flaw("secret"), None);
-/// assert!(petstore::flaw("secret ").is_some());
-/// ```
 pub fn flaw(value: &str) -> Option<&'static str> {
     let is_odd = |c: char| c.is_control() || c == '\u{feff}';
     let is_quoted = |quote| value.starts_with(quote) && value.ends_with(quote);
-    let is_odd = value.contains(is_odd) || value.trim() != value || is_quoted('"') || is_quoted('\'');
+    let is_odd =
+        value.contains(is_odd) || value.trim() != value || is_quoted('"') || is_quoted('\'');
     is_odd.then_some("has white space or quotes around it, or a control character in it")
 }
 
@@ -43,11 +39,15 @@ pub fn from_environment(name: &str) -> Result<Option<String>, Error> {
             None => Ok(value.into_string().ok()),
         },
         (None, Some(path)) => read(path.as_ref()).map(Some).map_err(|error| {
-            Error::new(ErrorKind::InvalidInput, format!("{file}: cannot use {path:?}: {error}"))
+            Error::new(
+                ErrorKind::InvalidInput,
+                format!("{file}: cannot use {path:?}: {error}"),
+            )
         }),
-        (Some(_), Some(_)) => {
-            fail(ErrorKind::InvalidInput, format!("{name} and {file} are both set; set only one of them"))
-        }
+        (Some(_), Some(_)) => fail(
+            ErrorKind::InvalidInput,
+            format!("{name} and {file} are both set; set only one of them"),
+        ),
     }
 }
 
@@ -55,13 +55,20 @@ pub fn from_environment(name: &str) -> Result<Option<String>, Error> {
 fn read(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;
     if file.metadata()?.permissions().mode() & 0o004 != 0 {
-        log::warn!("every user of this machine can read the secret in {}; change its mode", path.display());
+        log::warn!(
+            "every user of this machine can read the secret in {}; change its mode",
+            path.display()
+        );
     }
     let mut text = String::new();
     file.take(MAX_BYTES as u64).read_to_string(&mut text)?;
-    let line = text.strip_suffix('\n').map_or(&text[..], |line| line.strip_suffix('\r').unwrap_or(line));
+    let line = text
+        .strip_suffix('\n')
+        .map_or(&text[..], |line| line.strip_suffix('\r').unwrap_or(line));
     match flaw(line) {
-        _ if line.is_empty() || text.len() == MAX_BYTES => Err(io::Error::other("it is empty or too long")),
+        _ if line.is_empty() || text.len() == MAX_BYTES => {
+            Err(io::Error::other("it is empty or too long"))
+        }
         Some(flaw) => Err(io::Error::other(format!("what is in it {flaw}"))),
         None => Ok(line.to_owned()),
     }
@@ -76,9 +83,13 @@ mod tests {
     fn one_last_line_break_is_dropped() {
         let folder = Folder::new();
         let path = folder.0.join("secret");
-        for (content, secret) in
-            [("a b", "a b"), ("a\n", "a"), ("a\r\n", "a"), ("\"a\" 'b'\n", "\"a\" 'b'"), ("it's", "it's")]
-        {
+        for (content, secret) in [
+            ("a b", "a b"),
+            ("a\n", "a"),
+            ("a\r\n", "a"),
+            ("\"a\" 'b'\n", "\"a\" 'b'"),
+            ("it's", "it's"),
+        ] {
             std::fs::write(&path, content).unwrap();
             assert_eq!(read(&path).unwrap(), secret);
         }

@@ -74,9 +74,10 @@ pub enum ErrorKind {
     ReplicasDiffer,
     /// The cluster runs a version of rqlite that may lose acknowledged writes.
     RqliteOlder,
-    /// The write-ahead log at the database's path belongs to another database.
+    /// The write-ahead log at the database's path belongs to another database, or the rollback journal there is of another
+    /// program, and may.
     LogForeign,
-    /// A write-ahead log exists, but its database does not.
+    /// A write-ahead log or a rollback journal exists, but its database does not.
     LogOrphaned,
     /// A file is not a sound backup: a restore rejects it and changes nothing.
     BackupUnsound,
@@ -91,13 +92,13 @@ pub enum ErrorKind {
     KeyAmbiguous,
     /// There is no pet with that id.
     PetUnknown,
+    /// An import has the id of a pet, so it may be an edited export, which would add pets twice.
+    PetExists,
     /// The project does not allow the change now. [`source`](std::error::Error::source) is the refusal with its code.
     Refused,
 
     /// An argument cannot be used, such as the name of a key, or an input is malformed as a whole.
     InvalidInput,
-    /// An import of the same input is not finished, so another one would add pets twice.
-    ImportUnfinished,
     /// The same input was imported before, so its pets would be added twice.
     ImportedBefore,
     /// Rows of an import are invalid, and none was written.
@@ -134,7 +135,9 @@ impl ErrorKind {
             Os::NotFound | Os::NotADirectory => Self::FileMissing,
             Os::AlreadyExists => Self::FileExists,
             // EPERM: no other user would be allowed to either.
-            Os::PermissionDenied if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => Self::Io,
+            Os::PermissionDenied if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => {
+                Self::Io
+            }
             Os::PermissionDenied => Self::PermissionDenied,
             Os::ReadOnlyFilesystem => Self::FileSystemReadOnly,
             Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => Self::DiskFull,
@@ -176,11 +179,18 @@ pub struct Error {
 impl Error {
     /// Creates an error of a kind from a one-line description.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Adds the error that caused this one. The message stays as it is.
-    pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn caused_by(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.source = Some(source.into());
         self
     }
@@ -205,7 +215,11 @@ impl Error {
     /// Creates an error for a failed system call: `what`, a colon and the system's message. The kind follows from
     /// the system's error.
     pub fn io(what: impl fmt::Display, error: io::Error) -> Self {
-        Self::new(ErrorKind::of_io(&error), format!("{what}: {}", meaning(&error))).caused_by(error)
+        Self::new(
+            ErrorKind::of_io(&error),
+            format!("{what}: {}", meaning(&error)),
+        )
+        .caused_by(error)
     }
 
     /// The kind of the failure.
@@ -217,7 +231,9 @@ impl Error {
 /// Returns the system's message for a failed call, and an explanation if the message alone is not clear.
 pub(super) fn meaning(error: &io::Error) -> String {
     let means = match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOSYS) => "the kernel or the container lacks this call; Linux 3.2 or later has it",
+        Some(Errno::NOSYS) => {
+            "the kernel or the container lacks this call; Linux 3.2 or later has it"
+        }
         Some(Errno::PERM) => "whoever asks: look at lsattr, the file system and the container",
         Some(Errno::XDEV) => "the two names are on different file systems or mounts",
         Some(Errno::NOLCK | Errno::OPNOTSUPP) => "the file system lacks this; a local disk has it",
@@ -252,7 +268,10 @@ mod tests {
         let cause = io::Error::from(io::ErrorKind::StorageFull);
         let error = Error::io("cannot write pets.db", cause).context("no key was created");
         assert_eq!(error.kind(), ErrorKind::DiskFull);
-        assert_eq!(error.to_string(), "no key was created: cannot write pets.db: no storage space");
+        assert_eq!(
+            error.to_string(),
+            "no key was created: cannot write pets.db: no storage space"
+        );
         assert!(std::error::Error::source(&error).unwrap().is::<io::Error>());
     }
 

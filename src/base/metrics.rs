@@ -11,8 +11,9 @@ use std::time::Duration;
 use super::clock::unix_time;
 
 /// The bounds of histograms of durations, in seconds.
-const SECONDS: &[f64] =
-    &[1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const SECONDS: &[f64] = &[
+    1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
 /// The bounds of the histogram of batch sizes, in requests.
 const REQUESTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 /// The histograms of durations count nanoseconds; this many make a second.
@@ -131,19 +132,45 @@ impl Metrics {
     /// Prints the counters; nothing if there are none.
     pub fn print(&self, text: &mut Exposition) {
         let Some(meters) = &self.0 else { return };
-        let Levels { connections, reads, writes, held } = *lock(&meters.levels);
+        let Levels {
+            connections,
+            reads,
+            writes,
+            held,
+        } = *lock(&meters.levels);
         text.gauge("connections", "Open connections of clients.", connections);
         let help = "Requests waiting for a thread, by kind of lane.";
-        text.family("waiting_requests", "gauge", help, "lane", [("read", reads), ("write", writes)]);
+        text.family(
+            "waiting_requests",
+            "gauge",
+            help,
+            "lane",
+            [("read", reads), ("write", writes)],
+        );
         text.gauge("held_bytes", "Bytes in use for clients.", held);
-        text.gauge("held_bytes_limit", "Maximum number of bytes for clients.", meters.budget);
+        text.gauge(
+            "held_bytes_limit",
+            "Maximum number of bytes for clients.",
+            meters.budget,
+        );
         let help = "Responses to clients, by status.";
-        text.family("responses_total", "counter", help, "status", meters.responses.counts());
+        text.family(
+            "responses_total",
+            "counter",
+            help,
+            "status",
+            meters.responses.counts(),
+        );
         let help = "Time from the first byte of a request to its response.";
         text.histogram("request_duration_seconds", help, &meters.duration);
-        let help =
-            "Requests refused at the gate, or because the database could not be used or written, by code.";
-        text.family("refusals_total", "counter", help, "code", &*lock(&meters.refusals));
+        let help = "Requests refused at the gate, or because the database could not be used or written, by code.";
+        text.family(
+            "refusals_total",
+            "counter",
+            help,
+            "code",
+            &*lock(&meters.refusals),
+        );
         let help = "Requests that reached the service, by operation and status.";
         text.begin("requests_total", "counter", help);
         for (operation, statuses) in &meters.requests {
@@ -152,13 +179,25 @@ impl Metrics {
                 text.sample("requests_total", &labels, count);
             }
         }
-        text.histogram("write_batch_size", "Requests per batch of writes.", &meters.batch);
+        text.histogram(
+            "write_batch_size",
+            "Requests per batch of writes.",
+            &meters.batch,
+        );
         let help = "Duration of commits, with their flush to disk.";
         text.histogram("flush_duration_seconds", help, &meters.flush);
-        text.counter("failed_writes_total", "Writes that failed.", &meters.failed_writes);
+        text.counter(
+            "failed_writes_total",
+            "Writes that failed.",
+            &meters.failed_writes,
+        );
         let help = "Log lines that were dropped because nobody read them in time.";
         text.counter("dropped_log_lines_total", help, &DROPPED_LINES);
-        text.process("start_time_seconds", "When the service started: Unix time.", meters.started);
+        text.process(
+            "start_time_seconds",
+            "When the service started: Unix time.",
+            meters.started,
+        );
     }
 }
 
@@ -199,7 +238,12 @@ struct Histogram {
 impl Histogram {
     fn new(bounds: &'static [f64], scale: f64) -> Self {
         let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { bounds, scale, buckets, sum: AtomicU64::new(0) }
+        Self {
+            bounds,
+            scale,
+            buckets,
+            sum: AtomicU64::new(0),
+        }
     }
 
     fn observe(&self, value: u64) {
@@ -218,7 +262,10 @@ impl Exposition {
     /// Begins a metric.
     fn begin(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to memory cannot fail.
-        let _ = writeln!(self.0, "# HELP petstore_{name} {help}\n# TYPE petstore_{name} {kind}");
+        let _ = writeln!(
+            self.0,
+            "# HELP petstore_{name} {help}\n# TYPE petstore_{name} {kind}"
+        );
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
@@ -244,7 +291,10 @@ impl Exposition {
     /// (`prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics`).
     pub fn process(&mut self, name: &str, help: &str, value: impl Display) {
         let name = format!("process_{name}");
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
+        let _ = writeln!(
+            self.0,
+            "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
+        );
     }
 
     /// Prints a value that rises and falls.
@@ -261,11 +311,19 @@ impl Exposition {
     /// Prints a histogram. Each bucket includes those below it.
     fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
         self.begin(name, "histogram", help);
-        let bounds = histogram.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+        let bounds = histogram
+            .bounds
+            .iter()
+            .map(f64::to_string)
+            .chain(["+Inf".to_owned()]);
         let mut count = 0;
         for (bucket, bound) in histogram.buckets.iter().zip(bounds) {
             count += bucket.load(Relaxed);
-            self.sample(&format!("{name}_bucket"), &format!("{{le=\"{bound}\"}}"), count);
+            self.sample(
+                &format!("{name}_bucket"),
+                &format!("{{le=\"{bound}\"}}"),
+                count,
+            );
         }
         let sum = histogram.sum.load(Relaxed) as f64 / histogram.scale;
         self.sample(&format!("{name}_sum"), "", sum);
@@ -308,7 +366,12 @@ mod tests {
         metrics.refused("overloaded", 0);
         metrics.committed(5, Duration::from_millis(1));
         metrics.undone(2);
-        metrics.hold(|| Levels { connections: 3, reads: 1, writes: 2, held: 4 });
+        metrics.hold(|| Levels {
+            connections: 3,
+            reads: 1,
+            writes: 2,
+            held: 4,
+        });
         note_dropped_log_lines(9);
         for _ in 0..2 {
             let text = printed(&metrics);
@@ -346,8 +409,13 @@ mod tests {
     #[test]
     fn bucket_holds_values_up_to_its_bound() {
         let histogram = Histogram::new(&[1.0, 2.0], 10.0);
-        [10, 11, 20, 21].iter().for_each(|value| histogram.observe(*value));
-        assert_eq!([0, 1, 2].map(|i| histogram.buckets[i].load(Relaxed)), [1, 2, 1]);
+        [10, 11, 20, 21]
+            .iter()
+            .for_each(|value| histogram.observe(*value));
+        assert_eq!(
+            [0, 1, 2].map(|i| histogram.buckets[i].load(Relaxed)),
+            [1, 2, 1]
+        );
     }
 
     #[test]

@@ -17,7 +17,11 @@ pub struct QuietLog {
 
 impl QuietLog {
     pub fn new(target: &'static str) -> Self {
-        Self { target, began: Instant::now(), count: 0 }
+        Self {
+            target,
+            began: Instant::now(),
+            count: 0,
+        }
     }
 
     /// Logs a failure, unless this second has too many. `of` says whose failure it is, such as `request 17`; it may be

@@ -9,7 +9,8 @@ use super::error::{Error, ErrorKind};
 impl Error {
     /// Creates the error for a thread that could not be started.
     pub fn no_thread(error: io::Error) -> Self {
-        let what = "cannot start a thread (ulimit -u, ulimit -v; Docker before 20.10.10 refuses clone3)";
+        let what =
+            "cannot start a thread (ulimit -u, ulimit -v; Docker before 20.10.10 refuses clone3)";
         Self::io(what, error).with_kind(ErrorKind::Resources)
     }
 }
@@ -22,7 +23,10 @@ pub fn start_thread<T: Send + 'static>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Error> {
-    thread::Builder::new().name(name.into()).spawn(work).map_err(Error::no_thread)
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map_err(Error::no_thread)
 }
 
 /// Checks that the process can have `count` more threads, by starting and ending them.
@@ -35,11 +39,17 @@ pub fn check_threads(count: usize) -> Result<(), Error> {
     let lock = RwLock::new(());
     let started = thread::scope(|scope| {
         let _held = lock.write();
-        let start = |_| thread::Builder::new().spawn_scoped(scope, || drop(lock.read())).map(drop);
+        let start = |_| {
+            thread::Builder::new()
+                .spawn_scoped(scope, || drop(lock.read()))
+                .map(drop)
+        };
         (0..count).try_for_each(start)
     });
     // An ended thread still counts for a moment, so wait until the system has removed them.
-    (0..1000).take_while(|_| running() > before).for_each(|_| thread::yield_now());
+    (0..1000)
+        .take_while(|_| running() > before)
+        .for_each(|_| thread::yield_now());
     started.map_err(Error::no_thread)
 }
 

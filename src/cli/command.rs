@@ -31,7 +31,14 @@ impl Command {
         about: &'static str,
         run: fn(&Invocation) -> CommandResult,
     ) -> Self {
-        Self { name, operands, flags: &[], takes: Takes::Only(&["database"]), about, run }
+        Self {
+            name,
+            operands,
+            flags: &[],
+            takes: Takes::Only(&["database"]),
+            about,
+            run,
+        }
     }
 
     /// The settings of the command.
@@ -69,17 +76,27 @@ pub struct Flag {
 impl Flag {
     /// A flag without a value.
     pub const fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, value: None, about }
+        Self {
+            name,
+            value: None,
+            about,
+        }
     }
 
     /// A flag with a value.
     pub const fn with(name: &'static str, value: &'static str, about: &'static str) -> Self {
-        Self { name, value: Some(value), about }
+        Self {
+            name,
+            value: Some(value),
+            about,
+        }
     }
 
     /// The flag and its value, such as `--expires DATE`.
     pub fn usage(&self) -> String {
-        format!("--{} {}", self.name, self.value.unwrap_or_default()).trim_end().to_owned()
+        format!("--{} {}", self.name, self.value.unwrap_or_default())
+            .trim_end()
+            .to_owned()
     }
 }
 
@@ -141,7 +158,10 @@ impl Invocation {
 
     /// Returns the value of a flag; the last one if it was given more than once.
     pub fn flag(&self, name: &str) -> Option<&str> {
-        self.flags.iter().rfind(|(flag, _)| *flag == name).map(|(_, value)| value.as_str())
+        self.flags
+            .iter()
+            .rfind(|(flag, _)| *flag == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The value of a flag as `parse` returns it.
@@ -154,7 +174,9 @@ impl Invocation {
         expected: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, CommandError> {
-        let Some(text) = self.flag(name) else { return Ok(None) };
+        let Some(text) = self.flag(name) else {
+            return Ok(None);
+        };
         let wrong = || CommandError::wrong(&format!("--{name}"), expected, text);
         parse(text).map(Some).ok_or_else(wrong)
     }
@@ -172,6 +194,10 @@ impl Invocation {
     /// Returns the path of the database, which must exist unless `--create` is given.
     pub fn writable(&self) -> Result<&Path, Error> {
         let database = &self.config.database;
-        if self.has("create") { Ok(database) } else { existing(database) }
+        if self.has("create") {
+            Ok(database)
+        } else {
+            existing(database)
+        }
     }
 }

@@ -42,7 +42,9 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
             }
             return Ok(None);
         }
-        (Ok(RingState::New), None) if std::io::stdout().is_terminal() => return show(&mut ring).map(Some),
+        (Ok(RingState::New), None) if std::io::stdout().is_terminal() => {
+            return show(&mut ring).map(Some);
+        }
         (Ok(RingState::New), None) => "there is no API key",
         (Ok(RingState::Revoked), _) => "all API keys were revoked",
         (Ok(RingState::Expired), _) => "all API keys have expired",
@@ -51,7 +53,10 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         _ => return Ok(None),
     };
     let database = absolute(&config.database);
-    log::warn!("{state}; to create one, run: petstore key add NAME --database {}", database.display());
+    log::warn!(
+        "{state}; to create one, run: petstore key add NAME --database {}",
+        database.display()
+    );
     Ok(None)
 }
 
@@ -78,29 +83,45 @@ fn left(path: &Path) -> io::Result<Option<String>> {
     let folder = fs::metadata(absolute(path).parent().unwrap_or(path))?;
     let this_user = rustix::process::geteuid().as_raw();
     let is_shared = folder.mode() & 0o022 != 0 && folder.mode() & 0o1000 == 0;
-    let is_ours = file.is_file() && file.uid() == this_user && file.mode() & 0o022 == 0 && file.nlink() == 1;
+    let is_ours =
+        file.is_file() && file.uid() == this_user && file.mode() & 0o022 == 0 && file.nlink() == 1;
     if is_shared || !is_ours || ![0, this_user].contains(&folder.uid()) {
         return Err(io::Error::other(
             "another user may have put it there; move it away, or choose another name",
         ));
     }
-    if file.len() == 0 { fs::remove_file(path).map(|()| None) } else { fs::read_to_string(path).map(Some) }
+    if file.len() == 0 {
+        fs::remove_file(path).map(|()| None)
+    } else {
+        fs::read_to_string(path).map(Some)
+    }
 }
 
 fn unusable(path: &Path, error: io::Error) -> Error {
-    Error::of_file(format_args!("cannot write the first API key to {}", path.display()), path, error)
+    Error::of_file(
+        format_args!("cannot write the first API key to {}", path.display()),
+        path,
+        error,
+    )
 }
 
 /// Creates the first key in a new file that only its owner may read.
 fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
     let mut is_ours = false;
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
         is_ours = made.is_ok();
-        made.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()))
-            // So that the name of the file survives a power cut.
-            .and_then(|()| flush_folder(absolute(path).parent().unwrap_or(path)))
-            .map_err(|error| unusable(path, error))
+        made.and_then(|mut file| {
+            file.write_all(format!("{key}\n").as_bytes())
+                .and_then(|()| file.sync_all())
+        })
+        // So that the name of the file survives a power cut.
+        .and_then(|()| flush_folder(absolute(path).parent().unwrap_or(path)))
+        .map_err(|error| unusable(path, error))
     });
     made.inspect_err(|_| {
         if is_ours {

@@ -13,7 +13,12 @@ use super::output::print;
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::Only(&["listen"]),
-    ..Command::new("healthcheck", "", "ask the service at --listen whether it is ready", run)
+    ..Command::new(
+        "healthcheck",
+        "",
+        "ask the service at --listen whether it is ready",
+        run,
+    )
 }];
 
 /// The timeout from the resolution of the host to the last byte.
@@ -27,7 +32,12 @@ fn run(call: &Invocation) -> CommandResult {
     let (sender, response) = mpsc::channel();
     let asked = address.clone();
     start_thread("healthcheck", move || drop(sender.send(ask(&asked))))?;
-    let late = |_| Err(io::Error::other(format!("no response within {} s", PATIENCE.as_secs())));
+    let late = |_| {
+        Err(io::Error::other(format!(
+            "no response within {} s",
+            PATIENCE.as_secs()
+        )))
+    };
     let response = response.recv_timeout(PATIENCE).unwrap_or_else(late);
     let response = response.map_err(|error| Error::io(format!("cannot ask {address}"), error))?;
     let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
@@ -35,8 +45,14 @@ fn run(call: &Invocation) -> CommandResult {
         return Ok(print(&format!("{address} is ready\n"))?);
     }
     // Another program may listen there.
-    let said = [head.lines().next().unwrap_or("no HTTP"), body].join(" ").replace(char::is_control, " ");
-    Err(Error::new(ErrorKind::Io, format!("{address} is not ready: {}", said.trim_end())).into())
+    let said = [head.lines().next().unwrap_or("no HTTP"), body]
+        .join(" ")
+        .replace(char::is_control, " ");
+    Err(Error::new(
+        ErrorKind::Io,
+        format!("{address} is not ready: {}", said.trim_end()),
+    )
+    .into())
 }
 
 /// Sends the request, and returns the response. The system connects `0.0.0.0` and `[::]` to this machine. If `[::]`
@@ -45,8 +61,12 @@ fn ask(address: &str) -> io::Result<String> {
     match address.strip_prefix("unix:") {
         Some(path) => exchange(UnixStream::connect(path)?),
         None => exchange(TcpStream::connect(address).or_else(|error| {
-            let port = address.strip_prefix("[::]:").and_then(|port| port.parse().ok());
-            port.map_or(Err(error), |port: u16| TcpStream::connect((Ipv4Addr::LOCALHOST, port)))
+            let port = address
+                .strip_prefix("[::]:")
+                .and_then(|port| port.parse().ok());
+            port.map_or(Err(error), |port: u16| {
+                TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            })
         })?),
     }
 }

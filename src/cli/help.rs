@@ -14,9 +14,13 @@ const COLUMN: usize = 31;
 pub fn text(words: &[String]) -> String {
     let commands: Vec<&Command> = all().filter(|command| is_about(command, words)).collect();
     let mut text = format!("petstore: {ABOUT}\n\n");
-    commands.iter().for_each(|command| text += &describe(command));
+    commands
+        .iter()
+        .for_each(|command| text += &describe(command));
     let is_taken = |setting: &&Setting| {
-        commands.iter().any(|command| command.settings().any(|taken| taken.flag == setting.flag))
+        commands
+            .iter()
+            .any(|command| command.settings().any(|taken| taken.flag == setting.flag))
     };
     let settings: Vec<&Setting> = SETTINGS.iter().filter(is_taken).collect();
     if !settings.is_empty() {
@@ -29,22 +33,40 @@ pub fn text(words: &[String]) -> String {
             ""
         };
         text += &row(&setting.usage(), &setting.variable());
-        text += &row("", &format!("{}{list}{}", setting.help, default(setting.default)));
+        text += &row(
+            "",
+            &format!("{}{list}{}", setting.help, default(setting.default)),
+        );
     }
     if commands.iter().any(|command| command.takes == Takes::All) {
         for variable in VARIABLES {
             text += &row("", variable.name);
-            text += &row("", &format!("{}{}", variable.help, default(variable.default)));
+            text += &row(
+                "",
+                &format!("{}{}", variable.help, default(variable.default)),
+            );
         }
     }
-    let is_used = |note: &&&str| note.split(' ').next().is_some_and(|word| text.contains(word));
-    let notes: String = NOTES.iter().filter(is_used).map(|note| format!("{note}\n")).collect();
+    let is_used = |note: &&&str| {
+        note.split(' ')
+            .next()
+            .is_some_and(|word| text.contains(word))
+    };
+    let notes: String = NOTES
+        .iter()
+        .filter(is_used)
+        .map(|note| format!("{note}\n"))
+        .collect();
     format!("{text}\n{notes}Exit codes: 0 success, 1 failure, 2 wrong command line.\n")
 }
 
 /// Returns whether help about these words includes the command.
 pub fn is_about(command: &Command, words: &[String]) -> bool {
-    command.name.split(' ').zip(words).all(|(expected, word)| expected == word)
+    command
+        .name
+        .split(' ')
+        .zip(words)
+        .all(|(expected, word)| expected == word)
 }
 
 /// Notes on placeholders. A note is printed if its first word is in the help text.
@@ -57,12 +79,18 @@ pub const NOTES: &[&str] = &[
 fn describe(command: &Command) -> String {
     let flag = |flag: &Flag| row(&format!("    {}", flag.usage()), flag.about);
     let command_row = row(&format!("petstore {}", command.usage()), command.about);
-    std::iter::once(command_row).chain(command.flags.iter().map(flag)).collect()
+    std::iter::once(command_row)
+        .chain(command.flags.iter().map(flag))
+        .collect()
 }
 
 /// Formats a default, to follow the help text of a setting; empty if there is none.
 pub fn default(value: &str) -> String {
-    if value.is_empty() { String::new() } else { format!(" [{value}]") }
+    if value.is_empty() {
+        String::new()
+    } else {
+        format!(" [{value}]")
+    }
 }
 
 /// Prints two columns. If the first is too long, the second begins on a line of its own.
@@ -82,11 +110,23 @@ mod tests {
     fn help_names_every_command_and_setting() {
         let whole = text(&[]);
         for setting in SETTINGS.iter() {
-            assert!(whole.contains(&format!("--{} ", setting.flag)) && whole.contains(&setting.variable()));
+            assert!(
+                whole.contains(&format!("--{} ", setting.flag))
+                    && whole.contains(&setting.variable())
+            );
         }
         for command in all() {
-            assert!(whole.contains(&format!("petstore {}", command.name)), "{}", command.name);
-            assert!(command.flags.iter().all(|flag| whole.contains(&format!("--{}", flag.name))));
+            assert!(
+                whole.contains(&format!("petstore {}", command.name)),
+                "{}",
+                command.name
+            );
+            assert!(
+                command
+                    .flags
+                    .iter()
+                    .all(|flag| whole.contains(&format!("--{}", flag.name)))
+            );
         }
     }
 
@@ -94,7 +134,10 @@ mod tests {
     fn commands_that_create_no_database_do_not_say_so() {
         for words in ["backup", "check", "restore", "export"] {
             let help = text(&[words.to_owned()]);
-            assert!(help.contains("serve creates it if it does not exist"), "{help}");
+            assert!(
+                help.contains("serve creates it if it does not exist"),
+                "{help}"
+            );
         }
     }
 
@@ -120,9 +163,14 @@ petstore: a pet store inventory over HTTP, with an embedded SQLite database
 Settings, as flags or environment variables (the flag wins) [default]:
   --database FILE              PETSTORE_DATABASE
                                the SQLite file; serve creates it if it does not exist, and so do import and key add with --create";
-        let notes =
-            format!("\n\n{}\nExit codes: 0 success, 1 failure, 2 wrong command line.\n", NOTES.join("\n"));
-        assert!(keys.starts_with(expected) && keys.ends_with(&notes), "{keys}");
+        let notes = format!(
+            "\n\n{}\nExit codes: 0 success, 1 failure, 2 wrong command line.\n",
+            NOTES.join("\n")
+        );
+        assert!(
+            keys.starts_with(expected) && keys.ends_with(&notes),
+            "{keys}"
+        );
         let list = text(&["key".to_owned(), "list".to_owned()]);
         assert!(NOTES.iter().all(|note| !list.contains(note)), "{list}");
         let add = text(&["key".to_owned(), "add".to_owned()]);
@@ -134,12 +182,18 @@ Settings, as flags or environment variables (the flag wins) [default]:
             "{add}"
         );
         assert!(keys.contains(" [petstore.db]\n"), "{keys}");
-        assert!(!keys.contains("--workers") && !keys.contains("RUST_LOG"), "{keys}");
+        assert!(
+            !keys.contains("--workers") && !keys.contains("RUST_LOG"),
+            "{keys}"
+        );
     }
 
     #[test]
     fn first_column_is_followed_by_two_spaces_or_a_new_line() {
-        assert_eq!(row("--twenty-seven-letters-long", "x"), "  --twenty-seven-letters-long  x\n");
+        assert_eq!(
+            row("--twenty-seven-letters-long", "x"),
+            "  --twenty-seven-letters-long  x\n"
+        );
         let below = format!("  --twenty-eight-letters-long!\n{:31}x\n", "");
         assert_eq!(row("--twenty-eight-letters-long!", "x"), below);
     }

@@ -3,16 +3,50 @@
 //!
 //! No advice may lose data: none may say to delete or overwrite a file.
 
+use std::path::Path;
+
 use petstore::{Error, ErrorKind, SETTINGS};
 
 use super::command::Invocation;
+use super::manual::quote;
 
 /// Returns the message of an error, with the advice for its kind, on one line.
 pub fn line(error: &Error, call: &Invocation) -> String {
-    match advice(error, call) {
+    match on_service(error, call).or_else(|| advice(error, call)) {
         Some(advice) => format!("{error}; {advice}"),
         None => error.to_string(),
     }
+}
+
+/// The database of the service of this machine, which its settings name, or the unit; `None` if there is none. A user who
+/// may not look there gets it too.
+pub fn database_of_service() -> Option<String> {
+    let settings = std::fs::read_to_string("/etc/petstore.env").unwrap_or_default();
+    let mut given = settings
+        .lines()
+        .filter_map(|line| line.strip_prefix("PETSTORE_DATABASE="));
+    let unit = "/var/lib/petstore/petstore.db";
+    let path = given
+        .next_back()
+        .map_or(unit, |path| path.trim_matches('"'));
+    let is_there = Path::new(path).try_exists().unwrap_or(true);
+    is_there.then(|| path.to_owned())
+}
+
+/// If there is no database in this folder, returns the command with that of the service.
+fn on_service(error: &Error, call: &Invocation) -> Option<String> {
+    let has_file = call.command == "check" && !call.operands.is_empty();
+    if error.kind() != ErrorKind::DatabaseMissing || has_file || call.is_on("database") {
+        return None;
+    }
+    let path = quote(&database_of_service()?);
+    let words = std::env::args_os().skip(1);
+    let words: String = words
+        .map(|word| format!(" {}", quote(&word.to_string_lossy())))
+        .collect();
+    Some(format!(
+        "to use that of the service: petstore --database {path}{words}"
+    ))
 }
 
 fn advice(error: &Error, call: &Invocation) -> Option<String> {
@@ -21,7 +55,9 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
     let text = match error.kind() {
         ErrorKind::Config(field) => {
             let flag = field.replace('_', "-");
-            let has_flag = SETTINGS.iter().any(|setting| setting.flag == flag && !setting.is_switch());
+            let has_flag = SETTINGS
+                .iter()
+                .any(|setting| setting.flag == flag && !setting.is_switch());
             return has_flag.then(|| format!("change --{flag}"));
         }
         ErrorKind::AddressInUse => "stop the program that listens there, or choose another address",
@@ -29,13 +65,17 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
         ErrorKind::DatabaseLocked => "stop the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
         ErrorKind::DatabaseNewer => "use the version that wrote it, or a later one",
-        ErrorKind::DatabaseUnreachable => "check --database, and that this machine reaches most nodes",
+        ErrorKind::DatabaseUnreachable => {
+            "check --database, and that this machine reaches most nodes"
+        }
         ErrorKind::OutcomeUnknown => "find out whether it was done before you repeat it",
         ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::ClusterOutdated => {
             "wait for a restore, or run a killed one again; else restart the service"
         }
-        ErrorKind::DatabaseMissing if matches!(call.command, "import" | "key add") && !call.has("create") => {
+        ErrorKind::DatabaseMissing
+            if matches!(call.command, "import" | "key add") && !call.has("create") =>
+        {
             "give the right file with --database, or make it with --create"
         }
         ErrorKind::DatabaseMissing if !has_file => "give the right file with --database",
@@ -52,37 +92,58 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
             "run petstore check: if it finds nothing, the disk failed to read, so try again; otherwise restore a backup: \
              petstore restore FILE keeps the damaged database under another name"
         }
+        ErrorKind::SchemaChanged if error.to_string().contains(" was rebuilt, ") => {
+            "move the pets: petstore export, then petstore import --keep-ids --create into a new database, which leaves keys, \
+             site and domains behind"
+        }
         ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
         ErrorKind::DatabaseMoved if !call.config.read_only => {
             "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup, or what the service has saved next to it: petstore restore FILE"
         }
-        ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
-        ErrorKind::PasswordRefused => "compare PETSTORE_DATABASE_PASSWORD with auth.json on all nodes",
-        ErrorKind::RqliteOlder => "upgrade rqlite, or go on with ?allow-old at the end of --database",
-        ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
+        ErrorKind::ClusterUnsupported => {
+            "build petstore with it: cargo build --release --features cluster"
+        }
+        ErrorKind::PasswordRefused => {
+            "compare PETSTORE_DATABASE_PASSWORD with auth.json on all nodes"
+        }
+        ErrorKind::RqliteOlder => {
+            "upgrade rqlite, or go on with ?allow-old at the end of --database"
+        }
+        ErrorKind::DatabaseNotNew => {
+            "import without --keep-ids, or choose a new database with --database"
+        }
         ErrorKind::LogForeign => {
-            "first copy both files into another folder, and look at them there with sqlite3, without the log and then with it. \
-             Then put back the database of that log, or restore a backup: petstore restore FILE keeps both files"
+            "first copy both files into another folder, and look at them there with sqlite3, without the -wal or -journal and then \
+             with it. Then put back what belongs together, or restore a backup: petstore restore FILE keeps both files"
         }
         ErrorKind::LogOrphaned => {
-            "give the database its name back, next to its log; if it is gone, restore a backup: petstore restore FILE keeps the log"
+            "give the database its name back, next to its -wal or -journal; if it is gone, move that file into another folder, and \
+             restore a backup"
         }
         ErrorKind::KeyUnknown => "petstore key list shows the keys",
         ErrorKind::KeyExists => "choose another name; petstore key rotate replaces a key",
         ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
-        ErrorKind::ImportUnfinished => "add the rest with --resume, or all of it once more with --again",
+        ErrorKind::PetExists => {
+            "--update changes these pets, and --new-ids adds all of the input as new pets"
+        }
         ErrorKind::ImportedBefore => "add it once more with --again",
         ErrorKind::InvalidRows => {
             "correct the input or --format, or leave these lines out with --skip-invalid"
         }
-        ErrorKind::FileExists if call.command == "serve" => "move the file away, or choose another name",
+        ErrorKind::FileExists if call.command == "serve" => {
+            "move the file away, or choose another name"
+        }
         ErrorKind::FileExists => "choose another name",
         ErrorKind::Conflict => "try again",
-        ErrorKind::PermissionDenied => "run petstore as a user who is allowed to, as the service does",
+        ErrorKind::PermissionDenied => {
+            "run petstore as a user who is allowed to, as the service does"
+        }
         ErrorKind::FileSystemReadOnly => {
             "mount it for writing, or name it in ReadWritePaths= of the unit; or the disk fails: see dmesg"
         }
-        ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
+        ErrorKind::DiskFull => {
+            "make room, but do not delete the -wal and -shm files of the database"
+        }
         _ => return None,
     };
     Some(text.to_owned())
@@ -119,7 +180,7 @@ mod tests {
         ErrorKind::KeyUnknown,
         ErrorKind::KeyExists,
         ErrorKind::KeyExpired,
-        ErrorKind::ImportUnfinished,
+        ErrorKind::PetExists,
         ErrorKind::ImportedBefore,
         ErrorKind::InvalidRows,
         ErrorKind::FileExists,
@@ -128,14 +189,21 @@ mod tests {
         ErrorKind::DiskFull,
     ];
 
-    fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Invocation {
+    fn call(
+        command: &'static str,
+        operands: &[&str],
+        flags: &[(&'static str, &str)],
+    ) -> Invocation {
         Invocation {
             child: Vec::new(),
             command,
             config: Config::default(),
             settings: Vec::new(),
             operands: operands.iter().map(|word| (*word).to_owned()).collect(),
-            flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+            flags: flags
+                .iter()
+                .map(|(name, value)| (*name, (*value).to_owned()))
+                .collect(),
         }
     }
 
@@ -143,10 +211,15 @@ mod tests {
     fn advice_names_only_flags_and_commands_that_exist() {
         let is_flag = |name: &str| {
             SETTINGS.iter().any(|setting| setting.flag == name)
-                || all().flat_map(|command| command.flags).any(|flag| flag.name == name)
+                || all()
+                    .flat_map(|command| command.flags)
+                    .any(|flag| flag.name == name)
         };
         let calls = [call("serve", &[], &[]), call("import", &[], &[])];
-        for (kind, call) in KINDS.iter().flat_map(|kind| calls.iter().map(move |call| (*kind, call))) {
+        for (kind, call) in KINDS
+            .iter()
+            .flat_map(|kind| calls.iter().map(move |call| (*kind, call)))
+        {
             let advice = advice(&Error::new(kind, ""), call).expect("there is advice");
             let words: Vec<&str> = advice.split([' ', ',', ':', ';']).collect();
             for (i, word) in words.iter().enumerate() {
@@ -154,9 +227,13 @@ mod tests {
                     assert!(is_flag(name), "{kind:?}: {advice}");
                 }
                 if *word == "petstore" && words.get(i + 1) != Some(&"as") {
-                    let named =
-                        |command: &str| words[i + 1..].starts_with(&command.split(' ').collect::<Vec<_>>());
-                    assert!(all().any(|command| named(command.name)), "{kind:?}: {advice}");
+                    let named = |command: &str| {
+                        words[i + 1..].starts_with(&command.split(' ').collect::<Vec<_>>())
+                    };
+                    assert!(
+                        all().any(|command| named(command.name)),
+                        "{kind:?}: {advice}"
+                    );
                 }
             }
         }
@@ -171,30 +248,54 @@ mod tests {
 
     #[test]
     fn file_of_the_command_is_not_the_database() {
-        for kind in [ErrorKind::DatabaseMissing, ErrorKind::DatabaseForeign, ErrorKind::DatabaseDamaged] {
+        for kind in [
+            ErrorKind::DatabaseMissing,
+            ErrorKind::DatabaseForeign,
+            ErrorKind::DatabaseDamaged,
+        ] {
             let error = Error::new(kind, "");
-            assert_eq!(advice(&error, &call("check", &["copy.db"], &[])), None, "{kind:?}");
-            assert!(advice(&error, &call("check", &[], &[])).is_some(), "{kind:?}");
+            assert_eq!(
+                advice(&error, &call("check", &["copy.db"], &[])),
+                None,
+                "{kind:?}"
+            );
+            assert!(
+                advice(&error, &call("check", &[], &[])).is_some(),
+                "{kind:?}"
+            );
         }
     }
 
     #[test]
     fn same_failure_is_mended_in_another_way_elsewhere() {
         let exists = Error::new(ErrorKind::FileExists, "");
-        assert_eq!(advice(&exists, &call("backup", &[], &[])).unwrap(), "choose another name");
-        assert!(advice(&exists, &call("serve", &[], &[])).unwrap().starts_with("move the file away, "));
+        assert_eq!(
+            advice(&exists, &call("backup", &[], &[])).unwrap(),
+            "choose another name"
+        );
+        assert!(
+            advice(&exists, &call("serve", &[], &[]))
+                .unwrap()
+                .starts_with("move the file away, ")
+        );
         let moved = Error::new(ErrorKind::DatabaseMoved, "");
         let mut reader = call("serve", &[], &[]);
         reader.config.read_only = true;
         assert_eq!(advice(&moved, &reader), None);
         let found = advice(&moved, &call("serve", &[], &[])).unwrap();
-        assert!(found.starts_with("give the file its name back, "), "{found}");
+        assert!(
+            found.starts_with("give the file its name back, "),
+            "{found}"
+        );
     }
 
     #[test]
     fn no_flag_is_named_for_a_field_that_has_none() {
         let call = call("serve", &[], &[]);
-        assert_eq!(advice(&Error::new(ErrorKind::Config("ephemeral"), ""), &call), None);
+        assert_eq!(
+            advice(&Error::new(ErrorKind::Config("ephemeral"), ""), &call),
+            None
+        );
         let found = advice(&Error::new(ErrorKind::Config("max_connections"), ""), &call);
         assert_eq!(found.as_deref(), Some("change --max-connections"));
     }
@@ -203,6 +304,9 @@ mod tests {
     fn message_comes_before_the_advice() {
         let error = Error::new(ErrorKind::KeyUnknown, "there is no key named 'ci'");
         let line = line(&error, &call("key revoke", &["ci"], &[]));
-        assert_eq!(line, "there is no key named 'ci'; petstore key list shows the keys");
+        assert_eq!(
+            line,
+            "there is no key named 'ci'; petstore key list shows the keys"
+        );
     }
 }

@@ -14,7 +14,12 @@ pub fn format(record: &Record) -> String {
         ("target", record.target().to_owned()),
         ("message", record.args().to_string()),
     ];
-    let mut members = Members(texts.map(|(name, text)| (name, text.into())).into_iter().collect());
+    let mut members = Members(
+        texts
+            .map(|(name, text)| (name, text.into()))
+            .into_iter()
+            .collect(),
+    );
     // Every pair is accepted, so this cannot fail.
     let _ = record.key_values().visit(&mut members);
     format!("{}\n", members.0)
@@ -56,9 +61,18 @@ mod tests {
     #[test]
     fn any_time_can_be_shown() {
         for (time, text) in [
-            (UNIX_EPOCH - Duration::from_secs(1), "1970-01-01T00:00:00.000Z"),
-            (UNIX_EPOCH + Duration::from_millis(1_801_418_400_250), "2027-01-31T18:00:00.250Z"),
-            (UNIX_EPOCH + Duration::from_secs(1 << 40), "9999-12-31T23:59:59.999Z"),
+            (
+                UNIX_EPOCH - Duration::from_secs(1),
+                "1970-01-01T00:00:00.000Z",
+            ),
+            (
+                UNIX_EPOCH + Duration::from_millis(1_801_418_400_250),
+                "2027-01-31T18:00:00.250Z",
+            ),
+            (
+                UNIX_EPOCH + Duration::from_secs(1 << 40),
+                "9999-12-31T23:59:59.999Z",
+            ),
         ] {
             assert_eq!(shown(time).to_string(), text);
         }
@@ -66,8 +80,11 @@ mod tests {
 
     #[test]
     fn record_is_one_line_with_its_pairs() {
-        let parts =
-            [("status", Value::from(200)), ("milliseconds", Value::from(2.5)), ("key", Value::from("a"))];
+        let parts = [
+            ("status", Value::from(200)),
+            ("milliseconds", Value::from(2.5)),
+            ("key", Value::from("a")),
+        ];
         let record = Record::builder()
             .args(format_args!("two\nlines"))
             .level(Level::Info)
@@ -77,10 +94,23 @@ mod tests {
         let text = format(&record);
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");
-        assert_eq!((&object["level"], &object["message"]), (&"info".into(), &"two\nlines".into()));
-        assert_eq!((&object["status"], &object["milliseconds"]), (&200.into(), &2.5.into()));
-        assert_eq!((&object["target"], &object["key"]), (&"petstore::access".into(), &"a".into()));
+        assert_eq!(
+            (&object["level"], &object["message"]),
+            (&"info".into(), &"two\nlines".into())
+        );
+        assert_eq!(
+            (&object["status"], &object["milliseconds"]),
+            (&200.into(), &2.5.into())
+        );
+        assert_eq!(
+            (&object["target"], &object["key"]),
+            (&"petstore::access".into(), &"a".into())
+        );
         let time = object["time"].as_str().unwrap();
-        assert_eq!((time.len(), &time[19..20]), ("2026-11-21T19:28:22.123Z".len(), "."), "{time}");
+        assert_eq!(
+            (time.len(), &time[19..20]),
+            ("2026-11-21T19:28:22.123Z".len(), "."),
+            "{time}"
+        );
     }
 }

@@ -7,7 +7,8 @@ use petstore::{ApiKey, Error, Expiry, Json, KeyRing, KeyScope, fingerprint, rfc3
 use super::command::{CREATE, Command, CommandResult, Flag, Invocation, usage};
 use super::output::{self, existing, past, print, print_error, report};
 
-const DATE: &str = "a date such as 2027-01-31 or 2027-01-31T18:00:00Z, a time span such as 30d, or never";
+const DATE: &str =
+    "a date such as 2027-01-31 or 2027-01-31T18:00:00Z, a time span such as 30d, or never";
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
 pub const COMMANDS: &[Command] = &[
@@ -18,7 +19,12 @@ pub const COMMANDS: &[Command] = &[
             Flag::new("admin", "the key can also change the project settings"),
             CREATE,
         ],
-        ..Command::new("key add", "NAME", "create an API key and print it; it is not shown again", add)
+        ..Command::new(
+            "key add",
+            "NAME",
+            "create an API key and print it; it is not shown again",
+            add,
+        )
     },
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
@@ -30,10 +36,27 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        flags: &[Flag::with("overlap", "DURATION", "how long the old key stays valid [0s]"), EXPIRES],
-        ..Command::new("key rotate", "NAME", "replace a key, and print the new one; its expiry stays", rotate)
+        flags: &[
+            Flag::with(
+                "overlap",
+                "DURATION",
+                "how long the old key stays valid [0s]",
+            ),
+            EXPIRES,
+        ],
+        ..Command::new(
+            "key rotate",
+            "NAME",
+            "replace a key, and print the new one; its expiry stays",
+            rotate,
+        )
     },
-    Command::new("key revoke", "NAME [FINGERPRINT]", "revoke the keys of this name, or one of them", revoke),
+    Command::new(
+        "key revoke",
+        "NAME [FINGERPRINT]",
+        "revoke the keys of this name, or one of them",
+        revoke,
+    ),
 ];
 
 fn add(call: &Invocation) -> CommandResult {
@@ -58,30 +81,51 @@ fn add(call: &Invocation) -> CommandResult {
         ring.revoke(name, None)?;
         return Err(error.context("the key was not created").into());
     }
+    tell_expiry(expires_at, "");
     Ok(())
 }
 
 fn list(call: &Invocation) -> CommandResult {
     let keys = petstore::api_keys(&call.config.database)?;
-    print(&if call.has("json") { json(&keys) } else { table(&keys) })?;
-    if keys.iter().any(|key| key.created_at.max(key.last_used_at.unwrap_or(0)) > unix_time()) {
-        print_error("a time later than now is not shown: the clock was wrong, so check when keys expire");
+    print(&if call.has("json") {
+        json(&keys)
+    } else {
+        table(&keys)
+    })?;
+    if keys
+        .iter()
+        .any(|key| key.created_at.max(key.last_used_at.unwrap_or(0)) > unix_time())
+    {
+        print_error(
+            "a time later than now is not shown: the clock was wrong, so check when keys expire",
+        );
     }
     Ok(())
 }
 
 fn rotate(call: &Invocation) -> CommandResult {
     let duration = |text: &str| humantime::parse_duration(text).ok();
-    let overlap = call.read("overlap", "a duration such as 30min, 12h or 7d", duration)?.unwrap_or_default();
+    let overlap = call
+        .read("overlap", "a duration such as 30min, 12h or 7d", duration)?
+        .unwrap_or_default();
     let expiry = call.read("expires", DATE, expiry)?.unwrap_or(Expiry::Kept);
     // If the new key cannot be printed, the old one stays valid.
-    let expires_at =
-        open(call)?.rotate(call.operand(0), overlap, expiry, |key| print(&format!("{key}\n")))?;
-    if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
-        let at = rfc3339(at);
-        print_error(&format!("the new key expires at {at}, like the old one; --expires sets another time"));
-    }
+    let expires_at = open(call)?.rotate(call.operand(0), overlap, expiry, |key| {
+        print(&format!("{key}\n"))
+    })?;
+    let like = match expiry {
+        Expiry::Kept => ", like the old one; --expires sets another time",
+        _ => "",
+    };
+    tell_expiry(expires_at, like);
     Ok(())
+}
+
+/// Says when a new key expires: `6m` are minutes, and not months.
+fn tell_expiry(expires_at: Option<i64>, more: &str) {
+    if let Some(at) = expires_at {
+        print_error(&format!("the key expires at {}{more}", rfc3339(at)));
+    }
 }
 
 /// Stores a new key in `key`, so that it is printed only after the database has its digest.
@@ -108,18 +152,36 @@ fn expiry(text: &str) -> Option<Expiry> {
         return Some(Expiry::Never);
     }
     if let Ok(span) = humantime::parse_duration(text) {
-        return unix_time().checked_add(i64::try_from(span.as_secs()).ok()?).map(Expiry::At);
+        return unix_time()
+            .checked_add(i64::try_from(span.as_secs()).ok()?)
+            .map(Expiry::At);
     }
     let midnight = format!("{text}T00:00:00Z");
-    let time = humantime::parse_rfc3339(&midnight).or_else(|_| humantime::parse_rfc3339(text)).ok()?;
+    let time = humantime::parse_rfc3339(&midnight)
+        .or_else(|_| humantime::parse_rfc3339(text))
+        .ok()?;
     let seconds = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
     i64::try_from(seconds).ok().map(Expiry::At)
 }
 
 fn table(keys: &[ApiKey]) -> String {
-    let mut rows = vec![["NAME", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "SHA-256"].map(str::to_owned)];
+    let mut rows = vec![
+        [
+            "NAME",
+            "SCOPE",
+            "CREATED",
+            "EXPIRES",
+            "LAST USED",
+            "SHA-256",
+        ]
+        .map(str::to_owned),
+    ];
     for key in keys {
-        let end = if key.is_expired(unix_time()) { " (expired)" } else { "" };
+        let end = if key.is_expired(unix_time()) {
+            " (expired)"
+        } else {
+            ""
+        };
         let or_never = |text: Option<String>| text.unwrap_or_else(|| "never".to_owned());
         rows.push([
             key.name.clone(),
@@ -142,7 +204,10 @@ fn json(keys: &[ApiKey]) -> String {
             ("createdAt", petstore::past(key.created_at).into()),
             ("expiresAt", key.expires_at.map(rfc3339).into()),
             ("isExpired", key.is_expired(unix_time()).into()),
-            ("lastUsedAt", key.last_used_at.and_then(petstore::past).into()),
+            (
+                "lastUsedAt",
+                key.last_used_at.and_then(petstore::past).into(),
+            ),
             ("fingerprint", fingerprint(&key.digest).into()),
         ])
     };
@@ -162,15 +227,25 @@ mod tests {
         assert_eq!(at("1970-01-02"), Some(86_400));
         assert_eq!(at("1970-01-01T00:00:01.5Z"), Some(1));
         assert_eq!(rfc3339(at("9999-12-31").unwrap()), "9999-12-31T00:00:00Z");
-        assert_eq!((at("2027-01-31T18:00:00Z"), at("never")), (Some(1_801_418_400), None));
+        assert_eq!(
+            (at("2027-01-31T18:00:00Z"), at("never")),
+            (Some(1_801_418_400), None)
+        );
         let month = unix_time() + 30 * 86_400;
         assert!((month..month + 60).contains(&at("30d").unwrap()));
     }
 
     #[test]
     fn wrong_times_are_rejected() {
-        for text in ["tomorrow", "30", "-1d", "999999999999y", "2030-02-31", "2030-02-03T00:00:00+02:00", ""]
-        {
+        for text in [
+            "tomorrow",
+            "30",
+            "-1d",
+            "999999999999y",
+            "2030-02-31",
+            "2030-02-03T00:00:00+02:00",
+            "",
+        ] {
             assert_eq!(expiry(text), None, "{text}");
         }
     }

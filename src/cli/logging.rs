@@ -41,25 +41,39 @@ struct Form {
 
 /// Starts the log to standard error. `RUST_LOG` filters it.
 pub fn start(is_json: bool) -> Result<(), Error> {
-    let form = Form { is_json, is_journal: is_journal() };
+    let form = Form {
+        is_json,
+        is_journal: is_journal(),
+    };
     let (sender, receiver) = sync_channel(MAX_LINES);
-    start_thread("log", move || write_lines(&receiver, &mut io::stderr(), &DROPPED, form))?;
+    start_thread("log", move || {
+        write_lines(&receiver, &mut io::stderr(), &DROPPED, form);
+    })?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
     let filter = std::env::var("RUST_LOG").unwrap_or_default();
     let mut builder = env_logger::Builder::new();
     if !words(&filter).any(|word| word.parse::<LevelFilter>().is_ok()) {
-        // Also each start and stop.
-        builder.filter_level(LevelFilter::Warn).filter_module("petstore::cli", LevelFilter::Info);
+        // Also starts and stops.
+        builder
+            .filter_level(LevelFilter::Warn)
+            .filter_module("petstore::cli", LevelFilter::Info);
     }
     builder
         .parse_filters(&filter)
         .format(move |out, record| write(out, record, form))
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
-        .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::Internal,
+                format!("cannot start the log: {error}"),
+            )
+        })?;
     // At the level trace, ureq_proto logs whole requests to a cluster, with the password.
     log::set_max_level(log::max_level().min(LevelFilter::Debug));
-    std::panic::set_hook(Box::new(|panic| log::error!("{}", panic.to_string().replace('\n', " "))));
+    std::panic::set_hook(Box::new(|panic| {
+        log::error!("{}", panic.to_string().replace('\n', " "));
+    }));
     if let Some(word) = word_without_effect(&filter) {
         log::warn!(
             "'{word}' in RUST_LOG has no effect: it is neither a level (off, error, warn, info or debug) nor a module of petstore"
@@ -87,7 +101,11 @@ fn word_without_effect(filter: &str) -> Option<&str> {
 
 /// The words of `RUST_LOG`, before the pattern that a slash separates.
 fn words(filter: &str) -> impl Iterator<Item = &str> {
-    filter.split('/').take(1).flat_map(|filter| filter.split(',')).map(str::trim)
+    filter
+        .split('/')
+        .take(1)
+        .flat_map(|filter| filter.split(','))
+        .map(str::trim)
 }
 
 /// Writes one line.
@@ -104,7 +122,9 @@ fn write(out: &mut impl Write, record: &Record, form: Form) -> io::Result<()> {
     let (level, target, text) = (record.level(), record.target(), record.args());
     match form {
         Form { is_json: true, .. } => out.write_all(json_line::format(record).as_bytes()),
-        Form { is_journal: true, .. } => writeln!(out, "[{level:<5} {target}] {text}"),
+        Form {
+            is_journal: true, ..
+        } => writeln!(out, "[{level:<5} {target}] {text}"),
         _ => writeln!(out, "[{} {level:<5} {target}] {text}", json_line::now()),
     }
 }
@@ -147,7 +167,12 @@ impl Write for LineEnd {
     }
 }
 
-fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, form: Form) {
+fn write_lines(
+    receiver: &Receiver<Message>,
+    out: &mut impl Write,
+    dropped: &AtomicU64,
+    form: Form,
+) {
     for message in receiver {
         // A failure of standard error cannot be reported anywhere.
         match message {
@@ -160,9 +185,14 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
             petstore::note_dropped_log_lines(lost);
-            let said =
-                format_args!("{lost} log lines were dropped, because standard error was not read in time");
-            let record = Record::builder().level(Level::Warn).target(module_path!()).args(said).build();
+            let said = format_args!(
+                "{lost} log lines were dropped, because standard error was not read in time"
+            );
+            let record = Record::builder()
+                .level(Level::Warn)
+                .target(module_path!())
+                .args(said)
+                .build();
             let _ = write(out, &record, form);
         }
     }
@@ -192,11 +222,22 @@ mod tests {
 
     #[test]
     fn lines_of_the_journal_have_a_priority_and_no_date() {
-        let record =
-            Record::builder().level(Level::Info).target("petstore::cli").args(format_args!("a")).build();
+        let record = Record::builder()
+            .level(Level::Info)
+            .target("petstore::cli")
+            .args(format_args!("a"))
+            .build();
         let written = |is_json| {
             let mut out = Vec::new();
-            write(&mut out, &record, Form { is_json, is_journal: true }).unwrap();
+            write(
+                &mut out,
+                &record,
+                Form {
+                    is_json,
+                    is_journal: true,
+                },
+            )
+            .unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written(false), "<6>[INFO  petstore::cli] a\n");
@@ -227,16 +268,35 @@ mod tests {
             }
             drop(end);
             let mut out = Vec::new();
-            write_lines(&receiver, &mut out, &DROPPED, Form { is_json, is_journal: false });
+            write_lines(
+                &receiver,
+                &mut out,
+                &DROPPED,
+                Form {
+                    is_json,
+                    is_journal: false,
+                },
+            );
             String::from_utf8(out).unwrap()
         };
         let text = written(false);
         let dropped = "petstore::cli::logging] 2 log lines were dropped, because standard error was not read in time\nb\n";
-        assert!(text.starts_with("a\n[") && text.ends_with(dropped), "{text}");
+        assert!(
+            text.starts_with("a\n[") && text.ends_with(dropped),
+            "{text}"
+        );
         let text = written(true);
-        let [_, line, _] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let [_, line, _] = text.lines().collect::<Vec<_>>()[..] else {
+            panic!("{text}")
+        };
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["level"], "warn");
-        assert!(line["message"].as_str().unwrap().starts_with("2 log lines were dropped, "), "{line}");
+        assert!(
+            line["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("2 log lines were dropped, "),
+            "{line}"
+        );
     }
 }

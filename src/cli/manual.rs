@@ -16,19 +16,26 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         takes: Takes::Only(&[]),
-        ..Command::new("man", "", "print the manual page, for man(1)", |_| Ok(print(&page())?))
+        ..Command::new("man", "", "print the manual page, for man(1)", |_| {
+            Ok(print(&page())?)
+        })
     },
     Command {
         takes: Takes::Only(&[]),
-        ..Command::new("completions", "SHELL", "print the completion script for bash, zsh or fish", complete)
+        ..Command::new(
+            "completions",
+            "SHELL",
+            "print the completion script for bash, zsh or fish",
+            complete,
+        )
     },
 ];
 
 fn complete(call: &Invocation) -> CommandResult {
     let script = match call.operand(0) {
-        "bash" => bash(),
-        "zsh" => zsh(),
-        "fish" => fish(),
+        "bash" => bash(&offers()),
+        "zsh" => zsh(&offers()),
+        "fish" => fish(&offers()),
         other => return Err(CommandError::wrong("SHELL", "bash, zsh or fish", other)),
     };
     Ok(print(&script)?)
@@ -42,13 +49,19 @@ const DESCRIPTION: &str = "petstore serves the pets of one database over HTTP, w
     Other commands may run beside a service, except restore. \
     The guide is at /docs of each service.";
 const FILES: &[(&str, &str)] = &[
-    ("petstore.db", "The database, in the current folder, or where --database says."),
+    (
+        "petstore.db",
+        "The database, in the current folder, or where --database says.",
+    ),
     (
         "petstore.db-wal, petstore.db-shm",
         "Its write-ahead log, which has the last pets, and the index of the log. Never delete or move them alone.",
     ),
     ("petstore.db.DATE", "The old database, after a restore."),
-    ("petstore.db.last-backup", "The note about the last dated backup, for the metrics."),
+    (
+        "petstore.db.last-backup",
+        "The note about the last dated backup, for the metrics.",
+    ),
 ];
 const EXIT_STATUS: &[(&str, &str)] = &[
     ("0", "Success; of serve, an end by SIGTERM or SIGINT."),
@@ -56,14 +69,26 @@ const EXIT_STATUS: &[(&str, &str)] = &[
     ("2", "A wrong command line or setting."),
 ];
 const EXAMPLES: &[(&str, &str)] = &[
-    ("petstore --listen 127.0.0.1:8080 --database pets.db", "Serve, and on a terminal create the first key."),
-    ("petstore key add shop --database pets.db", "Create an API key."),
-    ("petstore import pets.csv --database pets.db", "Add pets from a file."),
+    (
+        "petstore --listen 127.0.0.1:8080 --database pets.db",
+        "Serve, and on a terminal create the first key.",
+    ),
+    (
+        "petstore key add shop --database pets.db",
+        "Create an API key.",
+    ),
+    (
+        "petstore import pets.csv --database pets.db",
+        "Add pets from a file.",
+    ),
     (
         "petstore backup --to backups --keep 14 --database pets.db",
         "Make a checked backup, and keep the newest 14.",
     ),
-    ("petstore serve --ephemeral -- npm test", "Test a client with a service and a database of its own."),
+    (
+        "petstore serve --ephemeral -- npm test",
+        "Test a client with a service and a database of its own.",
+    ),
 ];
 
 /// The manual page (`man-pages(7)`), from the tables of commands and settings.
@@ -71,28 +96,52 @@ fn page() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut page = format!(".TH PETSTORE 1 {DATE} \"petstore {version}\" \"User Commands\"\n");
     page += &format!(".SH NAME\npetstore \\- {}\n.SH SYNOPSIS\n", help::ABOUT);
-    page += ".B petstore\n[\\fICOMMAND\\fR] [\\fIOPERAND\\fR...] [\\fIFLAG\\fR...]\n.SH DESCRIPTION\n";
+    page +=
+        ".B petstore\n[\\fICOMMAND\\fR] [\\fIOPERAND\\fR...] [\\fIFLAG\\fR...]\n.SH DESCRIPTION\n";
     page += &fill(DESCRIPTION);
     page += ".SH COMMANDS\n";
     for command in all() {
         page += &item(&format!("petstore {}", command.usage()), command.about);
-        page += if command.flags.is_empty() { "" } else { ".RS\n" };
-        command.flags.iter().for_each(|flag| page += &item(&flag.usage(), flag.about));
-        page += if command.flags.is_empty() { "" } else { ".RE\n" };
+        page += if command.flags.is_empty() {
+            ""
+        } else {
+            ".RS\n"
+        };
+        command
+            .flags
+            .iter()
+            .for_each(|flag| page += &item(&flag.usage(), flag.about));
+        page += if command.flags.is_empty() {
+            ""
+        } else {
+            ".RE\n"
+        };
     }
     page += ".SH OPTIONS\n";
     for setting in SETTINGS {
-        page += &item(&setting.usage(), &format!("{}{}", setting.help, help::default(setting.default)));
+        page += &item(
+            &setting.usage(),
+            &format!("{}{}", setting.help, help::default(setting.default)),
+        );
     }
-    help::NOTES.iter().for_each(|note| page += &format!(".PP\n{}", fill(note)));
+    help::NOTES
+        .iter()
+        .for_each(|note| page += &format!(".PP\n{}", fill(note)));
     page += ".SH ENVIRONMENT\nA flag wins over its variable, and an empty variable counts as not set.\n";
     for setting in SETTINGS {
         page += &item(&setting.variable(), &format!("--{}", setting.flag));
     }
     for variable in VARIABLES {
-        page += &item(variable.name, &format!("{}{}", variable.help, help::default(variable.default)));
+        page += &item(
+            variable.name,
+            &format!("{}{}", variable.help, help::default(variable.default)),
+        );
     }
-    for (section, items) in [("FILES", FILES), ("EXIT STATUS", EXIT_STATUS), ("EXAMPLES", EXAMPLES)] {
+    for (section, items) in [
+        ("FILES", FILES),
+        ("EXIT STATUS", EXIT_STATUS),
+        ("EXAMPLES", EXAMPLES),
+    ] {
         page += &format!(".SH {section}\n");
         items.iter().for_each(|(of, text)| page += &item(of, text));
     }
@@ -122,7 +171,13 @@ fn fill(text: &str) -> String {
     // A line that begins with a full stop or an apostrophe would be a request.
     lines
         .iter()
-        .map(|line| if line.starts_with(['.', '\'']) { format!("\\&{line}\n") } else { format!("{line}\n") })
+        .map(|line| {
+            if line.starts_with(['.', '\'']) {
+                format!("\\&{line}\n")
+            } else {
+                format!("{line}\n")
+            }
+        })
         .collect()
 }
 
@@ -146,23 +201,44 @@ const VALUES: &[(&str, &str)] = &[
 const STATUSES: &str = "available pending sold none";
 /// A command of the shell that prints the names of the keys. It leaves out names with characters that `compgen -W` would
 /// expand, since it would run a name such as `$(id)`.
-const KEY_NAMES: &str = r"(petstore key list 2>/dev/null | sed -n '1d;s/^\([A-Za-z0-9._-]*\) .*/\1/p')";
+const KEY_NAMES: &str =
+    r"(petstore key list 2>/dev/null | sed -n '1d;s/^\([A-Za-z0-9._-]*\) .*/\1/p')";
+
+/// A beginning of a command line, and the words that can follow it.
+type Offer = (String, Vec<String>);
 
 /// Lists the words that can follow each beginning of a command line. A beginning that ends with `*` is a whole command,
 /// and its words are its flags. These come first; then come the beginnings that more words of a command must follow.
-fn offers() -> Vec<(String, Vec<String>)> {
+fn offers() -> Vec<Offer> {
     let mut commands: Vec<&Command> = all().collect();
     // The longest name first, since one name may be a prefix of another.
     commands.sort_by_key(|command| std::cmp::Reverse(command.name.len()));
     let flags = |command: &Command| {
         let settings = command.settings().map(|setting| setting.flag);
-        let more = if command.name == "serve" { &["help", "version"][..] } else { &["help"] };
-        let names = command.flags.iter().map(|flag| flag.name).chain(settings).chain(more.iter().copied());
+        let more = if command.name == "serve" {
+            &["help", "version"][..]
+        } else {
+            &["help"]
+        };
+        let names = command
+            .flags
+            .iter()
+            .map(|flag| flag.name)
+            .chain(settings)
+            .chain(more.iter().copied());
         names.map(|name| format!("--{name}")).collect()
     };
-    let values = VALUES.iter().map(|(begun, values)| ((*begun).to_owned(), vec![(*values).to_owned()]));
-    let rows = commands.into_iter().map(|command| (format!("{}*", command.name), flags(command)));
-    let mut offers: Vec<(String, Vec<String>)> = values.chain(rows).collect();
+    let values = VALUES.iter().map(|(begun, values)| {
+        let words = match *values {
+            KEY_NAMES => vec![KEY_NAMES.to_owned()],
+            values => values.split(' ').map(str::to_owned).collect(),
+        };
+        ((*begun).to_owned(), words)
+    });
+    let rows = commands
+        .into_iter()
+        .map(|command| (format!("{}*", command.name), flags(command)));
+    let mut offers: Vec<Offer> = values.chain(rows).collect();
     // The flags of the default command, which needs no word.
     offers.extend(all().take(1).map(|serve| ("-*".to_owned(), flags(serve))));
     for command in all() {
@@ -179,20 +255,44 @@ fn offers() -> Vec<(String, Vec<String>)> {
     offers
 }
 
+/// Quotes a text for bash, zsh and fish. They agree on all but quotes and backslashes between single quotes, so these
+/// stand outside.
+pub fn quote(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let quoted = text.chars().map(|c| match c {
+        '\'' | '\\' => format!("'\\{c}'"),
+        c => c.to_string(),
+    });
+    format!("'{}'", quoted.collect::<String>())
+}
+
+/// Quotes each word of a list, which a shell takes apart when it completes.
+fn quote_all(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    quoted.join(" ")
+}
+
 /// The cases of bash and zsh, which set `offered` by the words before the cursor, in `line`.
-fn cases() -> String {
-    let mut cases = "    [[ -z $line && $word == -* ]] && line=-\n    case \"$line\" in\n".to_owned();
-    for (begun, words) in offers() {
-        let pattern = format!("'{begun}'").replace('*', "'*'").replace("*''", "*").replace("''*", "*");
-        let words = words.join(" ");
-        let words = if words.starts_with('(') { format!("\"${words}\"") } else { format!("'{words}'") };
-        cases += &format!("    {pattern}) offered={words} ;;\n");
+fn cases(offers: &[Offer]) -> String {
+    let mut cases =
+        "    [[ -z $line && $word == -* ]] && line=-\n    case \"$line\" in\n".to_owned();
+    for (begun, words) in offers {
+        let parts: Vec<String> = begun.split('*').map(quote).collect();
+        let words = if words == &[KEY_NAMES] {
+            format!("\"${KEY_NAMES}\"")
+        } else {
+            quote(&quote_all(words))
+        };
+        cases += &format!("    {}) offered={words} ;;\n", parts.join("*"));
     }
     cases + "    esac\n"
 }
 
-fn bash() -> String {
-    let cases = cases();
+fn bash(offers: &[Offer]) -> String {
+    let cases = cases(offers);
     format!(
         "_petstore() {{\n    local IFS=' ' line=\"${{COMP_WORDS[*]:1:COMP_CWORD-1}}\"\n    \
         local word=\"${{COMP_WORDS[COMP_CWORD]}}\" offered= found\n    COMPREPLY=()\n{cases}    \
@@ -203,24 +303,37 @@ fn bash() -> String {
 }
 
 /// As a file of `$fpath`, the script itself is the function of the first Tab (zshcompsys(1)).
-fn zsh() -> String {
-    let cases = cases();
+fn zsh(offers: &[Offer]) -> String {
+    let cases = cases(offers);
     format!(
         "#compdef petstore\n_petstore() {{\n    local line=\"${{(j: :)words[2,CURRENT-1]}}\" word=\"$words[CURRENT]\" offered= missed=1\n\
-        {cases}    compadd -- ${{=offered}} && missed=0\n    [[ $word != -* ]] && _files && missed=0\n    return missed\n}}\n\
+        {cases}    compadd -- ${{(Q)${{(Z+n+)offered}}}} && missed=0\n    [[ $word != -* ]] && _files && missed=0\n    return missed\n}}\n\
         if [[ $funcstack[1] == _petstore ]]; then _petstore; else compdef _petstore petstore; fi\n"
     )
 }
 
-fn fish() -> String {
-    let line = |(begun, words): &(String, Vec<String>)| {
+fn fish(offers: &[Offer]) -> String {
+    let line = |(begun, words): &Offer| {
         let pattern = format!("*petstore {begun}");
         // A flag without a command is told by the word that is typed; elsewhere, that word does not count.
-        let line = if begun == "-*" { "(commandline -pc)" } else { "(commandline -opc | string join ' ')" };
-        let seen = format!("string match -q '{}' -- {line}", pattern.trim_end());
-        format!("complete -c petstore -n \"{seen}\" -a \"{}\"\n", words.join(" "))
+        let line = if begun == "-*" {
+            "(commandline -pc)"
+        } else {
+            "(commandline -opc | string join ' ')"
+        };
+        let seen = format!("string match -q {} -- {line}", quote(pattern.trim_end()));
+        let words = if words == &[KEY_NAMES] {
+            KEY_NAMES.to_owned()
+        } else {
+            quote_all(words)
+        };
+        format!(
+            "complete -c petstore -n {} -a {}\n",
+            quote(&seen),
+            quote(&words)
+        )
     };
-    offers().iter().map(line).collect()
+    offers.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -230,31 +343,56 @@ mod tests {
     #[test]
     fn manual_and_completions_have_every_command_and_setting() {
         let page = page();
-        let bash = bash();
-        let fish = fish();
+        let (bash, fish) = (bash(&offers()), fish(&offers()));
         for command in all() {
-            assert!(page.contains(&format!("petstore {}", command.name)), "{}", command.name);
-            assert!(bash.contains(&format!("'{}'*)", command.name)), "{}", command.name);
+            assert!(
+                page.contains(&format!("petstore {}", command.name)),
+                "{}",
+                command.name
+            );
+            assert!(
+                bash.contains(&format!("{}*'')", quote(command.name))),
+                "{}",
+                command.name
+            );
         }
         for setting in SETTINGS.iter() {
             let flag = setting.flag.replace('-', "\\-");
             assert!(page.contains(&format!("\\-\\-{flag}")), "{}", setting.flag);
-            assert!(bash.contains(&format!("--{} ", setting.flag)), "{}", setting.flag);
-            assert!(fish.contains(&format!("--{} ", setting.flag)), "{}", setting.flag);
+            assert!(
+                bash.contains(&format!("--{} ", setting.flag)),
+                "{}",
+                setting.flag
+            );
+            assert!(
+                fish.contains(&format!("--{} ", setting.flag)),
+                "{}",
+                setting.flag
+            );
         }
     }
 
     #[test]
     fn manual_page_is_laid_out_for_man() {
         let page = page();
-        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
-        let expected =
-            "NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS ENVIRONMENT FILES EXIT STATUS EXAMPLES SEE ALSO";
+        let sections: Vec<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix(".SH "))
+            .collect();
+        let expected = "NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS ENVIRONMENT FILES EXIT STATUS EXAMPLES SEE ALSO";
         assert_eq!(sections.join(" "), expected);
-        assert!(page.lines().all(|line| (1..=80).contains(&line.len())), "{page}");
+        assert!(
+            page.lines().all(|line| (1..=80).contains(&line.len())),
+            "{page}"
+        );
         let requests = page.lines().filter(|line| line.starts_with(['.', '\'']));
         let known = [".TH ", ".SH ", ".TP", ".B ", ".BR ", ".PP", ".RS", ".RE"];
-        assert!(requests.clone().all(|line| known.iter().any(|known| line.starts_with(known))), "{page}");
+        assert!(
+            requests
+                .clone()
+                .all(|line| known.iter().any(|known| line.starts_with(known))),
+            "{page}"
+        );
     }
 
     #[test]
@@ -271,21 +409,59 @@ mod tests {
             *values != KEY_NAMES && (cfg!(feature = "site") || *begun != "site plan")
         };
         for (_, values) in VALUES.iter().filter(is_fixed) {
-            assert!(values.split(' ').all(|value| help.contains(value)), "{values}");
+            assert!(
+                values.split(' ').all(|value| help.contains(value)),
+                "{values}"
+            );
+        }
+    }
+
+    /// What a shell prints, line by line; `None` if it is not installed.
+    fn lines_of(shell: &[&str], script: &str, words: &[&str]) -> Option<Vec<String>> {
+        let output = std::process::Command::new(shell[0])
+            .args(&shell[1..])
+            .args(["-c", script, "petstore"])
+            .args(words)
+            .output();
+        let printed = String::from_utf8(output.ok()?.stdout).unwrap();
+        Some(printed.lines().map(str::to_owned).collect())
+    }
+
+    /// What bash offers for the last of these words.
+    fn bash_offers(offers: &[Offer], words: &[&str]) -> Vec<String> {
+        let keys =
+            r#"petstore() { printf '%s\n' 'NAME SCOPE' '$(echo injected) full' 'shop full'; }"#;
+        let complete =
+            r#"COMP_WORDS=("$0" "$@") COMP_CWORD=$#; _petstore; printf '%s\n' "${COMPREPLY[@]}""#;
+        let script = format!("{}{keys}\n{complete}", bash(offers));
+        lines_of(&["bash"], &script, words).unwrap()
+    }
+
+    #[test]
+    fn shells_offer_a_word_as_it_is() {
+        let odd = r#"it's "$(echo run)" $HOME `id` \n \; & * ~ {a,b} #"#.to_owned();
+        let words = ["plain".to_owned(), odd, r"\".to_owned()];
+        let offers = [("a 'b'".to_owned(), words.to_vec())];
+        assert_eq!(bash_offers(&offers, &["a", "'b'", ""])[..3], words);
+        // Of zsh's completion system, what the script calls.
+        let stubs =
+            r#"compdef() { :; }; _files() { return 1; }; compadd() { shift; print -rl -- "$@"; }"#;
+        let complete = r#"words=(petstore "$@") CURRENT=$(($# + 1)); _petstore"#;
+        let script = format!("{stubs}\n{}{complete}", zsh(&offers));
+        if let Some(offered) = lines_of(&["zsh", "-f"], &script, &["a", "'b'", ""]) {
+            assert_eq!(offered, words);
+        }
+        let script = format!("{}complete -C \"petstore a \\'b\\' \"", fish(&offers));
+        if let Some(offered) = lines_of(&["fish", "-N"], &script, &[]) {
+            for word in words {
+                assert!(offered.contains(&word), "{word}: {offered:?}");
+            }
         }
     }
 
     #[test]
     fn bash_completes_words_and_flags() {
-        let offered = |words: &[&str]| {
-            let keys = "petstore() { printf '%s\\n' 'NAME SCOPE' '$(echo injected) full' 'shop full'; }\n";
-            let script = bash()
-                + keys
-                + "COMP_WORDS=(\"$0\" \"$@\") COMP_CWORD=$#; _petstore; printf '%s\\n' \"${COMPREPLY[@]}\"";
-            let words = ["-c", &script, "petstore"].into_iter().chain(words.iter().copied());
-            let output = std::process::Command::new("bash").args(words).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
-        };
+        let offered = |words: &[&str]| bash_offers(&offers(), words);
         assert_eq!(offered(&["ke"]), ["key"]);
         assert_eq!(offered(&["--v"]), ["--version"]);
         assert_eq!(offered(&["key", "re"]), ["revoke"]);
@@ -297,25 +473,31 @@ mod tests {
         assert_eq!(offered(&["pet", "status", "1", "so"]), ["sold"]);
         assert_eq!(offered(&["completions", "f"]), ["fish"]);
         assert_eq!(offered(&["key", "revoke", "sho"]), ["shop"]);
-        assert_eq!(offered(&["key", "revoke", "inj"]), [""], "no key name is run");
+        assert_eq!(
+            offered(&["key", "revoke", "inj"]),
+            [""],
+            "no key name is run"
+        );
         // Builds without the site have no domains.
         if offers().iter().any(|(begun, _)| begun == "domain") {
             assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);
-            assert_eq!(offered(&["domain", "redirect", "add", "--st"]), ["--status", "--staging-url"]);
+            assert_eq!(
+                offered(&["domain", "redirect", "add", "--st"]),
+                ["--status", "--staging-url"]
+            );
         }
     }
 
     #[test]
     fn fish_offers_the_next_word_of_a_command() {
-        let fish = fish();
+        let fish = fish(&offers());
         for (seen, words) in [
-            ("petstore pet", "set status delete"),
-            ("petstore pet delete*", "--database "),
-            ("petstore man*", "--help\""),
+            ("petstore pet", "'set status delete'"),
+            ("petstore pet delete*", "'--database --help'"),
+            ("petstore man*", "--help"),
         ] {
-            let line = format!(
-                "complete -c petstore -n \"string match -q '*{seen}' -- (commandline -opc | string join ' ')\" -a \"{words}"
-            );
+            let seen = format!("string match -q '*{seen}' -- (commandline -opc | string join ' ')");
+            let line = format!("complete -c petstore -n {} -a {words}\n", quote(&seen));
             assert!(fish.contains(&line), "{line}\n{fish}");
         }
     }

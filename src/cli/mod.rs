@@ -3,10 +3,9 @@
 //! `args` parses the words and the environment, the file of a command calls the library, and `hints` adds advice to a
 //! failure.
 //!
-//! It does not use clap. With `clap_mangen` and `clap_complete`, clap is 15 packages. It would also be a second source
-//! of each flag, its environment variable and its help text, besides the library's table of settings, which the guide
-//! needs. `args`, `command`, `help` and `manual` use that table, and lexopt, which has no dependencies, splits the
-//! words.
+//! It does not use clap, whose cost `src/DESIGN.md` has. It would also be a second source of each flag, its environment
+//! variable and its help text, besides the library's table of settings, which the guide needs. `args`, `command`, `help`
+//! and `manual` use that table, and lexopt, which has no dependencies, splits the words.
 
 mod args;
 mod child;
@@ -62,9 +61,13 @@ fn all() -> impl Iterator<Item = &'static Command> + Clone {
 ///
 /// The exit code is 0 after success, 1 after a failure, and 2 for a wrong command line.
 pub fn run() -> ExitCode {
-    let action = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
+    let action = args::parse(lexopt::Parser::from_env(), |variable| {
+        std::env::var_os(variable)
+    });
     let done = match action {
-        Ok(Action::Help(words)) => print(&help::text(&words)).map_err(|error| (1, Some(error.to_string()))),
+        Ok(Action::Help(words)) => {
+            print(&help::text(&words)).map_err(|error| (1, Some(error.to_string())))
+        }
         Ok(Action::Version) => print(VERSION).map_err(|error| (1, Some(error.to_string()))),
         Ok(Action::Run(command, call)) => {
             if call.command != "serve" {
@@ -73,7 +76,9 @@ pub fn run() -> ExitCode {
             }
             // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
             let caught = signals::end_as_first().and_then(|()| signals::note(&[SIGXFSZ]));
-            let done = caught.map_err(CommandError::from).and_then(|_| (command.run)(&call));
+            let done = caught
+                .map_err(CommandError::from)
+                .and_then(|_| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
         Err(misuse) => Err(usage(&misuse.line, &misuse.words)),
@@ -96,7 +101,11 @@ fn describe(failure: CommandError, call: &Invocation) -> (u8, Option<String>) {
         CommandError::Child(code) => (code, None),
         CommandError::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
             let is_file = std::env::var_os("PETSTORE_API_KEY").is_none_or(|key| key.is_empty());
-            let name = if is_file { "PETSTORE_API_KEY_FILE" } else { "PETSTORE_API_KEY" };
+            let name = if is_file {
+                "PETSTORE_API_KEY_FILE"
+            } else {
+                "PETSTORE_API_KEY"
+            };
             usage(&error.context(name).to_string(), &[])
         }
         CommandError::Failed(error) => (1, Some(hints::line(&error, call))),
@@ -106,8 +115,9 @@ fn describe(failure: CommandError, call: &Invocation) -> (u8, Option<String>) {
 /// The exit code and the line for a fault of the command line, with the command that prints the help for these words.
 fn usage(line: &str, words: &[String]) -> (u8, Option<String>) {
     let typed = words.join(" ");
-    let part =
-        all().map(|command| command.name).find(|name| format!("{typed} ").starts_with(&format!("{name} ")));
+    let part = all()
+        .map(|command| command.name)
+        .find(|name| format!("{typed} ").starts_with(&format!("{name} ")));
     let part = part.map(|name| format!(" {name}")).unwrap_or_default();
     (2, Some(format!("{line} (see petstore{part} --help)")))
 }

@@ -16,7 +16,14 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// files and programs get the original characters.
 pub fn out(is_csv: bool) -> Box<dyn Write> {
     let out = io::stdout();
-    if out.is_terminal() { Box::new(Terminal { is_csv, is_quoted: false }) } else { Box::new(out.lock()) }
+    if out.is_terminal() {
+        Box::new(Terminal {
+            is_csv,
+            is_quoted: false,
+        })
+    } else {
+        Box::new(out.lock())
+    }
 }
 
 struct Terminal {
@@ -38,7 +45,9 @@ impl Write for Terminal {
                 shown += &format!("\\u{:04x}", u32::from(c));
             }
         }
-        io::stdout().write_all(shown.as_bytes()).map(|()| bytes.len())
+        io::stdout()
+            .write_all(shown.as_bytes())
+            .map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -59,25 +68,40 @@ pub fn report(text: &str) {
     let _ = print(text);
 }
 
+/// Prints to standard error. A failure to print is ignored: the exit code depends on the pets alone, so that a program
+/// that retries after a failure does not add pets twice.
+pub fn print_to_stderr(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 /// Prints one line to standard error. If nobody reads it, only the exit code remains.
 pub fn print_error(line: &str) {
     // In the journal, with the priority of an error (`sd-daemon(3)`).
-    let priority = if super::logging::is_journal() { "<3>" } else { "" };
+    let priority = if super::logging::is_journal() {
+        "<3>"
+    } else {
+        ""
+    };
     let _ = io::stderr().write_all(format!("{priority}petstore: {line}\n").as_bytes());
 }
 
 /// Returns the path of a database, which must exist.
 pub fn existing(database: &Path) -> Result<&Path, Error> {
-    if petstore::database_exists(database) { Ok(database) } else { Err(Error::no_database(database)) }
+    if petstore::database_exists(database) {
+        Ok(database)
+    } else {
+        Err(Error::no_database(database))
+    }
 }
 
 /// Returns the absolute path of a file, which need not exist, or the address of a cluster without its options.
 pub fn absolute(path: &Path) -> PathBuf {
     match path.to_str().and_then(|text| text.strip_prefix("rqlite")) {
         // The options after the address of a cluster may name files of this machine.
-        Some(rest) if rest.contains("://") => {
-            PathBuf::from(format!("rqlite{}", rest.split('?').next().unwrap_or_default()))
-        }
+        Some(rest) if rest.contains("://") => PathBuf::from(format!(
+            "rqlite{}",
+            rest.split('?').next().unwrap_or_default()
+        )),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
     }
 }

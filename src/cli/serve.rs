@@ -13,7 +13,6 @@ use petstore::{Address, Config, Ephemeral, Error, Listen, Server, start_thread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::Signals;
 
 use super::command::{Command, CommandError, CommandResult, Flag, Invocation, Takes};
 use super::output::{existing, print};
@@ -22,9 +21,21 @@ use super::{child, command, first_key, logging, signals, supervisor, unknown_var
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
     flags: &[
-        Flag::with("sample", "NUMBER", "with --ephemeral: begin with this many sample pets [0]"),
-        Flag::with("fail", "RATE", "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]"),
-        Flag::with("delay", "MS[-MS]", "with --ephemeral: hold back each response for MS [0]"),
+        Flag::with(
+            "sample",
+            "NUMBER",
+            "with --ephemeral: begin with this many sample pets [0]",
+        ),
+        Flag::with(
+            "fail",
+            "RATE",
+            "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]",
+        ),
+        Flag::with(
+            "delay",
+            "MS[-MS]",
+            "with --ephemeral: hold back each response for MS [0]",
+        ),
     ],
     ..Command::new(
         "serve",
@@ -47,15 +58,20 @@ const EXCLUSIVE: &[(&str, &str)] = &[
 const SHORT_KEY: usize = 8;
 /// The most sample pets.
 const MAX_SAMPLE: u32 = 1_000_000;
-/// A start that takes longer logs a line.
+/// A start that takes longer logs a line, and asks the supervisor for more time at this interval.
 const SLOW_START: Duration = Duration::from_secs(2);
+/// The time that a slow start asks for, in microseconds. The supervisor ends a process that stops asking.
+const MORE_TIME: u32 = 30_000_000;
 /// The longest delay of a response, in milliseconds.
 const MAX_DELAY: u64 = 60_000;
 
 /// Serves until a signal stops the service, or it fails.
 fn run(call: &Invocation) -> CommandResult {
     let mut config = call.config.clone();
-    if let Some((one, other)) = EXCLUSIVE.iter().find(|(one, other)| call.is_on(one) && call.has(other)) {
+    if let Some((one, other)) = EXCLUSIVE
+        .iter()
+        .find(|(one, other)| call.is_on(one) && call.has(other))
+    {
         return command::usage(format!("--{one} and --{other} cannot be combined"));
     }
     let is_tested = !call.child.is_empty();
@@ -65,41 +81,55 @@ fn run(call: &Invocation) -> CommandResult {
     config.ephemeral = ephemeral(call)?;
     // A read-only or ephemeral service creates no first key in the database.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
-    let setting = |flag| call.settings.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
-    let first_key_file =
-        setting("first-key-file").filter(|file| needs_key && !file.is_empty()).map(Path::new);
+    let setting = |flag| {
+        call.settings
+            .iter()
+            .find(|(name, _)| *name == flag)
+            .map(|(_, text)| text.as_str())
+    };
+    let first_key_file = setting("first-key-file")
+        .filter(|file| needs_key && !file.is_empty())
+        .map(Path::new);
     let is_json = setting("log-format") == Some("json");
     // Before any file is opened.
     let passed = supervisor::take_socket()?;
     logging::start(is_json)?;
     unknown_variables::warn_unknown();
     config.api_key = petstore::from_environment("PETSTORE_API_KEY")
-        .map_err(|error| CommandError::Usage(error.to_string()))?;
+        .map_err(|error| CommandError::Usage(error.to_string()))?
+        .map(Into::into);
     let began = Instant::now();
     // Programs that rotate log files send these signals, which would end the process by default.
     signals::note(&signals::heeded(&[SIGHUP, SIGUSR1, SIGUSR2]))?;
-    let has_listen = call.settings.iter().any(|(name, _)| *name == "listen");
-    if is_tested && !has_listen {
+    if is_tested && setting("listen").is_none() {
         config.listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
     }
     // The passed socket replaces --listen.
     if let Some(socket) = passed {
         if config.listen.text() != Listen::default().text() {
-            log::warn!("--listen (PETSTORE_LISTEN) is ignored, because the supervisor passes a socket");
+            log::warn!(
+                "--listen (PETSTORE_LISTEN) is ignored, because the supervisor passes a socket"
+            );
         }
         config.listen = Listen::Socket(Arc::new(socket));
     }
-    config.open_files = Some(raise_open_files()?);
+    let open_files = getrlimit(Resource::Nofile);
+    config.open_files = Some(raise_open_files(open_files.maximum)?);
     if call.is_on("require-database") && config.ephemeral.is_none() {
-        existing(&config.database)?;
+        // A file without tables holds none.
+        petstore::api_keys(existing(&config.database)?)?;
     }
     let mut made_key = None;
     // A signal during the start must not leave the temporary database behind.
     let for_child = is_tested.then(child::signals).transpose()?;
-    let asked = config.ephemeral.is_some().then(|| signals::note(&[SIGINT, SIGTERM])).transpose()?;
+    let asked = config
+        .ephemeral
+        .is_some()
+        .then(|| signals::note(&[SIGINT, SIGTERM]))
+        .transpose()?;
     if config.ephemeral.is_some() && config.api_key.is_none() {
         made_key = Some(petstore::new_api_key()?);
-        config.api_key.clone_from(&made_key);
+        config.api_key = made_key.clone().map(Into::into);
     }
     let started = report_slow_start()?;
     let server = Server::start_after(config.clone(), || {
@@ -113,7 +143,7 @@ fn run(call: &Invocation) -> CommandResult {
     if let Some(signals) = for_child
         && let Some(key) = &config.api_key
     {
-        return run_child(call, server, key, signals);
+        return run_child(call, server, key, signals, open_files);
     }
     let ending = signals::end(stopper.clone(), began)?;
     if asked.is_some_and(|asked| asked.load(Ordering::Relaxed)) {
@@ -121,28 +151,54 @@ fn run(call: &Invocation) -> CommandResult {
     }
     supervisor::start_watchdog(server.health_check())?;
     log::info!("{}", server.summary());
-    if config.ephemeral.is_none() && config.api_key.as_ref().is_some_and(|key| key.len() < SHORT_KEY) {
-        log::warn!("the key in PETSTORE_API_KEY has fewer than {SHORT_KEY} characters, so it can be guessed");
-    }
+    warn_of_short_key(&config);
     let address = server.address();
-    supervisor::notify(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {address}"))]);
-    announce(address, server.admin_address(), &config, made_key.as_deref());
+    supervisor::notify(&[
+        NotifyState::Ready,
+        NotifyState::Status(&format!("listening on {address}")),
+    ]);
+    announce(
+        address,
+        server.admin_address(),
+        &config,
+        made_key.as_deref(),
+    );
     let ended = server.wait();
-    let why = if ended.is_err() { "a failure" } else { ending.get().copied().unwrap_or("no signal") };
-    let level = if ended.is_err() { Level::Warn } else { Level::Info };
+    let (level, why) = match ended {
+        Ok(()) => (Level::Info, ending.get().copied().unwrap_or("no signal")),
+        Err(_) => (Level::Warn, "a failure"),
+    };
     signals::log_end(level, why, began, &stopper);
     logging::flush();
     Ok(ended?)
 }
 
-/// Logs a line if the start takes long. It has ended when the sender is dropped.
+/// Warns of an API key in the environment that can be guessed. That of a temporary database protects nothing.
+fn warn_of_short_key(config: &Config) {
+    let key = config
+        .api_key
+        .as_ref()
+        .filter(|_| config.ephemeral.is_none());
+    if key.is_some_and(|key| key.len() < SHORT_KEY) {
+        log::warn!(
+            "the key in PETSTORE_API_KEY has fewer than {SHORT_KEY} characters, so it can be guessed"
+        );
+    }
+}
+
+/// If the start takes long, logs a line, and asks the supervisor for more time again and again. The start has ended when
+/// the sender is dropped.
 fn report_slow_start() -> Result<Sender<()>, Error> {
     let (started, starting) = channel();
     let report = move || {
-        if starting.recv_timeout(SLOW_START) == Err(RecvTimeoutError::Timeout) {
-            log::warn!(
-                "still starting: a slow disk takes long to flush a new database, and a long log takes long to be read"
-            );
+        let mut is_reported = false;
+        while starting.recv_timeout(SLOW_START) == Err(RecvTimeoutError::Timeout) {
+            if !std::mem::replace(&mut is_reported, true) {
+                log::warn!(
+                    "still starting: a slow disk takes long to flush a new database, and a long log takes long to be read"
+                );
+            }
+            supervisor::notify(&[NotifyState::ExtendTimeoutUsec(MORE_TIME)]);
         }
     };
     start_thread("start", report)?;
@@ -150,8 +206,14 @@ fn report_slow_start() -> Result<Sender<()>, Error> {
 }
 
 /// Runs the command after `--`, and then stops the service.
-fn run_child(call: &Invocation, server: Server, key: &str, signals: Signals) -> CommandResult {
-    let code = child::run(&call.child, &server, key, signals);
+fn run_child(
+    call: &Invocation,
+    server: Server,
+    key: &str,
+    signals: child::Signals,
+    open_files: Rlimit,
+) -> CommandResult {
+    let code = child::run(&call.child, &server, key, signals, open_files);
     server.stopper().stop();
     let ended = server.wait();
     logging::flush();
@@ -162,35 +224,53 @@ fn run_child(call: &Invocation, server: Server, key: &str, signals: Signals) -> 
 }
 
 /// Raises the soft limit of open files (`ulimit -n`) to the hard limit, and returns it.
-fn raise_open_files() -> Result<usize, Error> {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-        .map_err(|error| Error::io("cannot raise the limit of open files (ulimit -n)", error.into()))?;
-    Ok(maximum.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX))
+fn raise_open_files(maximum: Option<u64>) -> Result<usize, Error> {
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    )
+    .map_err(|error| {
+        Error::io(
+            "cannot raise the limit of open files (ulimit -n)",
+            error.into(),
+        )
+    })?;
+    Ok(maximum
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX))
 }
 
 /// Reads `--ephemeral` and its flags.
 fn ephemeral(call: &Invocation) -> Result<Option<Ephemeral>, CommandError> {
     if !call.is_on("ephemeral") {
-        let alone = ["sample", "fail", "delay"].into_iter().find(|flag| call.has(flag));
-        return alone.map_or(Ok(None), |flag| command::usage(format!("--{flag} needs --ephemeral")));
+        let alone = ["sample", "fail", "delay"]
+            .into_iter()
+            .find(|flag| call.has(flag));
+        return alone.map_or(Ok(None), |flag| {
+            command::usage(format!("--{flag} needs --ephemeral"))
+        });
     }
     let count = |text: &str| text.parse().ok().filter(|count| *count <= MAX_SAMPLE);
     let rate = |text: &str| text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
-    let mut ephemeral = Ephemeral::default();
-    ephemeral.sample =
-        call.read("sample", &format!("a number from 0 to {MAX_SAMPLE}"), count)?.unwrap_or_default();
-    ephemeral.fail = call.read("fail", "a number from 0 to 1, such as 0.1", rate)?.unwrap_or_default();
+    let sample = call.read("sample", &format!("a number from 0 to {MAX_SAMPLE}"), count)?;
+    let fail = call.read("fail", "a number from 0 to 1, such as 0.1", rate)?;
     let expected = format!("milliseconds up to {MAX_DELAY}, such as 300 or 50-300");
-    ephemeral.delay = call.read("delay", &expected, delay)?;
-    Ok(Some(ephemeral))
+    Ok(Some(Ephemeral {
+        sample: sample.unwrap_or_default(),
+        fail: fail.unwrap_or_default(),
+        delay: call.read("delay", &expected, delay)?,
+    }))
 }
 
 /// Reads a number of milliseconds, or two numbers with a hyphen between them.
 fn delay(text: &str) -> Option<RangeInclusive<Duration>> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let [least, most] = [least.parse().ok()?, most.parse().ok()?];
-    (least <= most && most <= MAX_DELAY).then(|| Duration::from_millis(least)..=Duration::from_millis(most))
+    (least <= most && most <= MAX_DELAY)
+        .then(|| Duration::from_millis(least)..=Duration::from_millis(most))
 }
 
 /// Prints the lines that scripts wait for and, for people, examples with a key that was created.
@@ -199,7 +279,10 @@ fn announce(address: &Address, admin: Option<&Address>, config: &Config, made_ke
     if let Some(admin) = admin {
         text += &format!("petstore admin on {admin}\n");
         if cfg!(feature = "site") && !config.read_only && admin.tcp().is_some() {
-            text += &format!("petstore settings on {}/settings/domains\n", admin.local_url());
+            text += &format!(
+                "petstore settings on {}/settings/domains\n",
+                admin.local_url()
+            );
         }
     }
     if config.experimental {
@@ -211,7 +294,10 @@ fn announce(address: &Address, admin: Option<&Address>, config: &Config, made_ke
             text += "\nThe database and this API key are deleted when the service stops. To choose the key, set PETSTORE_API_KEY:\n";
             text += &format!("\n    {key}\n");
         }
-        text += &format!("\n{}\n", usage(address, key, std::io::stdout().is_terminal()));
+        text += &format!(
+            "\n{}\n",
+            usage(address, key, std::io::stdout().is_terminal())
+        );
     }
     if let Err(error) = print(&text) {
         log::warn!("{error}; the service listens on {address}");
@@ -254,9 +340,17 @@ mod tests {
     fn address_with_the_key_is_for_a_terminal_and_a_port() {
         let port = Address::Tcp(([127, 0, 0, 1], 1).into());
         let page = cfg!(feature = "site").then_some("    http://127.0.0.1:1/#key=k");
-        assert_eq!(usage(&port, "k", true).lines().find(|line| line.contains('#')), page);
+        assert_eq!(
+            usage(&port, "k", true)
+                .lines()
+                .find(|line| line.contains('#')),
+            page
+        );
         for (address, is_terminal) in [(port, false), (Address::Unix("/s".into()), true)] {
-            assert!(!usage(&address, "k", is_terminal).contains('#'), "{address}");
+            assert!(
+                !usage(&address, "k", is_terminal).contains('#'),
+                "{address}"
+            );
         }
     }
 }

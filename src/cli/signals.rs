@@ -27,17 +27,28 @@ pub fn end_as_first() -> Result<(), Error> {
     if std::process::id() != 1 {
         return Ok(());
     }
-    let catch = |signal| flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ENDS));
-    [SIGTERM, SIGINT].into_iter().try_for_each(|signal| catch(signal).map(drop)).map_err(cannot_watch)
+    let catch =
+        |signal| flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ENDS));
+    [SIGTERM, SIGINT]
+        .into_iter()
+        .try_for_each(|signal| catch(signal).map(drop))
+        .map_err(cannot_watch)
 }
 
 /// Returns these signals without those that the process was started to ignore, such as SIGHUP after `nohup`. Do not
 /// catch those: otherwise the programs that it starts no longer ignore them.
 pub fn heeded(signals: &[i32]) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .unwrap_or("0");
     let ignored = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
-    signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
+    signals
+        .iter()
+        .copied()
+        .filter(|signal| ignored >> (signal - 1) & 1 == 0)
+        .collect()
 }
 
 /// Makes each of these signals set a flag, instead of its earlier effect, and returns the flag.
@@ -71,7 +82,12 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
                 stopper.stop();
                 supervisor::notify(&[NotifyState::Stopping]);
             } else if asked.elapsed() >= SAME {
-                log_end(Level::Warn, &format!("a second signal, {name}"), began, &stopper);
+                log_end(
+                    Level::Warn,
+                    &format!("a second signal, {name}"),
+                    began,
+                    &stopper,
+                );
                 logging::flush();
                 if std::process::id() == 1 {
                     exit(128 + signal);
@@ -88,8 +104,15 @@ pub fn end(stopper: Stopper, began: Instant) -> Result<Arc<OnceLock<&'static str
 pub fn log_end(level: Level, why: &str, began: Instant, stopper: &Stopper) {
     let ran = began.elapsed().as_secs_f64();
     let cut_off = stopper.cut_off();
-    let level = if cut_off > 0 { level.min(Level::Warn) } else { level };
-    log::log!(level, "ended after {ran:.1} s: {why}; unfinished requests: {cut_off}");
+    let level = if cut_off > 0 {
+        level.min(Level::Warn)
+    } else {
+        level
+    };
+    log::log!(
+        level,
+        "ended after {ran:.1} s: {why}; unfinished requests: {cut_off}"
+    );
 }
 
 /// The error for signals that cannot be caught.

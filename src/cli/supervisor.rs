@@ -5,27 +5,37 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use petstore::{Error, ErrorKind, HealthCheck, start_thread};
+use rustix::io::{FdFlags, fcntl_setfd};
 use sd_notify::NotifyState;
 
 /// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`); `None` if it passes none.
 ///
 /// Call this before opening any file: if the descriptor was not really passed, its number could be that of the file.
-/// The environment variables are not removed, because the service starts no other program.
+/// A command after `--` does not inherit it.
 ///
 /// # Errors
 /// [`ErrorKind::SocketUnusable`] if it is not exactly one open socket.
 pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
-    let refused = |what: &str| Error::new(ErrorKind::SocketUnusable, format!("{what} (LISTEN_FDS)"));
+    let refused =
+        |what: &str| Error::new(ErrorKind::SocketUnusable, format!("{what} (LISTEN_FDS)"));
     let passed = sd_listen_fds::get();
-    let mut passed =
-        passed.map_err(|_| refused("the number of sockets that the supervisor passes is malformed"))?;
+    let mut passed = passed
+        .map_err(|_| refused("the number of sockets that the supervisor passes is malformed"))?;
     if passed.len() > 1 {
-        let line = format!("the supervisor passes {} sockets instead of one", passed.len());
+        let line = format!(
+            "the supervisor passes {} sockets instead of one",
+            passed.len()
+        );
         // They may not be open, and then closing them would panic.
         std::mem::forget(passed);
         return Err(refused(&line));
     }
-    Ok(passed.pop().map(|(_, socket)| socket.into_std()))
+    let socket = passed.pop().map(|(_, socket)| socket.into_std());
+    if let Some(socket) = &socket {
+        // A descriptor that is not open is refused later, as one that is no socket.
+        let _ = fcntl_setfd(socket, FdFlags::CLOEXEC);
+    }
+    Ok(socket)
 }
 
 /// Sends notifications to the supervisor, if one waits for them (`NOTIFY_SOCKET`).
@@ -37,10 +47,16 @@ pub fn notify(notices: &[NotifyState]) {
 
 /// Notifies the supervisor's watchdog (`WATCHDOG_USEC`) while the service answers its own health checks.
 pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
-    let Some(interval) = sd_notify::watchdog_enabled() else { return Ok(()) };
+    let Some(interval) = sd_notify::watchdog_enabled() else {
+        return Ok(());
+    };
     let watch = move || {
         loop {
-            check(interval, |patience| health.is_answered(patience), || notify(&[NotifyState::Watchdog]));
+            check(
+                interval,
+                |patience| health.is_answered(patience),
+                || notify(&[NotifyState::Watchdog]),
+            );
             // At least twice in each interval, as sd_watchdog_enabled(3) recommends.
             std::thread::sleep(interval / 4);
         }

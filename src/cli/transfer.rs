@@ -1,40 +1,75 @@
 //! `petstore export` and `petstore import`: pets as NDJSON or CSV.
 
-use std::io::{Write, stderr, stdin};
+use std::io::stdin;
+use std::sync::atomic::Ordering;
 
-use petstore::{ErrorKind, Expected, Format, Import, ImportOptions, LinesWritten, Source};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use petstore::{ErrorKind, Expected, Format, Import, ImportIds, ImportOptions, Imported, Source};
+use signal_hook::consts::SIGTSTP;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation, usage};
-use super::output::{is_control, out};
+use super::manual::quote;
+use super::output::{is_control, out, print_to_stderr};
 use super::signals;
 
-/// The most rejected lines that are printed.
+/// The most rejected lines, or changed pets, that are printed.
 const MOST_REJECTED: usize = 20;
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        flags: &[Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]")],
+        flags: &[Flag::with(
+            "format",
+            "FORMAT",
+            "the format, ndjson or csv [ndjson]",
+        )],
         ..Command::new("export", "", "print all pets as of one moment", export)
     },
     Command {
         flags: &[
-            Flag::with("format", "FORMAT", "the format, ndjson or csv [as the name of the file ends]"),
-            Flag::new("keep-ids", "keep the ids of the pets; the database must never have had a pet"),
-            Flag::new("skip-invalid", "leave out invalid pets and import the others"),
-            Flag::new("resume", "continue an import of the same input that was interrupted or killed"),
-            Flag::with("from-line", "NUMBER", "begin at this line [1]"),
-            Flag::new("again", "add what an earlier import of the same input has added once more"),
-            Flag::new("dry-run", "only check the pets, and add none"),
+            Flag::with(
+                "format",
+                "FORMAT",
+                "the format, ndjson or csv [as the name of the file ends]",
+            ),
+            Flag::new(
+                "keep-ids",
+                "keep the ids of the pets; the database must never have had a pet",
+            ),
+            Flag::new(
+                "new-ids",
+                "add the pets with new ids, whatever ids the input has",
+            ),
+            Flag::new(
+                "update",
+                "change the pets with the ids of the input, instead of adding pets",
+            ),
+            Flag::new(
+                "skip-invalid",
+                "leave out invalid pets and import the others",
+            ),
+            Flag::new(
+                "again",
+                "add what an earlier import of the same input has added once more",
+            ),
+            Flag::new("dry-run", "only check the pets; needs no database"),
             CREATE,
         ],
-        ..Command::new("import", "[FILE]", "add pets from a file, or standard input; check all first", import)
+        ..Command::new(
+            "import",
+            "[FILE]",
+            "add pets from a file, or standard input: all or none",
+            import,
+        )
     },
 ];
 
 fn export(call: &Invocation) -> CommandResult {
     let format = format(call)?;
-    match petstore::export(&call.config.database, format, &mut *out(format == Format::Csv)) {
+    match petstore::export(
+        &call.config.database,
+        format,
+        &mut *out(format == Format::Csv),
+    ) {
         // A reader such as `head` has read enough.
         Err(error) if error.kind() == ErrorKind::OutputClosed => Ok(()),
         done => Ok(done?),
@@ -42,63 +77,151 @@ fn export(call: &Invocation) -> CommandResult {
 }
 
 fn import(call: &Invocation) -> CommandResult {
-    let mut options = ImportOptions::default();
-    options.format = format(call)?;
-    options.again = call.has("again");
-    options.dry_run = call.has("dry-run");
-    options.keep_ids = call.has("keep-ids");
-    options.skip_invalid = call.has("skip-invalid");
-    options.resume = call.has("resume");
-    if options.resume && (options.again || call.has("from-line")) {
-        return usage("--resume cannot be combined with --from-line or --again");
+    let ids = match ["keep-ids", "new-ids", "update"].map(|flag| call.has(flag)) {
+        [false, false, false] => ImportIds::default(),
+        [true, false, false] => ImportIds::Keep,
+        [false, true, false] => ImportIds::New,
+        [false, false, true] => ImportIds::Update,
+        _ => return usage("only one of --keep-ids, --new-ids and --update can be given"),
+    };
+    let options = ImportOptions {
+        format: format(call)?,
+        again: call.has("again"),
+        dry_run: call.has("dry-run"),
+        skip_invalid: call.has("skip-invalid"),
+        ids,
+    };
+    if options.ids == ImportIds::Update && call.has("create") {
+        return usage(
+            "--update changes pets of a database that exists, so it cannot be given with --create",
+        );
     }
-    let line = |text: &str| text.parse().ok().filter(|line| *line > 0);
-    options.from_line = call.read("from-line", "a line number, 1 or more", line)?;
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
     };
-    let dry_run = options.dry_run;
+    let (dry_run, ids) = (options.dry_run, options.ids);
+    let database = if dry_run {
+        &*call.config.database
+    } else {
+        call.writable()?
+    };
     let mut rejected = 0_usize;
-    let checked = Import::check(call.writable()?, source, options, |number, why| {
+    let checked = Import::check(database, source, options, |number, why| {
         rejected += 1;
         if rejected <= MOST_REJECTED {
-            print_to_stderr(&format!("Line {number}: {}\n", why.replace(is_control, "\u{fffd}")));
+            print_to_stderr(&format!(
+                "Line {number}: {}\n",
+                why.replace(is_control, "\u{fffd}")
+            ));
         }
     });
     if rejected > MOST_REJECTED {
-        print_to_stderr(&format!("and {} more like these\n", rejected - MOST_REJECTED));
+        print_to_stderr(&format!(
+            "and {} more like these\n",
+            rejected - MOST_REJECTED
+        ));
     }
     let import = checked?;
-    let valid = import.valid();
-    let left_out = if rejected > 0 { format!(", left out {rejected}") } else { String::new() };
+    let left_out = if rejected > 0 {
+        format!(", left out {rejected}")
+    } else {
+        String::new()
+    };
+    let new = if ids == ImportIds::NewUnlessTaken && import.has_ids() {
+        ", with new ids in place of those of the input"
+    } else {
+        ""
+    };
+    let database = call.config.database.as_path();
     if dry_run {
-        print_to_stderr(&format!("would import {valid}{left_out}\n"));
+        let would = outcome(
+            import.preview(),
+            ids,
+            ["would import", "would change"],
+            &left_out,
+        );
+        let compared = if petstore::database_exists(database) {
+            String::new()
+        } else {
+            format!(
+                "; compared with no database, as there is no {}",
+                database.display()
+            )
+        };
+        print_to_stderr(&format!("{would}{new}{compared}\n"));
         return Ok(());
     }
-    // Until here, nothing has been written, and a signal may end the process immediately.
-    let stop = signals::note(&[SIGINT, SIGTERM])?;
-    let mut has_begun = false;
-    let written = import.write(&stop, |LinesWritten { line, lines, .. }| {
-        has_begun = true;
-        print_to_stderr(&format!("written up to line {line} of {lines}\n"));
-    });
-    let ids = written
-        .map_err(|error| if has_begun { error.followed_by("continue with --resume") } else { error })?;
-    let ids = ids.map(|(least, greatest)| format!("; its ids are from {least} to {greatest}"));
-    print_to_stderr(&format!("imported {valid}{left_out}{}\n", ids.unwrap_or_default()));
+    // A stopped process would keep the lock of the database, and creates of the service would wait for it.
+    let stopped = signals::note(&signals::heeded(&[SIGTSTP]))?;
+    let written = import.write()?;
+    let mut said = outcome(&written, ids, ["imported", "changed"], &left_out);
+    if let Some((least, greatest)) = written.ids {
+        let range = if least == greatest {
+            least.to_string()
+        } else {
+            format!("{least}..{greatest}")
+        };
+        let database = flag_of(call);
+        said += &format!(
+            "{new}; its ids are from {least} to {greatest}\nto undo it: petstore pet delete {range}{database}"
+        );
+    }
+    print_to_stderr(&format!("{said}\n"));
+    if stopped.load(Ordering::Relaxed) {
+        let _ = emulate_default_handler(SIGTSTP);
+    }
     Ok(())
+}
+
+/// What an import has done or would do, in words: the second of the two if it changes pets.
+fn outcome(
+    done: &Imported,
+    ids: ImportIds,
+    [imported, changes]: [&str; 2],
+    left_out: &str,
+) -> String {
+    let Imported {
+        added,
+        changed,
+        same,
+        ..
+    } = done;
+    if ids != ImportIds::Update {
+        return format!("{imported} {added}{left_out}");
+    }
+    let shown: Vec<String> = changed
+        .iter()
+        .take(MOST_REJECTED)
+        .map(ToString::to_string)
+        .collect();
+    let named = match changed.len() {
+        0 => String::new(),
+        count if count > shown.len() => format!(": {}, …", shown.join(", ")),
+        _ => format!(": {}", shown.join(", ")),
+    };
+    format!(
+        "{same} the same{left_out}, {} {changes}{named}",
+        changed.len()
+    )
+}
+
+/// The flag that names the database of this call, for a command that the operator may paste; empty for the default.
+fn flag_of(call: &Invocation) -> String {
+    let named = call.settings.iter().find(|(name, _)| *name == "database");
+    named.map_or(String::new(), |(_, path)| {
+        format!(" --database {}", quote(path))
+    })
 }
 
 fn format(call: &Invocation) -> Result<Format, CommandError> {
     // An export has no operand, and its default is NDJSON.
-    let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") { "csv" } else { "ndjson" };
+    let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") {
+        "csv"
+    } else {
+        "ndjson"
+    };
     let word = call.flag("format").unwrap_or(named);
-    word.parse().map_err(|expected: Expected| CommandError::wrong("--format", expected, word))
-}
-
-/// Prints to standard error. A failure to print is ignored: the exit code depends on the pets alone, so that a program
-/// that retries after a failure does not add pets twice.
-fn print_to_stderr(text: &str) {
-    let _ = stderr().write_all(text.as_bytes());
+    word.parse()
+        .map_err(|expected: Expected| CommandError::wrong("--format", expected, word))
 }

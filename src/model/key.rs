@@ -57,7 +57,10 @@ mod tests {
             expires_at: Some(5),
             last_used_at: None,
         };
-        assert_eq!([4, 5, 6].map(|now| key.is_expired(now)), [false, true, true]);
+        assert_eq!(
+            [4, 5, 6].map(|now| key.is_expired(now)),
+            [false, true, true]
+        );
         key.expires_at = None;
         assert!(!key.is_expired(i64::MAX));
     }

@@ -11,11 +11,12 @@ mod string_enum;
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
 pub use pet::{
-    MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts, PetPatch, PetQuery, PetStatus, pet_schemas,
+    FILTERS, MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts, PetPatch, PetQuery,
+    PetStatus, id_from_column, kept_id_from_column, pet_schemas,
 };
 pub use project::{
-    CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect,
-    SiteFile,
+    CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason,
+    Redirect, SiteFile,
 };
 pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;

@@ -12,7 +12,8 @@ pub struct Page {
 impl Page {
     /// Returns the lowest id that the page can contain; `None` if no id is greater than `after`.
     pub fn first(&self) -> Option<i64> {
-        self.after.map_or(Some(i64::MIN), |after| after.checked_add(1))
+        self.after
+            .map_or(Some(i64::MIN), |after| after.checked_add(1))
     }
 
     /// Returns the number of rows to read: one more than the limit, to see if another page follows.
@@ -27,7 +28,10 @@ mod tests {
 
     #[test]
     fn one_row_more_is_read_than_a_page_has() {
-        assert_eq!([1, 100].map(|limit| Page { limit, after: None }.rows()), [2, 101]);
+        assert_eq!(
+            [1, 100].map(|limit| Page { limit, after: None }.rows()),
+            [2, 101]
+        );
     }
 
     #[test]

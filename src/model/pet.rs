@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::Page;
 use super::string_enum::words;
 use crate::base::json::{
-    AnyString, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member, Nullable, Optional,
-    Required, Schema, describe, object, shown,
+    AnyString, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member, Nullable,
+    Optional, Required, Schema, describe, object, shown,
 };
 
 words! {
@@ -23,53 +25,72 @@ words! {
     }
 }
 
-/// A pet as clients see it. It borrows its name, so that a row is serialized from SQLite's memory into a response,
-/// without a copy in between.
+/// A pet in the inventory. Its JSON is that of the HTTP interface, and it is read as strictly; from JSON text or bytes by
+/// `serde_json` alone, and not inside `#[serde(flatten)]` or `#[serde(untagged)]`.
 ///
-/// ```json
-/// {"id":7,"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// let json = r#"{"id":7,"name":"Rex","categoryId":3,"status":"available"}"#;
+/// let rex: petstore::Pet = serde_json::from_str(json)?;
+/// assert_eq!(serde_json::to_string(&rex)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+// It can borrow its name, so that a row is serialized from SQLite's memory into a response, without a copy in between.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
 pub struct Pet<'a> {
-    /// Assigned by the service, ascending, never used again.
+    /// The identifier. Identifiers ascend, and are never used again.
     pub id: i64,
-    /// Any text, empty included.
-    pub name: &'a str,
-    /// The category that the pet belongs to.
+    /// The name, which can be empty.
+    pub name: Cow<'a, str>,
+    /// The identifier of the category that the pet belongs to.
     #[serde(rename = "categoryId")]
     pub category_id: i64,
-    /// Absent if the pet was created without one.
+    /// The availability; `None` if the pet was added without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<PetStatus>,
 }
 
-/// The body of a create. Unknown members are ignored, and so is `id`.
+/// A pet to add. Its JSON is the body of a create, read as [`Pet`] is: `categoryId` is an int64 however JSON writes it
+/// (`1`, `1.0`, `1e2`), `status` may be absent but not null, and other members, such as `id`, are ignored.
 ///
-/// ```json
-/// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-#[derive(Debug, PartialEq)]
+/// let tom: petstore::NewPet = serde_json::from_str(r#"{"name":"Tom","categoryId":1e2}"#)?;
+/// assert_eq!(tom, petstore::NewPet::new("Tom", 100));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
 pub struct NewPet<'a> {
-    /// Required; any JSON string.
+    /// The name: any text of up to 64 KiB, even an empty one.
     pub name: Cow<'a, str>,
-    /// Required; an int64, however JSON writes it (`1`, `1.0`, `1e2`).
+    /// The identifier of the category that the pet belongs to.
+    #[serde(rename = "categoryId")]
     pub category_id: i64,
-    /// May be absent; null is not allowed.
+    /// The availability. By default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<PetStatus>,
 }
 
-/// A change to a pet: a JSON Merge Patch (RFC 7396). Unknown members are ignored, and so is `id`.
+/// A change to a pet. A field that is not set stays as it is. Its JSON is a JSON Merge Patch (RFC 7396), read as [`Pet`]
+/// is.
 ///
-/// ```json
-/// {"status":"sold"}
 /// ```
-#[derive(Debug, Default, PartialEq)]
+/// use petstore::{PetPatch, PetStatus};
+///
+/// let sold = PetPatch::new().status(PetStatus::Sold);
+/// let renamed = PetPatch::new().name("Rex").status(None);
+/// assert_eq!(serde_json::from_str::<PetPatch>(r#"{"name":"Rex","status":null}"#)?, renamed);
+/// # assert_ne!(sold, renamed);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PetPatch<'a> {
-    /// Absent: the name stays.
+    /// The new name: any text of up to 64 KiB.
     pub name: Option<Cow<'a, str>>,
-    /// Absent: the category stays.
+    /// The identifier of the new category.
     pub category_id: Option<i64>,
-    /// Absent: the status stays. Null, which is `Some(None)`: the status is removed.
+    /// The new status. `Some(None)`, which is null, removes the status.
     pub status: Option<Option<PetStatus>>,
 }
 
@@ -97,8 +118,11 @@ pub struct PetQuery {
     pub status: Option<PetStatus>,
 }
 
-const NAME: Required<AnyString> =
-    Required { name: "name", about: "The name of the pet. It can be empty.", schema: AnyString };
+const NAME: Required<AnyString> = Required {
+    name: "name",
+    about: "The name of the pet. It can be empty.",
+    schema: AnyString,
+};
 const CATEGORY_ID: Required<Integer> = Required {
     name: "categoryId",
     about: "The identifier of the category that the pet belongs to.",
@@ -115,14 +139,24 @@ const ID: Required<Integer> = Required {
     schema: Integer::INT64,
 };
 
+const ID_TEXT: Required<AnyString> = Required {
+    schema: AnyString,
+    name: ID.name,
+    about: ID.about,
+};
+
 /// The members of a pet that a create sets. Columns of the database and of CSV have this order.
 pub static MEMBERS: [&dyn Member; 3] = [&NAME, &CATEGORY_ID, &STATUS];
 
 const NEW_NAME: Optional<AnyString> = NAME.optional_as("The new name of the pet.", AnyString);
-const NEW_CATEGORY_ID: Optional<Integer> =
-    CATEGORY_ID.optional_as("The identifier of the new category of the pet.", Integer::INT64);
-const NEW_STATUS: Optional<Nullable<Enumeration<PetStatus>>> =
-    STATUS.optional_as("The new status of the pet; null removes it.", Nullable(PetStatus::SCHEMA));
+const NEW_CATEGORY_ID: Optional<Integer> = CATEGORY_ID.optional_as(
+    "The identifier of the new category of the pet.",
+    Integer::INT64,
+);
+const NEW_STATUS: Optional<Nullable<PetStatus>> = STATUS.optional_as(
+    "The new status of the pet; null removes it.",
+    Nullable(PetStatus::SCHEMA),
+);
 
 /// The value of one of the [`MEMBERS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +171,10 @@ pub enum MemberValue<'a> {
 /// leaves 10¹² of them.
 pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
 /// The id in an import that keeps ids.
-const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, MAX_BROUGHT_ID), ..ID };
+const BROUGHT_ID: Required<Integer> = Required {
+    schema: Integer::between(1, MAX_BROUGHT_ID),
+    ..ID
+};
 
 /// The schemas of pets for the interface description: their names and their JSON Schemas. `is_experimental`: also that
 /// of a change.
@@ -146,98 +183,255 @@ pub fn pet_schemas(is_experimental: bool) -> Vec<(&'static str, Json)> {
     let pet = object! { "id": 1, "name": "Rex", "categoryId": 3, "status": "available" };
     let mut schemas = vec![
         PetStatus::SCHEMA.component("The availability of a pet."),
-        ("NewPet", describe("A pet to add.", &MEMBERS, new)),
-        ("Pet", describe("A pet in the inventory.", &[&[&ID as &dyn Member], &MEMBERS[..]].concat(), pet)),
+        ("NewPet", describe("A pet to add.", &MEMBERS, new, false)),
+        (
+            "Pet",
+            describe(
+                "A pet in the inventory.",
+                &[&[&ID as &dyn Member], &MEMBERS[..]].concat(),
+                pet,
+                true,
+            ),
+        ),
     ];
     if is_experimental {
         let members: [&dyn Member; MEMBERS.len()] = [&NEW_NAME, &NEW_CATEGORY_ID, &NEW_STATUS];
         let about = "A JSON Merge Patch (RFC 7396). Members that are absent stay as they are.";
-        schemas.push(("PetPatch", describe(about, &members, object! { "status": "sold" })));
+        schemas.push((
+            "PetPatch",
+            describe(about, &members, object! { "status": "sold" }, false),
+        ));
     }
     schemas
 }
 
 impl PetCounts {
-    /// Adds a number of pets with this status, which can be negative.
-    pub(crate) fn add(&mut self, status: Option<PetStatus>, pets: i64) {
-        *match status {
-            Some(PetStatus::Available) => &mut self.available,
-            Some(PetStatus::Pending) => &mut self.pending,
-            Some(PetStatus::Sold) => &mut self.sold,
-            None => &mut self.unset,
-        } += pets;
-        self.total += pets;
-    }
-
-    /// Adds the pets of another count.
-    pub(crate) fn add_all(&mut self, other: &Self) {
-        let Self { available, pending, sold, unset, total } = *other;
-        self.available += available;
-        self.pending += pending;
-        self.sold += sold;
-        self.unset += unset;
-        self.total += total;
-    }
-
     /// The number of pets with each status, such as `("sold", 1)`, and of those without one, `("unset", 2)`.
     #[must_use]
     pub const fn by_word(&self) -> [(&'static str, i64); 4] {
-        let Self { available, pending, sold, unset, total: _ } = *self;
-        [("available", available), ("pending", pending), ("sold", sold), ("unset", unset)]
+        let Self {
+            available,
+            pending,
+            sold,
+            unset,
+            total: _,
+        } = *self;
+        [
+            ("available", available),
+            ("pending", pending),
+            ("sold", sold),
+            ("unset", unset),
+        ]
     }
 }
+
+/// What the body of a change must have.
+const EXPECTED: &str = "with 'name', 'categoryId' or 'status'";
+
+/// The number of filters of a query.
+pub const FILTERS: usize = 1;
 
 impl PetQuery {
     /// Every pet of a page.
     pub const fn all(page: Page) -> Self {
         Self { page, status: None }
     }
+
+    /// The value of each filter that is set.
+    pub fn filters(&self) -> [Option<MemberValue<'static>>; FILTERS] {
+        let Self { page: _, status } = self;
+        [status.map(|status| MemberValue::Text(status.as_str()))]
+    }
+}
+
+/// The values of [`MEMBERS`].
+fn values(
+    name: &str,
+    category_id: i64,
+    status: Option<PetStatus>,
+) -> [MemberValue<'_>; MEMBERS.len()] {
+    let status = status.map(|status| MemberValue::Text(status.as_str()));
+    [
+        MemberValue::Text(name),
+        MemberValue::Integer(category_id),
+        status.unwrap_or(MemberValue::None),
+    ]
 }
 
 impl<'a> Pet<'a> {
+    /// A pet without a status, for the tests of a host. The status is a field.
+    pub fn new(id: i64, name: impl Into<Cow<'a, str>>, category_id: i64) -> Self {
+        NewPet::new(name, category_id).with_id(id)
+    }
+
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> Pet<'static> {
+        let name = Cow::Owned(self.name.into_owned());
+        Pet { name, ..self }
+    }
+
+    fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
+        let object = JsonObject::parse(body, "with 'id', 'name' and 'categoryId'")?;
+        Ok(NewPet::of_object(&object)?.with_id(object.required(&ID)?))
+    }
+
     /// The values of [`MEMBERS`].
-    pub fn values(&self) -> [MemberValue<'a>; MEMBERS.len()] {
-        let &Self { id: _, name, category_id, status } = self;
-        [
-            MemberValue::Text(name),
-            MemberValue::Integer(category_id),
-            status.map_or(MemberValue::None, |status| MemberValue::Text(status.as_str())),
-        ]
+    pub(crate) fn values(&self) -> [MemberValue<'_>; MEMBERS.len()] {
+        let Self {
+            id: _,
+            name,
+            category_id,
+            status,
+        } = self;
+        values(name, *category_id, *status)
     }
 }
 
 impl<'a> PetPatch<'a> {
+    /// Changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the [`name`](Self#structfield.name).
+    pub fn name(self, name: impl Into<Cow<'a, str>>) -> Self {
+        let name = Some(name.into());
+        Self { name, ..self }
+    }
+
+    /// Sets the [`category_id`](Self#structfield.category_id).
+    pub fn category_id(self, category_id: i64) -> Self {
+        let category_id = Some(category_id);
+        Self {
+            category_id,
+            ..self
+        }
+    }
+
+    /// Sets the [`status`](Self#structfield.status); `None` removes it.
+    pub fn status(self, status: impl Into<Option<PetStatus>>) -> Self {
+        let status = Some(status.into());
+        Self { status, ..self }
+    }
+
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> PetPatch<'static> {
+        let name = self.name.map(|name| Cow::Owned(name.into_owned()));
+        PetPatch { name, ..self }
+    }
+
     /// Reads the body of a change.
     ///
     /// # Errors
-    /// [`Invalid`], if the text is not a JSON object, or a member is duplicate or of another type.
-    pub fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
-        let object = JsonObject::parse(body, "with 'name', 'categoryId' or 'status'")?;
-        Ok(Self {
+    /// [`Invalid`], if the text is not a JSON object, no member is known, or one is duplicate or of another type.
+    pub(crate) fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
+        Self::of_object(&JsonObject::parse(body, EXPECTED)?, 0)
+    }
+
+    /// Reads a change. `others` is the number of members that are no part of it.
+    fn of_object(object: &JsonObject<'a>, others: usize) -> Result<Self, Invalid> {
+        let patch = Self {
             name: object.optional(&NEW_NAME)?,
             category_id: object.optional(&NEW_CATEGORY_ID)?,
             status: object.optional(&NEW_STATUS)?,
-        })
+        };
+        // A misspelt member must not pass for a change that is made.
+        if patch == Self::default() && object.len() > others {
+            let message = format!("No field is known; an object {EXPECTED} is expected.");
+            return Err(Invalid::Member(message));
+        }
+        Ok(patch)
+    }
+
+    /// Reads a change of the pet with an id.
+    ///
+    /// # Errors
+    /// [`Invalid`], if the text is not a JSON object, the id is missing, or a member is duplicate or of another type.
+    pub(crate) fn with_id_from_json(body: &'a [u8]) -> Result<(i64, Self), Invalid> {
+        let object = JsonObject::parse(body, "with 'id' and what changes")?;
+        Ok((object.required(&ID)?, Self::of_object(&object, 1)?))
+    }
+
+    /// Reads the columns of a CSV row, in the order of [`MEMBERS`]; `None` for a column that is absent. An empty status
+    /// means none.
+    ///
+    /// # Errors
+    /// [`Invalid::Member`], with the column and the expected values.
+    pub(crate) fn from_columns(columns: [Option<&'a str>; MEMBERS.len()]) -> Result<Self, Invalid> {
+        let [name, category_id, status] = columns;
+        let category_id = category_id.map(|id| column(CATEGORY_ID.name, &CATEGORY_ID.schema, id));
+        let status = status.map(|word| {
+            let word = Some(word).filter(|word| !word.is_empty());
+            word.map(|word| column(STATUS.name, &STATUS.schema, word))
+                .transpose()
+        });
+        let patch = Self {
+            name: name.map(Cow::Borrowed),
+            category_id: category_id.transpose()?,
+            status: status.transpose()?,
+        };
+        patch.check()?;
+        Ok(patch)
+    }
+
+    /// Checks the members against the schemas by which bodies are read: those of a row of CSV, and of a host.
+    ///
+    /// # Errors
+    /// [`Invalid::Member`], with the first one that is not allowed.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        for (member, value) in MEMBERS.iter().zip(self.values()) {
+            match value {
+                Some(MemberValue::Text(text)) => member.check(JsonValue::Text(text.into()))?,
+                Some(MemberValue::Integer(number)) => {
+                    member.check(JsonValue::Number(&number.to_string()))?;
+                }
+                Some(MemberValue::None) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The change to these members of a pet: bit `n` of `given` stands for the one at `n` in [`MEMBERS`].
+    pub(crate) fn of(pet: Pet<'a>, given: u32) -> Self {
+        let Pet {
+            id: _,
+            name,
+            category_id,
+            status,
+        } = pet;
+        let is_given = |member: u32| given & (1 << member) != 0;
+        Self {
+            name: is_given(0).then_some(name),
+            category_id: is_given(1).then_some(category_id),
+            status: is_given(2).then_some(status),
+        }
     }
 
     /// The pet after the change.
-    pub fn apply<'p>(&'p self, pet: Pet<'p>) -> Pet<'p> {
+    pub(crate) fn apply<'p>(&'p self, pet: &'p Pet<'_>) -> Pet<'p> {
         Pet {
             id: pet.id,
-            name: self.name.as_deref().unwrap_or(pet.name),
+            name: self.name.as_deref().unwrap_or(&pet.name).into(),
             category_id: self.category_id.unwrap_or(pet.category_id),
             status: self.status.unwrap_or(pet.status),
         }
     }
 
     /// The new values of [`MEMBERS`]; `None` for a member that stays.
-    pub fn values(&self) -> [Option<MemberValue<'_>>; MEMBERS.len()] {
-        let Self { name, category_id, status } = self;
+    pub(crate) fn values(&self) -> [Option<MemberValue<'_>>; MEMBERS.len()] {
+        let Self {
+            name,
+            category_id,
+            status,
+        } = self;
         [
             name.as_deref().map(MemberValue::Text),
             category_id.map(MemberValue::Integer),
-            status
-                .map(|status| status.map_or(MemberValue::None, |status| MemberValue::Text(status.as_str()))),
+            status.map(|status| {
+                status.map_or(MemberValue::None, |status| {
+                    MemberValue::Text(status.as_str())
+                })
+            }),
         ]
     }
 }
@@ -245,29 +439,63 @@ impl<'a> PetPatch<'a> {
 impl<'a> NewPet<'a> {
     /// A pet without optional members.
     pub fn new(name: impl Into<Cow<'a, str>>, category_id: i64) -> Self {
-        Self { name: name.into(), category_id, status: None }
+        Self {
+            name: name.into(),
+            category_id,
+            status: None,
+        }
+    }
+
+    /// Sets the [`status`](Self#structfield.status).
+    pub fn status(self, status: PetStatus) -> Self {
+        let status = Some(status);
+        Self { status, ..self }
     }
 
     /// A copy that borrows nothing.
-    pub fn to_static(&self) -> NewPet<'static> {
-        NewPet { name: Cow::Owned(self.name.clone().into_owned()), ..*self }
+    pub fn into_owned(self) -> NewPet<'static> {
+        let name = Cow::Owned(self.name.into_owned());
+        NewPet { name, ..self }
     }
 
     /// The pet that gets this id.
-    pub fn with_id(&self, id: i64) -> Pet<'_> {
-        Pet { id, name: &self.name, category_id: self.category_id, status: self.status }
+    pub(crate) fn with_id(self, id: i64) -> Pet<'a> {
+        let Self {
+            name,
+            category_id,
+            status,
+        } = self;
+        Pet {
+            id,
+            name,
+            category_id,
+            status,
+        }
+    }
+
+    /// The same pet, which borrows its name from this one.
+    pub(crate) fn borrowed(&self) -> NewPet<'_> {
+        NewPet {
+            name: Cow::Borrowed(&self.name),
+            ..*self
+        }
     }
 
     /// The values of [`MEMBERS`].
-    pub fn values(&self) -> [MemberValue<'_>; MEMBERS.len()] {
-        self.with_id(0).values()
+    pub(crate) fn values(&self) -> [MemberValue<'_>; MEMBERS.len()] {
+        let Self {
+            name,
+            category_id,
+            status,
+        } = self;
+        values(name, *category_id, *status)
     }
 
     /// Reads the body of a create.
     ///
     /// # Errors
     /// [`Invalid`], if the text is not a JSON object, or a member is missing, duplicate or of another type.
-    pub fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
+    pub(crate) fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
         Self::of_object(&JsonObject::parse(body, "with 'name' and 'categoryId'")?)
     }
 
@@ -276,9 +504,21 @@ impl<'a> NewPet<'a> {
     /// # Errors
     /// [`Invalid`], if the text is not a JSON object, a member is missing, duplicate or of another type, or the id is
     /// out of bounds.
-    pub fn with_id_from_json(body: &'a [u8]) -> Result<(i64, Self), Invalid> {
+    pub(crate) fn with_id_from_json(body: &'a [u8]) -> Result<(i64, Self), Invalid> {
         let object = JsonObject::parse(body, "with 'id', 'name' and 'categoryId'")?;
         Ok((object.required(&BROUGHT_ID)?, Self::of_object(&object)?))
+    }
+
+    /// Reads a pet, and its id if it has one that a pet can have.
+    ///
+    /// # Errors
+    /// Those of [`from_json`](Self::from_json).
+    pub(crate) fn with_any_id_from_json(body: &'a [u8]) -> Result<(Option<i64>, Self), Invalid> {
+        let object = JsonObject::parse(body, "with 'name' and 'categoryId'")?;
+        // Some programs write an int64 as a string, because they read numbers as doubles.
+        let text = || id_from_column(&object.required(&ID_TEXT).ok()?).ok();
+        let id = object.required(&ID).ok().or_else(text);
+        Ok((id, Self::of_object(&object)?))
     }
 
     fn of_object(object: &JsonObject<'a>) -> Result<Self, Invalid> {
@@ -288,37 +528,90 @@ impl<'a> NewPet<'a> {
             status: object.optional(&STATUS)?,
         })
     }
+}
 
-    /// Reads the columns of a CSV row, in the order of [`MEMBERS`]. An empty status means none.
-    ///
-    /// # Errors
-    /// [`Invalid::Member`], with the column and the expected values.
-    pub fn from_columns(columns: [&'a str; MEMBERS.len()]) -> Result<Self, Invalid> {
-        let [name, category_id, status] = columns;
-        let status = if status.is_empty() { None } else { Some(status) };
-        Ok(Self {
-            name: name.into(),
-            category_id: column(CATEGORY_ID.name, &CATEGORY_ID.schema, category_id)?,
-            status: status.map(|status| column(STATUS.name, &STATUS.schema, status)).transpose()?,
-        })
-    }
-
-    /// Reads the column with the id that a pet keeps.
-    ///
-    /// # Errors
-    /// [`Invalid::Member`], with the expected values.
-    pub fn id_from_column(id: &str) -> Result<i64, Invalid> {
-        column(BROUGHT_ID.name, &BROUGHT_ID.schema, id)
+impl<'a> From<Pet<'a>> for NewPet<'a> {
+    /// A pet like this one.
+    fn from(pet: Pet<'a>) -> Self {
+        let Pet {
+            id: _,
+            name,
+            category_id,
+            status,
+        } = pet;
+        Self {
+            name,
+            category_id,
+            status,
+        }
     }
 }
 
-fn column<T>(name: &str, schema: &impl for<'v> Schema<Value<'v> = T>, text: &str) -> Result<T, Invalid> {
+impl<'a> From<NewPet<'a>> for PetPatch<'a> {
+    /// The change that makes a pet this one.
+    fn from(pet: NewPet<'a>) -> Self {
+        let NewPet {
+            name,
+            category_id,
+            status,
+        } = pet;
+        Self {
+            name: Some(name),
+            category_id: Some(category_id),
+            status: Some(status),
+        }
+    }
+}
+
+/// Reads the value of a host as strictly as the service reads a body. `serde_json` hands over the text itself.
+macro_rules! read_strictly {
+    ($($pet:ident),*) => {
+        $(impl<'de> Deserialize<'de> for $pet<'_> {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let raw = Box::<RawValue>::deserialize(from)?;
+                let read = $pet::from_json(raw.get().as_bytes()).map($pet::into_owned);
+                read.map_err(|invalid| D::Error::custom(invalid.into_message()))
+            }
+        })*
+    };
+}
+read_strictly!(Pet, NewPet, PetPatch);
+
+/// Reads the column with the id that a pet keeps.
+///
+/// # Errors
+/// [`Invalid::Member`], with the expected values.
+pub fn kept_id_from_column(id: &str) -> Result<i64, Invalid> {
+    column(BROUGHT_ID.name, &BROUGHT_ID.schema, id)
+}
+
+/// Reads the column with the id of a pet.
+///
+/// # Errors
+/// [`Invalid::Member`], with the expected values.
+pub fn id_from_column(id: &str) -> Result<i64, Invalid> {
+    column(ID.name, &ID.schema, id)
+}
+
+fn column<T>(
+    name: &str,
+    schema: &impl for<'v> Schema<Value<'v> = T>,
+    text: &str,
+) -> Result<T, Invalid> {
     let cell = text.trim_ascii();
     let is_number = serde_json::from_str::<serde_json::Number>(cell).is_ok();
-    let of_json = || schema.of_json(JsonValue::Number(cell)).ok().filter(|_| is_number);
+    let of_json = || {
+        schema
+            .of_json(JsonValue::Number(cell))
+            .ok()
+            .filter(|_| is_number)
+    };
     schema.of_text(cell).or_else(of_json).ok_or_else(|| {
         let expected = schema.expected();
-        Invalid::Member(format!("The column '{name}' must be {expected}, not '{}'.", shown(text)))
+        Invalid::Member(format!(
+            "The column '{name}' must be {expected}, not '{}'.",
+            shown(text)
+        ))
     })
 }
 
@@ -333,7 +626,13 @@ mod tests {
     #[test]
     fn members_are_read_to_the_letter() {
         let pet = read(r#"{"name":"","categoryId":-9223372036854775808,"status":"sold","id":5}"#);
-        assert_eq!(pet, Ok(NewPet { status: Some(PetStatus::Sold), ..NewPet::new("", i64::MIN) }));
+        assert_eq!(
+            pet,
+            Ok(NewPet {
+                status: Some(PetStatus::Sold),
+                ..NewPet::new("", i64::MIN)
+            })
+        );
         let pet = read(r#"{"name":" x","categoryId":9007199254740993.0}"#);
         assert_eq!(pet, Ok(NewPet::new(" x", 9_007_199_254_740_993)));
     }
@@ -345,12 +644,20 @@ mod tests {
             (r#"{"name":1,"categoryId":1}"#, "'name'"),
             (r#"{"name":"x","categoryId":"1"}"#, "'categoryId'"),
             (r#"{"name":"x","categoryId":1.5}"#, "'categoryId'"),
-            (r#"{"name":"x","categoryId":9223372036854775808}"#, "'categoryId'"),
-            (r#"{"name":"x","categoryId":1,"status":null}"#, "'available', 'pending' or 'sold', not null"),
+            (
+                r#"{"name":"x","categoryId":9223372036854775808}"#,
+                "'categoryId'",
+            ),
+            (
+                r#"{"name":"x","categoryId":1,"status":null}"#,
+                "'available', 'pending' or 'sold', not null",
+            ),
             (r#"{"name":"x","categoryId":1,"status":"Sold"}"#, "'status'"),
         ] {
             match read(body) {
-                Err(Invalid::Member(message)) => assert!(message.contains(member), "{body}: {message}"),
+                Err(Invalid::Member(message)) => {
+                    assert!(message.contains(member), "{body}: {message}");
+                }
                 other => panic!("{body}: {other:?}"),
             }
         }
@@ -359,35 +666,82 @@ mod tests {
     #[test]
     fn missing_members_are_named() {
         assert!(matches!(read("{}"), Err(Invalid::Missing(m)) if m.contains("'name'")));
-        assert!(matches!(read(r#"{"name":"x"}"#), Err(Invalid::Missing(m)) if m.contains("'categoryId'")));
+        assert!(
+            matches!(read(r#"{"name":"x"}"#), Err(Invalid::Missing(m)) if m.contains("'categoryId'"))
+        );
     }
 
     #[test]
     fn patch_changes_the_members_that_it_has() {
-        let rex = Pet { id: 7, name: "Rex", category_id: 3, status: Some(PetStatus::Available) };
+        let rex = || Pet {
+            id: 7,
+            name: "Rex".into(),
+            category_id: 3,
+            status: Some(PetStatus::Available),
+        };
         for (body, changed) in [
-            ("{}", rex),
-            (r#"{"id":9,"x":1}"#, rex),
-            (r#"{"status":"sold"}"#, Pet { status: Some(PetStatus::Sold), ..rex }),
-            (r#"{"status":null}"#, Pet { status: None, ..rex }),
-            (r#"{"name":"","categoryId":1e2}"#, Pet { name: "", category_id: 100, ..rex }),
+            ("{}", rex()),
+            (r#"{"id":9,"x":1,"name":"Rex"}"#, rex()),
+            (
+                r#"{"status":"sold"}"#,
+                Pet {
+                    status: Some(PetStatus::Sold),
+                    ..rex()
+                },
+            ),
+            (
+                r#"{"status":null}"#,
+                Pet {
+                    status: None,
+                    ..rex()
+                },
+            ),
+            (
+                r#"{"name":"","categoryId":1e2}"#,
+                Pet {
+                    name: "".into(),
+                    category_id: 100,
+                    ..rex()
+                },
+            ),
         ] {
             let patch = PetPatch::from_json(body.as_bytes()).unwrap();
-            assert_eq!(patch.apply(rex), changed, "{body}");
+            assert_eq!(patch.apply(&rex()), changed, "{body}");
+            let rex = rex();
             let values = patch.values().into_iter().zip(rex.values());
-            assert_eq!(values.map(|(new, old)| new.unwrap_or(old)).collect::<Vec<_>>(), changed.values());
+            assert_eq!(
+                values
+                    .map(|(new, old)| new.unwrap_or(old))
+                    .collect::<Vec<_>>(),
+                changed.values()
+            );
         }
         for (body, named) in [
             (r#"{"name":null}"#, "'name' must be a string, not null"),
-            (r#"{"categoryId":null}"#, "'categoryId' must be a 64-bit integer (int64), not null"),
-            (r#"{"status":"Sold"}"#, "'available', 'pending' or 'sold', or null, not another string"),
+            (
+                r#"{"categoryId":null}"#,
+                "'categoryId' must be a 64-bit integer (int64), not null",
+            ),
+            (
+                r#"{"status":"Sold"}"#,
+                "'available', 'pending' or 'sold', or null, not another string",
+            ),
             (r#"{"status":1}"#, "or null, not a number"),
-            (r#"{"status":"sold","status":null}"#, "'status' is given more than once"),
+            (
+                r#"{"Status":"sold"}"#,
+                "No field is known; an object with 'name'",
+            ),
+            (
+                r#"{"status":"sold","status":null}"#,
+                "'status' is given more than once",
+            ),
             ("null", "with 'name', 'categoryId' or 'status'"),
             ("[]", "one JSON object"),
             ("", "is empty"),
         ] {
-            let message = PetPatch::from_json(body.as_bytes()).unwrap_err().into_message();
+            let message = PetPatch::from_json(body.as_bytes())
+                .unwrap_err()
+                .into_message();
             assert!(message.contains(named), "{body}: {message}");
         }
     }
@@ -396,7 +750,9 @@ mod tests {
     fn id_that_is_kept_leaves_another() {
         let read = |id: &str| {
             let body = format!(r#"{{"id":{id},"name":"x","categoryId":1}}"#);
-            NewPet::with_id_from_json(body.as_bytes()).map(|(id, _)| id).ok()
+            NewPet::with_id_from_json(body.as_bytes())
+                .map(|(id, _)| id)
+                .ok()
         };
         for (text, id) in [
             ("1", Some(1)),
@@ -410,7 +766,10 @@ mod tests {
             ("\"1\"", None),
         ] {
             assert_eq!(read(text), id, "{text}");
-            assert!(text == "1e3" || NewPet::id_from_column(text).ok() == id, "{text}");
+            assert!(
+                text == "1e3" || kept_id_from_column(text).ok() == id,
+                "{text}"
+            );
         }
         assert!(matches!(
             NewPet::with_id_from_json(br#"{"name":"x","categoryId":1}"#),
@@ -420,13 +779,20 @@ mod tests {
 
     #[test]
     fn columns_are_read_to_the_letter() {
-        let pet = NewPet::from_columns([" a\0", "-5", ""]);
-        assert_eq!(pet, Ok(NewPet::new(" a\0", -5)));
+        let pet = PetPatch::from_columns([" a\0", "-5", ""].map(Some));
+        assert_eq!(pet, Ok(NewPet::new(" a\0", -5).into()));
+        assert_eq!(PetPatch::from_columns([None; 3]), Ok(PetPatch::default()));
         let said = |category: &str, status: &str| {
-            NewPet::from_columns(["", category, status]).unwrap_err().into_message()
+            PetPatch::from_columns(["", category, status].map(Some))
+                .unwrap_err()
+                .into_message()
         };
-        assert_eq!(said("", "sold"), "The column 'categoryId' must be a 64-bit integer (int64), not ''.");
-        let sold = "The column 'status' must be 'available', 'pending' or 'sold', not 'Sold\\u{1b}'.";
+        assert_eq!(
+            said("", "sold"),
+            "The column 'categoryId' must be a 64-bit integer (int64), not ''."
+        );
+        let sold =
+            "The column 'status' must be 'available', 'pending' or 'sold', not 'Sold\\u{1b}'.";
         assert_eq!(said("1", "Sold\u{1b}"), sold);
         let long = said(&format!("{}é1", "é".repeat(1000)), "");
         assert!(long.len() < 250 && long.ends_with("é1'."), "{long}");
@@ -439,7 +805,13 @@ mod tests {
             ("007", 7),
             ("-0.0", 0),
         ] {
-            assert_eq!(NewPet::from_columns(["", cell, " sold"]).unwrap().category_id, number, "{cell}");
+            assert_eq!(
+                PetPatch::from_columns(["", cell, " sold"].map(Some))
+                    .unwrap()
+                    .category_id,
+                Some(number),
+                "{cell}"
+            );
         }
         for cell in [
             "1.5",
@@ -463,8 +835,14 @@ mod tests {
     fn pet_without_status_has_no_such_member() {
         let new = NewPet::new("a\"b", 2);
         let pet = new.with_id(1);
-        assert_eq!(serde_json::to_string(&pet).unwrap(), r#"{"id":1,"name":"a\"b","categoryId":2}"#);
-        let pet = Pet { status: Some(PetStatus::Pending), ..pet };
+        assert_eq!(
+            serde_json::to_string(&pet).unwrap(),
+            r#"{"id":1,"name":"a\"b","categoryId":2}"#
+        );
+        let pet = Pet {
+            status: Some(PetStatus::Pending),
+            ..pet
+        };
         assert_eq!(
             serde_json::to_string(&pet).unwrap(),
             r#"{"id":1,"name":"a\"b","categoryId":2,"status":"pending"}"#

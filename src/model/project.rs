@@ -56,7 +56,13 @@ pub const CHECK_EVERY: i64 = 10 * 60;
 #[cfg(test)]
 impl DomainEvent {
     /// Every event.
-    pub const ALL: [Self; 5] = [Self::Right, Self::Blocked, Self::Wrong, Self::Unknown, Self::Served];
+    pub const ALL: [Self; 5] = [
+        Self::Right,
+        Self::Blocked,
+        Self::Wrong,
+        Self::Unknown,
+        Self::Served,
+    ];
 }
 
 impl DomainState {
@@ -65,7 +71,6 @@ impl DomainState {
         use DomainEvent as E;
         match (event, self) {
             (E::Right | E::Blocked, Self::Active) => Self::Active,
-            // The 30 minutes begin again.
             (E::Right, _) => Self::Verified,
             (E::Blocked, _) => Self::CertificateDelayed,
             (E::Wrong, Self::PendingDns) => Self::PendingDns,
@@ -77,7 +82,10 @@ impl DomainState {
 
     /// Returns whether a certificate may be issued for the name.
     pub const fn may_have_certificate(self) -> bool {
-        matches!(self, Self::Verified | Self::Active | Self::CertificateDelayed)
+        matches!(
+            self,
+            Self::Verified | Self::Active | Self::CertificateDelayed
+        )
     }
 
     /// Returns whether requests for the name are served.
@@ -137,24 +145,35 @@ impl Domain {
         }
     }
 
-    /// Returns the domain after an event at this Unix time, in seconds. `reason` replaces the earlier one.
+    /// Returns the stored domain after an event at this Unix time, in seconds. `reason` replaces the earlier one. A state
+    /// that stays began when it did, so that the wait for a certificate ends.
     pub fn after(mut self, event: DomainEvent, reason: Option<Reason>, now: i64) -> Self {
         let state = self.state.after(event);
-        let is_restart = event == DomainEvent::Right && state == DomainState::Verified;
-        if state != self.state || is_restart {
-            self.since = now;
-        }
+        let is_changed = state != self.state;
+        self.since = if is_changed { now } else { self.since.min(now) };
         self.state = state;
-        (self.reason, self.message) = reason.map(|reason| (reason.code, reason.message)).unzip();
-        if event != DomainEvent::Served {
+        let is_check = event != DomainEvent::Served;
+        // A request that changes nothing does not answer what the last check has found.
+        if is_check || is_changed {
+            (self.reason, self.message) =
+                reason.map(|reason| (reason.code, reason.message)).unzip();
+        }
+        if is_check {
             self.checked_at = Some(now);
         }
         self
     }
 
-    /// Returns the domain as it is at this Unix time, in seconds. A delay depends on time alone, so it is not stored.
-    /// If the clock was wrong, stored times may be later than now: such a check is ignored, and such a state begins
-    /// now.
+    /// Begins the wait for the certificate again, since somebody asked for a check and the record is correct.
+    pub fn wait_again(&mut self, now: i64) {
+        if self.state == DomainState::Verified {
+            self.since = now;
+        }
+    }
+
+    /// Returns the stored domain as it is at this Unix time, in seconds. A delay depends on time alone, so it is not
+    /// stored. If the clock was wrong, stored times may be later than now: such a check is ignored, and such a state
+    /// begins now.
     pub fn at(mut self, now: i64) -> Self {
         self.since = self.since.min(now);
         self.checked_at = self.checked_at.filter(|at| *at <= now);
@@ -205,7 +224,9 @@ fn serialize_time<S: Serializer>(
     unix_time: &(impl Copy + Into<Option<i64>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    Into::<Option<i64>>::into(*unix_time).and_then(past).serialize(serializer)
+    Into::<Option<i64>>::into(*unix_time)
+        .and_then(past)
+        .serialize(serializer)
 }
 
 /// A static file of a deploy.
@@ -236,12 +257,20 @@ mod tests {
             active               active   active               dns_changed active               active
             certificate_delayed  verified certificate_delayed  dns_changed certificate_delayed  active
             dns_changed          verified certificate_delayed  dns_changed dns_changed          dns_changed";
-        let rows: Vec<Vec<&str>> = table.trim().lines().map(|row| row.split_whitespace().collect()).collect();
+        let rows: Vec<Vec<&str>> = table
+            .trim()
+            .lines()
+            .map(|row| row.split_whitespace().collect())
+            .collect();
         assert_eq!(rows.len(), DomainState::ALL.len());
         for (state, row) in DomainState::ALL.iter().zip(&rows) {
             assert_eq!(state.as_str(), row[0]);
             for (event, after) in DomainEvent::ALL.iter().zip(&row[1..]) {
-                assert_eq!(state.after(*event).as_str(), *after, "{state:?} after {event:?}");
+                assert_eq!(
+                    state.after(*event).as_str(),
+                    *after,
+                    "{state:?} after {event:?}"
+                );
             }
         }
     }
@@ -252,34 +281,71 @@ mod tests {
             assert_eq!(state.as_str().parse(), Ok(*state));
         }
         assert_eq!("pro".parse(), Ok(Plan::Pro));
-        assert_eq!("Pro".parse::<Plan>().unwrap_err().to_string(), "'free', 'pro' or 'enterprise'");
+        assert_eq!(
+            "Pro".parse::<Plan>().unwrap_err().to_string(),
+            "'free', 'pro' or 'enterprise'"
+        );
     }
 
     #[test]
-    fn certificate_is_delayed_after_half_an_hour_and_a_check_restarts_the_wait() {
-        let verified = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 100);
-        assert_eq!((verified.state, verified.since), (DomainState::Verified, 100));
-        assert_eq!(verified.clone().at(100 + CERTIFICATE_WAIT - 1), verified);
-        let again = verified.clone().after(DomainEvent::Right, None, 200);
-        assert_eq!((again.state, again.since, again.checked_at), (DomainState::Verified, 200, Some(200)));
-        let unknown = verified.clone().after(DomainEvent::Unknown, None, 200);
+    fn certificate_is_delayed_after_half_an_hour_and_only_who_asks_waits_again() {
+        let added = Domain::new("a.test".to_owned(), 0);
+        let mut verified = added.after(DomainEvent::Right, None, 100);
+        let delayed_at = |domain: &Domain| {
+            let before = domain.clone().at(domain.since + CERTIFICATE_WAIT - 1);
+            assert_eq!(
+                (before.state, before.since),
+                (DomainState::Verified, domain.since)
+            );
+            let delayed = domain.clone().at(domain.since + 2 * CERTIFICATE_WAIT);
+            assert_eq!(delayed.state, DomainState::CertificateDelayed);
+            delayed.since
+        };
+        assert_eq!(delayed_at(&verified), 100 + CERTIFICATE_WAIT);
+        for event in [DomainEvent::Right, DomainEvent::Unknown] {
+            let checked = verified.clone().after(event, None, 200);
+            assert_eq!(
+                (checked.checked_at, delayed_at(&checked)),
+                (Some(200), 100 + CERTIFICATE_WAIT)
+            );
+        }
+        verified.wait_again(9_000);
+        assert_eq!(delayed_at(&verified), 9_000 + CERTIFICATE_WAIT);
+    }
+
+    #[test]
+    fn wait_that_began_in_the_future_begins_at_the_next_check() {
+        let verified =
+            Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 1_000_000);
+        let checked = verified.after(DomainEvent::Right, None, 100);
         assert_eq!(
-            (unknown.state, unknown.since, unknown.checked_at),
-            (DomainState::Verified, 100, Some(200))
+            checked.at(100 + CERTIFICATE_WAIT).state,
+            DomainState::CertificateDelayed
         );
-        let delayed = verified.at(100 + 2 * CERTIFICATE_WAIT);
-        assert_eq!((delayed.state, delayed.since), (DomainState::CertificateDelayed, 100 + CERTIFICATE_WAIT));
-        let again = delayed.after(DomainEvent::Right, None, 9000);
-        assert_eq!((again.state, again.since), (DomainState::Verified, 9000));
     }
 
     #[test]
     fn reason_stays_until_a_later_event_replaces_it() {
-        let reason = || Some(Reason { code: "caa".to_owned(), message: "no".to_owned() });
+        let reason = || {
+            Some(Reason {
+                code: "caa".to_owned(),
+                message: "no".to_owned(),
+            })
+        };
         let domain = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
         let blocked = domain.after(DomainEvent::Blocked, reason(), 2);
-        assert_eq!((blocked.reason.as_deref(), blocked.checked_at), (Some("caa"), Some(2)));
-        assert_eq!(blocked.clone().after(DomainEvent::Served, None, 3).reason, None);
-        assert_eq!(blocked.after(DomainEvent::Right, None, 3).reason, None);
+        assert_eq!(
+            (blocked.reason.as_deref(), blocked.checked_at),
+            (Some("caa"), Some(2))
+        );
+        assert_eq!(
+            blocked.clone().after(DomainEvent::Served, None, 3).reason,
+            None
+        );
+        let right = blocked.after(DomainEvent::Right, None, 3);
+        assert_eq!(right.reason, None);
+        let wrong = right.after(DomainEvent::Wrong, reason(), 4);
+        let asked = wrong.clone().after(DomainEvent::Served, None, 5);
+        assert_eq!(asked, wrong, "a request does not make the record right");
     }
 }

@@ -7,11 +7,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::slice;
 
-use serde::{Deserialize, Serialize};
-
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::http::limits::MAX_BODY_BYTES;
-use crate::model::{self, Page, PetCounts, PetQuery, PetStatus};
+use crate::base::json::Invalid;
+use crate::model::{
+    Caller, IdempotencyKey, NewPet, Page, Pet, PetCounts, PetPatch, PetQuery, PetStatus,
+};
 use crate::store::{Cause, Outcome, Reader, StoreError, Transaction, Writer};
 
 /// The pets of a database, without HTTP.
@@ -54,79 +55,25 @@ pub struct Inventory {
 
 impl fmt::Debug for Inventory {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Inventory").field("writes", &self.writer.is_some()).finish_non_exhaustive()
+        f.debug_struct("Inventory")
+            .field("writes", &self.writer.is_some())
+            .finish_non_exhaustive()
     }
 }
 
-/// A pet in the inventory. Its JSON is that of the HTTP interface.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// Pets to change or to delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Pet {
-    /// The identifier. Identifiers ascend, and are never used again.
-    pub id: i64,
-    /// The name, which can be empty.
-    pub name: String,
-    /// The identifier of the category that the pet belongs to.
-    pub category_id: i64,
-    /// The availability; `None` if the pet was added without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<PetStatus>,
+pub enum PetIds {
+    /// The pet with this id, which must exist.
+    One(i64),
+    /// The pets from one id to another, however many there are.
+    Range(i64, i64),
 }
 
-/// A pet to add. Its JSON is that of the HTTP interface.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct NewPet {
-    /// The name: any text of up to 64 KiB, even an empty one.
-    pub name: String,
-    /// The identifier of the category that the pet belongs to.
-    pub category_id: i64,
-    /// The availability. By default none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<PetStatus>,
-}
-
-/// A change to pets. A field that is not set stays as it is.
-///
-/// ```
-/// use petstore::{PetPatch, PetStatus};
-///
-/// let sold = PetPatch::new().status(PetStatus::Sold);
-/// let renamed = PetPatch::new().name("Rex").status(None);
-/// # assert_ne!(sold, renamed);
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PetPatch {
-    /// The new name: any text of up to 64 KiB.
-    pub name: Option<String>,
-    /// The identifier of the new category.
-    pub category_id: Option<i64>,
-    /// The new status. `Some(None)` removes the status.
-    pub status: Option<Option<PetStatus>>,
-}
-
-impl PetPatch {
-    /// Changes nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the [`name`](Self#structfield.name).
-    pub fn name(self, name: impl Into<String>) -> Self {
-        Self { name: Some(name.into()), ..self }
-    }
-
-    /// Sets the [`category_id`](Self#structfield.category_id).
-    pub fn category_id(self, category_id: i64) -> Self {
-        Self { category_id: Some(category_id), ..self }
-    }
-
-    /// Sets the [`status`](Self#structfield.status); `None` removes it.
-    pub fn status(self, status: impl Into<Option<PetStatus>>) -> Self {
-        Self { status: Some(status.into()), ..self }
+impl PetIds {
+    fn each(ids: &[i64]) -> Vec<Self> {
+        ids.iter().copied().map(Self::One).collect()
     }
 }
 
@@ -144,42 +91,26 @@ pub struct ListOptions {
 
 impl Default for ListOptions {
     fn default() -> Self {
-        Self { limit: 20, after: None, status: None }
+        Self {
+            limit: 20,
+            after: None,
+            status: None,
+        }
     }
 }
 
-impl NewPet {
-    /// A pet without a status.
-    pub fn new(name: impl Into<String>, category_id: i64) -> Self {
-        Self { name: name.into(), category_id, status: None }
-    }
-
-    /// Sets the [`status`](Self#structfield.status).
-    pub fn status(self, status: PetStatus) -> Self {
-        Self { status: Some(status), ..self }
-    }
-
-    /// The pet for the store.
-    fn checked(&self) -> Result<model::NewPet<'_>, Error> {
-        check_name(&self.name)?;
-        let Self { name, category_id, status } = self;
-        Ok(model::NewPet { name: name.into(), category_id: *category_id, status: *status })
-    }
-}
-
-fn check_name(name: &str) -> Result<(), Error> {
-    if name.len() > MAX_BODY_BYTES {
-        let message =
-            format!("the name of a pet has {} bytes, and at most {MAX_BODY_BYTES} are allowed", name.len());
+/// Checks the members of a pet, and that a request could have them.
+fn check(patch: &PetPatch) -> Result<(), Error> {
+    let invalid = |why: Invalid| Error::new(ErrorKind::InvalidInput, why.into_message());
+    patch.check().map_err(invalid)?;
+    let bytes = patch.name.as_deref().map_or(0, str::len);
+    if bytes > MAX_BODY_BYTES {
+        let message = format!(
+            "the name of a pet has {bytes} bytes, and at most {MAX_BODY_BYTES} are allowed"
+        );
         return fail(ErrorKind::InvalidInput, message);
     }
     Ok(())
-}
-
-impl From<model::Pet<'_>> for Pet {
-    fn from(model::Pet { id, name, category_id, status }: model::Pet) -> Self {
-        Self { id, name: name.to_owned(), category_id, status }
-    }
 }
 
 impl Inventory {
@@ -194,7 +125,10 @@ impl Inventory {
     pub fn open(database: &Path) -> Result<Self, Error> {
         // The writer first: it creates the database.
         let writer = Writer::open(database)?;
-        Ok(Self { reader: Reader::open(database)?, writer: Some(writer) })
+        Ok(Self {
+            reader: Reader::open(database)?,
+            writer: Some(writer),
+        })
     }
 
     /// Opens an existing database only to read it.
@@ -202,16 +136,31 @@ impl Inventory {
     /// # Errors
     /// [`ErrorKind::DatabaseMissing`] if it does not exist, and the kinds of a database that cannot be opened.
     pub fn open_to_read(database: &Path) -> Result<Self, Error> {
-        Ok(Self { reader: Reader::open(database)?, writer: None })
+        Ok(Self {
+            reader: Reader::open(database)?,
+            writer: None,
+        })
     }
 
     /// Adds a pet, and returns it with its id. It is then flushed to the disk.
     ///
     /// # Errors
     /// Those of [`add_all`](Self::add_all).
-    pub fn add(&mut self, pet: &NewPet) -> Result<Pet, Error> {
-        let added = self.add_all(slice::from_ref(pet))?.pop();
-        added.ok_or_else(|| Error::new(ErrorKind::Internal, "the pet was not added"))
+    pub fn add(&mut self, pet: &NewPet) -> Result<Pet<'static>, Error> {
+        self.insert(slice::from_ref(pet), None)
+            .map(|mut added| added.remove(0))
+    }
+
+    /// Adds a pet as [`add`](Self::add) does, unless a call with the same `key` has added it within the last 24 hours: then
+    /// returns that pet as it was added. So after [`ErrorKind::OutcomeUnknown`], or if your program ended in between, call it
+    /// again with the same key. Keys of HTTP clients are others, even with the same text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if another pet was added with this key, and those of [`add_all`](Self::add_all).
+    pub fn add_once(&mut self, pet: &NewPet, key: &str) -> Result<Pet<'static>, Error> {
+        let key = IdempotencyKey::new(Caller::host(), key.as_bytes());
+        self.insert(slice::from_ref(pet), Some(&key))
+            .map(|mut added| added.remove(0))
     }
 
     /// Adds pets in one transaction with one flush, and returns them with their ids. On a failure none is added. Others
@@ -223,15 +172,33 @@ impl Inventory {
     /// [`ErrorKind::DatabaseMoved`], [`ErrorKind::DatabaseDamaged`], and [`ErrorKind::Io`]. On a cluster also
     /// [`ErrorKind::Conflict`] and [`ErrorKind::DatabaseUnreachable`]. After [`ErrorKind::OutcomeUnknown`], the pets may have
     /// been added.
-    pub fn add_all(&mut self, pets: &[NewPet]) -> Result<Vec<Pet>, Error> {
-        let pets = pets.iter().map(NewPet::checked).collect::<Result<Vec<_>, _>>()?;
+    pub fn add_all(&mut self, pets: &[NewPet]) -> Result<Vec<Pet<'static>>, Error> {
+        self.insert(pets, None)
+    }
+
+    fn insert(
+        &mut self,
+        pets: &[NewPet],
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Vec<Pet<'static>>, Error> {
+        for pet in pets {
+            check(&pet.borrowed().into())?;
+        }
         let writer = self.writer()?;
-        let inserted: Result<Vec<_>, _> = pets.iter().map(|pet| writer.insert_pet(pet, None)).collect();
+        let inserted: Result<Vec<_>, _> =
+            pets.iter().map(|pet| writer.insert_pet(pet, key)).collect();
         let inserted = inserted.inspect_err(|_| writer.undo())?;
         let committed = writer.commit()?;
-        let added = pets.iter().zip(inserted).map(|(pet, inserted)| match inserted.outcome(&committed)? {
-            Outcome::Made(id) | Outcome::Replayed(id) => Ok(pet.with_id(id).into()),
-            Outcome::Reused => fail(ErrorKind::Internal, "a pet without a key was taken for another"),
+        let added = pets.iter().zip(inserted).map(|(pet, inserted)| {
+            match inserted.outcome(&committed)? {
+                Outcome::Made(id) | Outcome::Replayed(id) => {
+                    Ok(pet.clone().with_id(id).into_owned())
+                }
+                Outcome::Reused => fail(
+                    ErrorKind::InvalidInput,
+                    "another pet was added with this idempotency key; nothing was added",
+                ),
+            }
         });
         added.collect()
     }
@@ -241,17 +208,74 @@ impl Inventory {
     ///
     /// # Errors
     /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, and those of [`add_all`](Self::add_all).
-    pub fn update(&mut self, ids: &[i64], patch: &PetPatch) -> Result<Vec<Pet>, Error> {
-        let PetPatch { name, category_id, status } = patch;
-        name.as_deref().map_or(Ok(()), check_name)?;
-        let name = name.as_ref().map(Into::into);
-        let patch = model::PetPatch { name, category_id: *category_id, status: *status };
+    pub fn update(&mut self, ids: &[i64], patch: &PetPatch) -> Result<Vec<Pet<'static>>, Error> {
+        self.update_all(&PetIds::each(ids), patch)
+    }
+
+    /// Changes pets as [`update`](Self::update) does, also those of ranges.
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn update_all(
+        &mut self,
+        ids: &[PetIds],
+        patch: &PetPatch,
+    ) -> Result<Vec<Pet<'static>>, Error> {
+        check(patch)?;
         self.change(ids, |transaction, id| {
-            let found = transaction.pet(id, |pet| (pet.status, Pet::from(patch.apply(pet))))?;
-            let Some((status, changed)) = found else { return Ok(None) };
-            transaction.update_pet(id, status, &patch)?;
-            Ok(Some(changed))
+            let changed = transaction.pet(id, |pet| patch.apply(&pet).into_owned())?;
+            if changed.is_some() {
+                transaction.update_pet(id, patch)?;
+            }
+            Ok(changed)
         })
+    }
+
+    /// Changes a pet if it is still as `expected`, as it was read, and returns it as it is then. So of two buyers, only one
+    /// gets a pet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] if the pet has changed since, and those of [`update`](Self::update).
+    pub fn update_if_match(
+        &mut self,
+        expected: &Pet,
+        patch: &PetPatch,
+    ) -> Result<Pet<'static>, Error> {
+        check(patch)?;
+        self.change_if_match(expected, |transaction| {
+            transaction.update_pet(expected.id, patch)
+        })?;
+        Ok(patch.apply(expected).into_owned())
+    }
+
+    /// Deletes a pet if it is still as `expected`, as it was read.
+    ///
+    /// # Errors
+    /// Those of [`update_if_match`](Self::update_if_match).
+    pub fn delete_if_match(&mut self, expected: &Pet) -> Result<(), Error> {
+        self.change_if_match(expected, |transaction| transaction.delete_pet(expected.id))
+    }
+
+    fn change_if_match(
+        &mut self,
+        expected: &Pet,
+        mut change: impl FnMut(&mut Transaction) -> Result<(), StoreError>,
+    ) -> Result<(), Error> {
+        let is_same = self.change(&[PetIds::One(expected.id)], |transaction, id| {
+            let is_same = transaction.pet(id, |pet| pet == *expected)?;
+            if is_same == Some(true) {
+                change(transaction)?;
+            }
+            Ok(is_same)
+        })?;
+        if is_same != [true] {
+            let message = format!(
+                "the pet {} has changed; nothing was changed now",
+                expected.id
+            );
+            return fail(ErrorKind::Conflict, message);
+        }
+        Ok(())
     }
 
     /// Deletes pets in one transaction. On a failure none is deleted. The ids are never used again.
@@ -260,41 +284,79 @@ impl Inventory {
     /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, and those of
     /// [`add_all`](Self::add_all).
     pub fn delete(&mut self, ids: &[i64]) -> Result<(), Error> {
-        let mut seen = HashSet::new();
-        if let Some(id) = ids.iter().find(|id| !seen.insert(**id)) {
-            return fail(ErrorKind::PetUnknown, format!("the id {id} is given twice; nothing was changed"));
-        }
-        let deleted = self.change(ids, |transaction, id| {
-            let Some(status) = transaction.pet(id, |pet| pet.status)? else { return Ok(None) };
-            transaction.delete_pet(id, status)?;
-            Ok(Some(()))
-        });
-        deleted.map(drop)
+        self.delete_all(&PetIds::each(ids)).map(drop)
     }
 
-    /// Changes each of these pets in one transaction, which is committed if `change` finds all of them.
+    /// Deletes pets as [`delete`](Self::delete) does, also those of ranges. Returns how many.
+    ///
+    /// # Errors
+    /// Those of [`delete`](Self::delete).
+    pub fn delete_all(&mut self, ids: &[PetIds]) -> Result<usize, Error> {
+        let mut seen = HashSet::new();
+        for ids in ids {
+            if let PetIds::One(id) = ids
+                && !seen.insert(id)
+            {
+                let message = format!("the id {id} is given twice; nothing was changed");
+                return fail(ErrorKind::PetUnknown, message);
+            }
+        }
+        let deleted = self.change(ids, |transaction, id| {
+            let found = transaction.pet(id, |_| ())?;
+            if found.is_some() {
+                transaction.delete_pet(id)?;
+            }
+            Ok(found)
+        })?;
+        Ok(deleted.len())
+    }
+
+    /// Changes each of these pets in one transaction, which is committed if `change` finds all that are named.
     fn change<T>(
         &mut self,
-        ids: &[i64],
+        ids: &[PetIds],
         mut change: impl FnMut(&mut Transaction, i64) -> Result<Option<T>, StoreError>,
     ) -> Result<Vec<T>, Error> {
         self.writer()?.transact(|writer| {
-            let changed = ids.iter().map(|id| {
-                let found = change(&mut writer.transaction()?, *id)
-                    .map_err(|error| Error::from(error).context(format!("the pet {id} cannot be changed")))?;
-                found.ok_or_else(|| {
-                    Error::new(ErrorKind::PetUnknown, format!("there is no pet with the id {id}"))
-                })
+            let mut changed = Vec::new();
+            let mut change_one = |writer: &mut Writer, id: i64| {
+                let found = change(&mut writer.transaction()?, id).map_err(|error| {
+                    Error::from(error).context(format!("the pet {id} cannot be changed"))
+                })?;
+                let message = || format!("there is no pet with the id {id}");
+                changed.push(found.ok_or_else(|| Error::new(ErrorKind::PetUnknown, message()))?);
+                Ok(())
+            };
+            let done: Result<(), Error> = ids.iter().try_for_each(|ids| match *ids {
+                PetIds::One(id) => change_one(writer, id),
+                PetIds::Range(from, to) => {
+                    let mut there = Vec::new();
+                    writer.visit_ids((from, to), |id| {
+                        there.push(id);
+                        ControlFlow::Continue(())
+                    })?;
+                    there.into_iter().try_for_each(|id| change_one(writer, id))
+                }
             });
-            let changed: Result<_, Error> = changed.collect();
-            changed.map_err(|why| if ids.len() > 1 { why.followed_by("nothing was changed") } else { why })
+            let is_one = matches!(ids, [PetIds::One(_)]);
+            done.map_err(|why| {
+                if is_one {
+                    why
+                } else {
+                    why.followed_by("nothing was changed")
+                }
+            })?;
+            Ok(changed)
         })
     }
 
     /// The connection that writes.
     fn writer(&mut self) -> Result<&mut Writer, StoreError> {
         self.writer.as_mut().ok_or_else(|| {
-            StoreError::Unavailable(Cause::ReadOnly, "the inventory was opened read-only".to_owned())
+            StoreError::Unavailable(
+                Cause::ReadOnly,
+                "the inventory was opened read-only".to_owned(),
+            )
         })
     }
 
@@ -303,23 +365,30 @@ impl Inventory {
     /// # Errors
     /// The kinds of a database that cannot be read, such as [`ErrorKind::DatabaseMoved`] and
     /// [`ErrorKind::DatabaseDamaged`].
-    pub fn get(&mut self, id: i64) -> Result<Option<Pet>, Error> {
-        self.read(|store| store.pet(id, |pet| Pet::from(pet)))
+    pub fn get(&mut self, id: i64) -> Result<Option<Pet<'static>>, Error> {
+        self.read(|store| store.pet(id, |pet| pet.into_owned()))
     }
 
     /// Returns pets in ascending order of their ids.
     ///
     /// # Errors
     /// Those of [`get`](Self::get).
-    pub fn list(&mut self, options: &ListOptions) -> Result<Vec<Pet>, Error> {
-        let ListOptions { limit, after, status } = *options;
-        let query = PetQuery { page: Page { limit, after }, status };
+    pub fn list(&mut self, options: &ListOptions) -> Result<Vec<Pet<'static>>, Error> {
+        let ListOptions {
+            limit,
+            after,
+            status,
+        } = *options;
+        let query = PetQuery {
+            page: Page { limit, after },
+            status,
+        };
         let mut pets = Vec::new();
-        let add = |pet: model::Pet| {
+        let add = |pet: Pet| {
             if pets.len() == limit as usize {
                 return ControlFlow::Break(());
             }
-            pets.push(pet.into());
+            pets.push(pet.into_owned());
             ControlFlow::Continue(())
         };
         self.read(|store| store.visit_pets(&query, add))?;
@@ -366,7 +435,9 @@ mod tests {
     fn pets_are_counted_by_status() {
         let (_folder, mut inventory) = inventory();
         inventory.add(&NewPet::new("a", 1)).unwrap();
-        inventory.add(&NewPet::new("b", 1).status(PetStatus::Sold)).unwrap();
+        inventory
+            .add(&NewPet::new("b", 1).status(PetStatus::Sold))
+            .unwrap();
         let counts = inventory.counts().unwrap();
         let words = [("available", 0), ("pending", 0), ("sold", 1), ("unset", 1)];
         assert_eq!((counts.by_word(), counts.total), (words, 2));
@@ -387,18 +458,82 @@ mod tests {
         ] {
             let new: NewPet = serde_json::from_str(body).unwrap();
             assert_eq!(serde_json::to_string(&new).unwrap(), body);
-            assert_eq!(new.checked().unwrap(), model::NewPet::from_json(body.as_bytes()).unwrap());
             let pet = inventory.add(&new).unwrap();
             let json = serde_json::to_string(&pet).unwrap();
-            assert_eq!(json, body.replacen('{', &format!("{{\"id\":{},", pet.id), 1));
+            assert_eq!(
+                json,
+                body.replacen('{', &format!("{{\"id\":{},", pet.id), 1)
+            );
             assert_eq!(serde_json::from_str::<Pet>(&json).unwrap(), pet);
         }
-        let wrong =
-            serde_json::from_str::<NewPet>(r#"{"name":"","categoryId":1,"status":"Sold"}"#).unwrap_err();
-        assert!(
-            wrong.to_string().starts_with("must be 'available', 'pending' or 'sold', not another"),
-            "{wrong}"
+        // As strict as the interface, and no stricter.
+        let read = |json: &str| serde_json::from_str::<NewPet>(json);
+        assert_eq!(
+            read(r#"{"name":"","categoryId":1.0,"id":7}"#).unwrap(),
+            NewPet::new("", 1)
         );
+        for (json, said) in [
+            (
+                r#"{"name":"","categoryId":1,"status":"Sold"}"#,
+                "The field 'status' must be 'available', 'pending' or 'sold'",
+            ),
+            (
+                r#"{"name":"","categoryId":1,"status":null}"#,
+                "The field 'status' must be ",
+            ),
+            (r#"{"name":"","name":"","categoryId":1}"#, "'name'"),
+            (r#"{"categoryId":1}"#, "The field 'name' is missing"),
+        ] {
+            let wrong = read(json).unwrap_err().to_string();
+            assert!(wrong.contains(said), "{json}: {wrong}");
+        }
+        assert!(
+            serde_json::from_str::<Pet>(r#"{"name":"","categoryId":1}"#)
+                .unwrap_err()
+                .to_string()
+                .contains("'id' is missing")
+        );
+        let patch: PetPatch =
+            serde_json::from_reader(&br#"{"status":null,"categoryId":2e0}"#[..]).unwrap();
+        assert_eq!(patch, PetPatch::new().status(None).category_id(2));
+    }
+
+    #[test]
+    fn pet_is_added_once_with_a_key() {
+        let (_folder, mut inventory) = inventory();
+        let rex = NewPet::new("Rex", 1).status(PetStatus::Sold);
+        let added = [(); 2].map(|()| inventory.add_once(&rex, "order 7").unwrap());
+        assert_eq!(added[0], added[1]);
+        assert_eq!(
+            kind(inventory.add_once(&NewPet::new("Tom", 1), "order 7")),
+            ErrorKind::InvalidInput
+        );
+        assert_eq!(inventory.add_once(&rex, "order 8").unwrap().id, 2);
+        assert_eq!(inventory.counts().unwrap().total, 2);
+    }
+
+    #[test]
+    fn pet_is_changed_only_as_it_was_read() {
+        let (_folder, mut inventory) = inventory();
+        let rex = inventory.add(&NewPet::new("Rex", 1)).unwrap();
+        let sold = PetPatch::new().status(PetStatus::Sold);
+        let now = inventory.update_if_match(&rex, &sold).unwrap();
+        assert_eq!(inventory.get(rex.id).unwrap().as_ref(), Some(&now));
+        assert_eq!(
+            kind(inventory.update_if_match(&rex, &sold)),
+            ErrorKind::Conflict
+        );
+        assert_eq!(kind(inventory.delete_if_match(&rex)), ErrorKind::Conflict);
+        assert_eq!(inventory.get(rex.id).unwrap().as_ref(), Some(&now));
+        inventory.delete_if_match(&now).unwrap();
+        let gone = Pet::new(9, "Tom", 1);
+        for pet in [&now, &gone] {
+            assert_eq!(kind(inventory.delete_if_match(pet)), ErrorKind::PetUnknown);
+            assert_eq!(
+                kind(inventory.update_if_match(pet, &sold)),
+                ErrorKind::PetUnknown
+            );
+        }
     }
 
     #[test]
@@ -406,19 +541,35 @@ mod tests {
         let (_folder, mut inventory) = inventory();
         let pets = ["a", "b", "c", "d"].map(|name| NewPet::new(name, 1));
         let [a, b, c, d] = pets;
-        let sold = |pet: NewPet| pet.status(PetStatus::Sold);
+        let sold = |pet: NewPet<'static>| pet.status(PetStatus::Sold);
         let added = inventory.add_all(&[a, sold(b), c, sold(d)]).unwrap();
         let mut listed = |limit, after, status| {
-            let names = inventory.list(&ListOptions { limit, after, status }).unwrap();
+            let names = inventory
+                .list(&ListOptions {
+                    limit,
+                    after,
+                    status,
+                })
+                .unwrap();
             names.into_iter().map(|pet| pet.name).collect::<String>()
         };
         let sold = Some(PetStatus::Sold);
         assert_eq!(
-            [listed(20, None, None), listed(4, None, None), listed(3, None, None)],
+            [
+                listed(20, None, None),
+                listed(4, None, None),
+                listed(3, None, None)
+            ],
             ["abcd", "abcd", "abc"]
         );
-        assert_eq!([listed(2, Some(added[0].id), None), listed(9, None, sold)], ["bc", "bd"]);
-        assert_eq!([listed(0, None, None), listed(1, Some(i64::MAX), None)], ["", ""]);
+        assert_eq!(
+            [listed(2, Some(added[0].id), None), listed(9, None, sold)],
+            ["bc", "bd"]
+        );
+        assert_eq!(
+            [listed(0, None, None), listed(1, Some(i64::MAX), None)],
+            ["", ""]
+        );
         assert_eq!(inventory.get(added[3].id).unwrap().as_ref(), added.last());
         assert_eq!(inventory.get(5).unwrap(), None);
         assert_eq!(inventory.add_all(&[]).unwrap(), []);
@@ -427,8 +578,13 @@ mod tests {
     #[test]
     fn all_pets_are_changed_or_none() {
         let (_folder, mut inventory) = inventory();
-        inventory.add_all(&["a", "b", "c"].map(|name| NewPet::new(name, 1))).unwrap();
-        let patch = PetPatch::new().name("x").category_id(9).status(PetStatus::Sold);
+        inventory
+            .add_all(&["a", "b", "c"].map(|name| NewPet::new(name, 1)))
+            .unwrap();
+        let patch = PetPatch::new()
+            .name("x")
+            .category_id(9)
+            .status(PetStatus::Sold);
         for ids in [&[1, 9][..], &[9], &[2, 1, 9]] {
             assert_eq!(kind(inventory.update(ids, &patch)), ErrorKind::PetUnknown);
             assert_eq!(kind(inventory.delete(ids)), ErrorKind::PetUnknown);
@@ -440,10 +596,21 @@ mod tests {
         };
         assert_eq!(names(&mut inventory), "abc");
         let changed = inventory.update(&[3, 1], &patch).unwrap();
-        let pet = |id| Pet { id, name: "x".to_owned(), category_id: 9, status: Some(PetStatus::Sold) };
+        let pet = |id| Pet {
+            id,
+            name: "x".into(),
+            category_id: 9,
+            status: Some(PetStatus::Sold),
+        };
         assert_eq!(changed, [pet(3), pet(1)]);
         assert_eq!(inventory.get(3).unwrap(), Some(pet(3)));
-        assert_eq!(inventory.update(&[1], &PetPatch::new().status(None)).unwrap()[0].status, None);
+        assert_eq!(
+            inventory
+                .update(&[1], &PetPatch::new().status(None))
+                .unwrap()[0]
+                .status,
+            None
+        );
         inventory.delete(&[1, 2]).unwrap();
         assert_eq!(names(&mut inventory), "x");
         assert_eq!(inventory.update(&[], &patch).unwrap(), []);
@@ -456,7 +623,10 @@ mod tests {
         let failed = inventory.add_all(&[long(1), long(MAX_BODY_BYTES + 1)]);
         assert_eq!(kind(failed), ErrorKind::InvalidInput);
         let patch = PetPatch::new().name("x".repeat(MAX_BODY_BYTES + 1));
-        assert_eq!(kind(inventory.update(&[1], &patch)), ErrorKind::InvalidInput);
+        assert_eq!(
+            kind(inventory.update(&[1], &patch)),
+            ErrorKind::InvalidInput
+        );
         assert_eq!(inventory.add(&long(MAX_BODY_BYTES)).unwrap().id, 1);
     }
 
@@ -466,7 +636,11 @@ mod tests {
         let new = NewPet::new("Rex", 1);
         let mut other = Writer::open(&folder.database()).unwrap();
         other.open_transaction().unwrap();
-        inventory.writer.as_mut().unwrap().set_busy_timeout(Duration::ZERO);
+        inventory
+            .writer
+            .as_mut()
+            .unwrap()
+            .set_busy_timeout(Duration::ZERO);
         assert_eq!(kind(inventory.add(&new)), ErrorKind::DatabaseLocked);
         assert_eq!(inventory.list(&ListOptions::default()).unwrap(), []);
         other.undo();
@@ -475,8 +649,14 @@ mod tests {
         let writer = inventory.writer.as_ref().unwrap();
         crate::store::tests::run(writer, "PRAGMA max_page_count = 1");
         let large = NewPet::new("x".repeat(MAX_BODY_BYTES), 1);
-        assert_eq!(kind(inventory.add_all(&[new.clone(), large.clone()])), ErrorKind::DiskFull);
-        crate::store::tests::run(inventory.writer.as_ref().unwrap(), "PRAGMA max_page_count = 1000000");
+        assert_eq!(
+            kind(inventory.add_all(&[new.clone(), large.clone()])),
+            ErrorKind::DiskFull
+        );
+        crate::store::tests::run(
+            inventory.writer.as_ref().unwrap(),
+            "PRAGMA max_page_count = 1000000",
+        );
         assert_eq!(inventory.list(&ListOptions::default()).unwrap().len(), 1);
 
         refuse_writes(inventory.writer.as_ref().unwrap(), true);
@@ -485,8 +665,8 @@ mod tests {
         assert_eq!(inventory.add(&large).unwrap().id, 2);
 
         lose_pets(inventory.writer.as_ref().unwrap());
-        assert_eq!(kind(inventory.get(1)), ErrorKind::DatabaseDamaged);
-        assert_eq!(kind(inventory.add(&new)), ErrorKind::DatabaseDamaged);
+        assert_eq!(kind(inventory.get(1)), ErrorKind::SchemaChanged);
+        assert_eq!(kind(inventory.add(&new)), ErrorKind::SchemaChanged);
     }
 
     #[test]
@@ -494,7 +674,10 @@ mod tests {
         let (folder, mut inventory) = inventory();
         let rex = inventory.add(&NewPet::new("Rex", 1)).unwrap();
         let mut only = Inventory::open_to_read(&folder.database()).unwrap();
-        assert_eq!(kind(only.add(&NewPet::new("Tom", 1))), ErrorKind::PermissionDenied);
+        assert_eq!(
+            kind(only.add(&NewPet::new("Tom", 1))),
+            ErrorKind::PermissionDenied
+        );
         assert_eq!(only.get(rex.id).unwrap(), Some(rex));
         let missing = Inventory::open_to_read(&folder.0.join("missing"));
         assert_eq!(kind(missing), ErrorKind::DatabaseMissing);

@@ -4,7 +4,7 @@ use std::thread::JoinHandle;
 
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::workers::Workers;
-use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
+use crate::admin::{self, AdminContext, AdminService, LastCounts, ProjectSettings, Reset};
 use crate::app::pipeline::{self, SharedState};
 use crate::base::error::Error;
 use crate::base::metrics::Metrics;
@@ -38,8 +38,12 @@ impl Admin {
         let config = &*shared.config;
         let stopper = Stopper::default();
         let mut workers = Workers::new(&config.database, &stopper, None);
-        for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
-            let handler = AdminService::new(AdminContext {
+        let counts = config.experimental.then(LastCounts::default);
+        for (name, kind) in [
+            ("admin-read", LaneKind::Read),
+            ("admin-write", LaneKind::Write),
+        ] {
+            let context = AdminContext {
                 metrics: shared.metrics.clone(),
                 store: Reader::open(&config.database)?,
                 damage: shared.damage.clone(),
@@ -48,8 +52,9 @@ impl Admin {
                 settings: settings.clone(),
                 hosts: config.admin_hosts.clone(),
                 reset: reset.clone(),
-                tally: shared.tally.clone(),
-            });
+                counts: counts.clone(),
+            };
+            let handler = AdminService::new(context, kind == LaneKind::Write);
             workers.start(kind, ADMIN_CONNECTIONS, name.to_owned(), handler)?;
         }
         let Workers { running, lanes, .. } = workers;
@@ -76,7 +81,10 @@ impl Admin {
             }
         };
         let gate = start_thread("admin", run)?;
-        Ok(Self { stopper, gate: Some(gate) })
+        Ok(Self {
+            stopper,
+            gate: Some(gate),
+        })
     }
 }
 

@@ -34,7 +34,9 @@ fn reserved(config: &Config) -> usize {
 
 /// The files that the process can still open. Where `/proc` is missing, none counts as open.
 fn unopened_files() -> usize {
-    let limit = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
+    let limit = getrlimit(Resource::Nofile)
+        .current
+        .and_then(|limit| usize::try_from(limit).ok());
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     limit.unwrap_or(usize::MAX).saturating_sub(open)
 }
@@ -69,7 +71,12 @@ mod tests {
     use super::*;
 
     fn config(open_files: Option<usize>, has_admin: bool) -> Config {
-        let mut config = Config { open_files, max_connections: 1000, workers: 1, ..Config::default() };
+        let mut config = Config {
+            open_files,
+            max_connections: 1000,
+            workers: 1,
+            ..Config::default()
+        };
         if has_admin {
             config.admin = Some(([127, 0, 0, 1], 0).into());
         }
@@ -89,7 +96,10 @@ mod tests {
     #[test]
     fn known_limit_is_not_exceeded() {
         for has_admin in [false, true] {
-            assert_eq!(available_connections(&config(Some(usize::MAX), has_admin)).unwrap(), 1000);
+            assert_eq!(
+                available_connections(&config(Some(usize::MAX), has_admin)).unwrap(),
+                1000
+            );
             let reserved = reserved(&config(None, has_admin));
             for limit in reserved + FEWEST..2000 {
                 let clients = available_connections(&config(Some(limit), has_admin)).unwrap();
@@ -111,11 +121,15 @@ mod tests {
 
     #[test]
     fn error_names_how_many_files_are_enough() {
-        let error = available_connections(&config(Some(10), false)).unwrap_err().to_string();
+        let error = available_connections(&config(Some(10), false))
+            .unwrap_err()
+            .to_string();
         let needed = reserved(&config(None, false)) + FEWEST;
         assert_eq!(
             error,
-            format!("the process can open too few files: 10, but it needs at least {needed} (ulimit -n)")
+            format!(
+                "the process can open too few files: 10, but it needs at least {needed} (ulimit -n)"
+            )
         );
         assert!(available_connections(&config(Some(needed), false)).is_ok());
     }

@@ -28,7 +28,8 @@ pub use verify_backup::drill;
 ///
 /// Dropping it stops the service like [`Stopper::stop`] and **blocks until the service has ended**: until the requests
 /// in progress are answered, for at most [`Deadlines::drain`](crate::Deadlines::drain) (10 s by default), and then
-/// until everything is flushed to the disk. Call [`Server::wait`] to get the reason if it ended on its own.
+/// until everything is flushed to the disk: if the file was deleted, until a disk takes a copy. Call [`Server::wait`] to
+/// get the reason if it ended on its own.
 ///
 /// ```
 /// # fn main() -> Result<(), petstore::Error> {
@@ -75,17 +76,31 @@ impl Server {
     ///
     /// # Errors
     /// Those of [`Server::start`], and that of `prepare`.
-    pub fn start_after(config: Config, prepare: impl FnOnce() -> Result<(), Error>) -> Result<Self, Error> {
+    pub fn start_after(
+        config: Config,
+        prepare: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let opened = Opened::open(config)?;
         let address = opened.listening.address.clone();
-        let admin_address = opened.admin.as_ref().map(|listening| listening.address.clone());
+        let admin_address = opened
+            .admin
+            .as_ref()
+            .map(|listening| listening.address.clone());
         let summary = opened.summary();
         let (database, read_only) = (opened.config.database.clone(), opened.config.read_only);
         prepare()?;
         let stopper = Stopper::default();
         let running = Running::start(opened, &stopper)?;
         let gate = start_thread("gate", move || running.serve())?;
-        Ok(Self { address, summary, stopper, gate: Some(gate), admin_address, database, read_only })
+        Ok(Self {
+            address,
+            summary,
+            stopper,
+            gate: Some(gate),
+            admin_address,
+            database,
+            read_only,
+        })
     }
 
     /// Returns the address of the service, with the actual port.
@@ -139,7 +154,11 @@ impl Server {
         if !store::exists(&self.database) {
             return Err(Error::no_database(&self.database));
         }
-        if self.read_only { Inventory::open_to_read(&self.database) } else { Inventory::open(&self.database) }
+        if self.read_only {
+            Inventory::open_to_read(&self.database)
+        } else {
+            Inventory::open(&self.database)
+        }
     }
 
     /// Returns whether the service still runs; it does until its last requests are answered. It ends after
@@ -167,7 +186,10 @@ impl Server {
     pub fn wait(mut self) -> Result<(), Error> {
         match self.gate.take().map(JoinHandle::join) {
             Some(Ok(Err(error))) => Err(error),
-            Some(Err(_)) => Err(Error::new(ErrorKind::Internal, "the gate has died; the log has the cause")),
+            Some(Err(_)) => Err(Error::new(
+                ErrorKind::Internal,
+                "the gate has died; the log has the cause",
+            )),
             Some(Ok(Ok(()))) | None => Ok(()),
         }
     }

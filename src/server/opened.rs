@@ -29,8 +29,13 @@ impl Opened {
     /// # Errors
     /// Those of [`Server::start`](crate::Server::start), except for threads.
     pub fn open(config: Config) -> Result<Self, Error> {
-        if config.api_key.as_ref().is_some_and(|key| !secret::is_sendable(key)) {
-            let line = "the API key cannot be sent as a bearer token; use letters, digits and - . _ ~ + /";
+        if config
+            .api_key
+            .as_ref()
+            .is_some_and(|key| !secret::is_sendable(key))
+        {
+            let line =
+                "the API key cannot be sent as a bearer token; use letters, digits and - . _ ~ + /";
             return fail(ErrorKind::Config("api_key"), line);
         }
         let mut config = config.checked()?;
@@ -50,7 +55,14 @@ impl Opened {
             None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
             None => open_for_service(&config)?,
         };
-        Ok(Self { config: Arc::new(config), max_connections, listening, admin, store, folder })
+        Ok(Self {
+            config: Arc::new(config),
+            max_connections,
+            listening,
+            admin,
+            store,
+            folder,
+        })
     }
 
     /// One line for the log that describes the service.
@@ -71,7 +83,11 @@ impl Opened {
 /// Opens or creates the database. Warns if a new one is created although there is a note about a backup.
 fn open_for_service(config: &Config) -> Result<OpenStore, Error> {
     let database = &config.database;
-    let lost = if store::exists(database) { None } else { last_backup(database) };
+    let lost = if store::exists(database) {
+        None
+    } else {
+        last_backup(database)
+    };
     let opened = store::open_for_service(database, config.workers)?;
     if let Some(note) = lost {
         log::warn!(

@@ -21,10 +21,16 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
     use crate::site::html;
     use crate::site::project::{Project, Upkeep};
 
-    let is_needed = !config.read_only && (config.hosting.platform_host.is_some() || config.admin.is_some());
-    let upkeep = if is_needed { Some(Arc::new(Upkeep::start(Project::open(config)?)?)) } else { None };
-    let note_served =
-        upkeep.clone().map(|upkeep| -> OnServed { Arc::new(move |name| upkeep.note_served(name)) });
+    let is_needed =
+        !config.read_only && (config.hosting.platform_host.is_some() || config.admin.is_some());
+    let upkeep = if is_needed {
+        Some(Arc::new(Upkeep::start(Project::open(config)?)?))
+    } else {
+        None
+    };
+    let note_served = upkeep
+        .clone()
+        .map(|upkeep| -> OnServed { Arc::new(move |name| upkeep.note_served(name)) });
     let settings = config.admin.as_ref().map(|_| ProjectSettings {
         upkeep,
         assets: Arc::new(html::settings(config, guide)),

@@ -8,16 +8,20 @@ use super::private_folder::PrivateFolder;
 use super::project;
 use super::workers::Workers;
 use crate::admin::Reset;
-use crate::app::pipeline::{self, Authenticator, Draws, Faults, ReadService, SharedState, WriteService};
+use crate::app::pipeline::{
+    self, Authenticator, Draws, Faults, ReadService, SharedState, WriteService,
+};
 use crate::base::config::Config;
 use crate::base::error::Error;
 use crate::base::metrics::Metrics;
 use crate::base::threads::check_threads;
-use crate::net::gate::{Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopper, TrustedProxies};
+use crate::net::gate::{
+    Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopper, TrustedProxies,
+};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
-use crate::store::{self, Claim, Damage, OpenStore, Reader, Tally, WriteAccess};
+use crate::store::{self, Claim, Damage, OpenStore, WriteAccess};
 
 /// The most requests in the write lane at once, which share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
@@ -30,7 +34,6 @@ pub struct Running {
     _admin: Option<Admin>,
     _folder: Option<PrivateFolder>,
     _claim: Option<Claim>,
-    tally: Option<Tally>,
 }
 
 impl Running {
@@ -39,12 +42,20 @@ impl Running {
     /// # Errors
     /// If there are too few threads or descriptors, or the project cannot be opened.
     pub fn start(opened: Opened, stopper: &Stopper) -> Result<Self, Error> {
-        let Opened { config, max_connections, listening, admin, mut store, folder } = opened;
+        let Opened {
+            config,
+            max_connections,
+            listening,
+            admin,
+            mut store,
+            folder,
+        } = opened;
         // tiny_http panics if it cannot start a thread. The threads that serve no lane count as one more lane.
-        let lanes =
-            config.workers + 1 + usize::from(config.experimental) + if admin.is_some() { 2 } else { 0 };
+        let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
         check_threads((lanes + 1) * THREADS)?;
-        let guide = config.root().map_or_else(|| listening.address.local_url(), str::to_owned);
+        let guide = config
+            .root()
+            .map_or_else(|| listening.address.local_url(), str::to_owned);
         let (hosts, settings) = project::start(&config, &guide)?;
         let when_lost = stopper.clone();
         let shared = SharedState {
@@ -55,13 +66,18 @@ impl Running {
             damage: Damage::default(),
             metrics: metrics(&config),
             hosts,
-            tally: tally(&config)?,
         };
         let draws = Draws::default();
         let claim = store.claim.take();
         let Workers { running, lanes, .. } = start_workers(store, &shared, stopper, &draws)?;
         let admin = admin.zip(settings).map(|(listening, settings)| {
-            Admin::start(&shared, listening, &settings, reset(&shared, &draws), stopper.clone())
+            Admin::start(
+                &shared,
+                listening,
+                &settings,
+                reset(&shared, &draws),
+                stopper.clone(),
+            )
         });
         let admin = admin.transpose()?;
         let gate_config = gate_config(&shared, max_connections, lanes, draws);
@@ -72,7 +88,6 @@ impl Running {
             _admin: admin,
             _folder: folder,
             _claim: claim,
-            tally: shared.tally,
         })
     }
 
@@ -82,16 +97,18 @@ impl Running {
     /// The reason, if the service ended because of a failure.
     pub fn serve(self) -> Result<(), Error> {
         // The gate is dropped here, and the other fields at the end of this function.
-        let ended = self.gate.run();
-        self.tally.iter().for_each(Tally::stop);
-        ended
+        self.gate.run()
     }
 }
 
 /// Creates the counters; none without an admin address, where nobody could read them.
 fn metrics(config: &Config) -> Metrics {
     let is_watched = config.admin.is_some();
-    let mut metrics = if is_watched { Metrics::watched(config.client_memory) } else { Metrics::default() };
+    let mut metrics = if is_watched {
+        Metrics::watched(config.client_memory)
+    } else {
+        Metrics::default()
+    };
     pipeline::announce(&mut metrics, config);
     metrics
 }
@@ -103,22 +120,35 @@ fn start_workers<'a>(
     stopper: &'a Stopper,
     draws: &Draws,
 ) -> Result<Workers<'a>, Error> {
-    let rate = shared.config.ephemeral.as_ref().map_or(0.0, |ephemeral| ephemeral.fail);
+    let rate = shared
+        .config
+        .ephemeral
+        .as_ref()
+        .map_or(0.0, |ephemeral| ephemeral.fail);
     let is_experimental = shared.config.experimental;
-    let faults = (rate > 0.0).then(|| Faults { rate, is_experimental, draws: draws.clone() });
+    let faults = (rate > 0.0).then(|| Faults {
+        rate,
+        is_experimental,
+        draws: draws.clone(),
+    });
     let mut workers = Workers::new(&shared.config.database, stopper, faults);
-    for (i, reader) in store.readers.into_iter().enumerate() {
-        let service = ReadService::new(reader, shared.clone());
-        workers.start(LaneKind::Read, store.reads_at_once, format!("reader-{i}"), service)?;
+    let mut of_readers = shared.clone();
+    if matches!(store.writer, WriteAccess::Writes(_)) {
+        // The writer notices a lost database too, and can save it.
+        of_readers.lost = Arc::new(|_| {});
     }
-    if shared.tally.is_some() {
-        let service = ReadService::counting(Reader::open(&shared.config.database)?, shared.clone());
-        workers.start(LaneKind::Slow, store.reads_at_once, "counter".to_owned(), service)?;
+    for (i, reader) in store.readers.into_iter().enumerate() {
+        let service = ReadService::new(reader, of_readers.clone());
+        workers.start(
+            LaneKind::Read,
+            store.reads_at_once,
+            format!("reader-{i}"),
+            service,
+        )?;
     }
     let name = "writer".to_owned();
     match store.writer {
-        WriteAccess::Writes(mut writer) => {
-            shared.tally.iter().for_each(|tally| writer.keep(tally.clone()));
+        WriteAccess::Writes(writer) => {
             let service = WriteService::new(writer, shared.clone());
             workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)?;
         }
@@ -130,11 +160,6 @@ fn start_workers<'a>(
     Ok(workers)
 }
 
-/// The pets by status, if an operation counts them.
-fn tally(config: &Config) -> Result<Option<Tally>, Error> {
-    config.experimental.then(|| Reader::open(&config.database).map(Tally::new)).transpose()
-}
-
 /// The configuration of the gate for clients.
 fn gate_config(
     shared: &SharedState,
@@ -143,7 +168,10 @@ fn gate_config(
     draws: Draws,
 ) -> GateConfig {
     let config = &shared.config;
-    let delay = config.ephemeral.as_ref().and_then(|ephemeral| ephemeral.delay.clone());
+    let delay = config
+        .ephemeral
+        .as_ref()
+        .and_then(|ephemeral| ephemeral.delay.clone());
     GateConfig {
         max_connections,
         client_memory: config.client_memory,
@@ -166,10 +194,9 @@ fn gate_config(
 fn reset(shared: &SharedState, draws: &Draws) -> Option<Reset> {
     let sample = shared.config.ephemeral.as_ref()?.sample;
     let database = shared.config.database.clone();
-    let (tally, draws) = (shared.tally.clone(), draws.clone());
+    let draws = draws.clone();
     Some(Arc::new(move || {
         store::reset_ephemeral(&database, sample)?;
-        tally.iter().for_each(Tally::forget);
         draws.restart();
         Ok(())
     }))

@@ -32,13 +32,20 @@ pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = PrivateFolder::new(file)?;
     let database = folder.path.join("pets.db");
     let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
-    let listener =
-        LaneListener::bind(&folder.path).map_err(|error| Error::io("cannot make a socket", error))?;
+    let listener = LaneListener::bind(&folder.path)
+        .map_err(|error| Error::io("cannot make a socket", error))?;
     let listen = Listen::Socket(Arc::new(listener.0.listener.into()));
-    let server =
-        Server::start(Config { listen, database, max_connections: CONNECTIONS, ..Config::default() })?;
+    let server = Server::start(Config {
+        listen,
+        database,
+        max_connections: CONNECTIONS,
+        ..Config::default()
+    })?;
     if !server.health_check().is_answered(PATIENCE) {
-        return fail(ErrorKind::BackupUnsound, format!("a service on {} does not answer", file.display()));
+        return fail(
+            ErrorKind::BackupUnsound,
+            format!("a service on {} does not answer", file.display()),
+        );
     }
     Ok(pets)
 }

@@ -22,7 +22,13 @@ pub struct Workers<'a> {
 impl<'a> Workers<'a> {
     /// Begins without workers. `stopper` stops the gate if a worker dies.
     pub fn new(database: &'a Path, stopper: &'a Stopper, faults: Option<Faults>) -> Self {
-        Self { database, stopper, faults, running: Vec::new(), lanes: Vec::new() }
+        Self {
+            database,
+            stopper,
+            faults,
+            running: Vec::new(),
+            lanes: Vec::new(),
+        }
     }
 
     /// Starts a worker. Its lane has at most `window` requests at once.
@@ -38,7 +44,10 @@ impl<'a> Workers<'a> {
     ) -> Result<(), Error> {
         let bind = |folder: &Path| {
             LaneListener::bind(folder).map_err(|error| {
-                Error::io(format!("cannot make a socket in {} (TMPDIR)", folder.display()), error)
+                Error::io(
+                    format!("cannot make a socket in {} (TMPDIR)", folder.display()),
+                    error,
+                )
             })
         };
         let (listener, stream) = temporarily(self.database, bind)?;
@@ -46,13 +55,14 @@ impl<'a> Workers<'a> {
         let stopper = self.stopper.clone();
         let died = move || stopper.fail(reason);
         self.running.push(match &self.faults {
-            // A request for a count has had its draw in the read lane.
-            Some(faults) if kind != LaneKind::Slow => {
-                Worker::start(listener, name, faults.around(service), died)?
-            }
-            _ => Worker::start(listener, name, service, died)?,
+            Some(faults) => Worker::start(listener, name, faults.around(service), died)?,
+            None => Worker::start(listener, name, service, died)?,
         });
-        self.lanes.push(OpenLane { stream, kind, window });
+        self.lanes.push(OpenLane {
+            stream,
+            kind,
+            window,
+        });
         Ok(())
     }
 }

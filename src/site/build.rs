@@ -15,7 +15,13 @@ fn main() {}
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FOLDER: &str = "src/site/pages";
     const SHOWN: [&str; 3] = ["Caddyfile", "Caddyfile-domains", "nginx.conf"];
-    const PICTURES: [&str; 5] = ["backups.svg", "machines.svg", "ports.svg", "retries.svg", "states.svg"];
+    const PICTURES: [&str; 5] = [
+        "backups.svg",
+        "machines.svg",
+        "ports.svg",
+        "retries.svg",
+        "states.svg",
+    ];
     for used in [FOLDER, "src/site/pictures", "scripts/deploy"] {
         println!("cargo::rerun-if-changed={used}");
     }
@@ -35,7 +41,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (html, sections) = markdown::render(&text);
         let file = out.join(page.file_name()).with_extension("rs");
         // `Debug` writes strings, arrays and structs as Rust does.
-        std::fs::write(file, format!("PageText {{ html: {html:?}, sections: &{sections:?} }}"))?;
+        std::fs::write(
+            file,
+            format!("PageText {{ html: {html:?}, sections: &{sections:?} }}"),
+        )?;
     }
     Ok(())
 }

@@ -3,19 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use crate::app::api::{self, ETAG, Operation, router};
-use crate::app::endpoint::{Deprecation, HeaderField, Success, Tag};
+use crate::app::api::{self, router};
+use crate::app::endpoint::{Deprecation, ETAG, HeaderField, Operation, Success, Tag};
 use crate::base::clock::day;
 use crate::base::config::Config;
 use crate::base::http::{Code, error_schema};
 use crate::base::json::{Json, object, reference};
+use crate::site::components::example;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";
 /// The prefix of the paths that are described.
 pub const BASE: &str = "/v1";
 /// The path of the guide, if this build has the pages.
-const GUIDE: Option<&str> = if cfg!(feature = "site") { Some("/docs") } else { None };
+const GUIDE: Option<&str> = if cfg!(feature = "site") {
+    Some("/docs")
+} else {
+    None
+};
 
 const REQUEST_ID: HeaderField = HeaderField {
     name: "X-Request-Id",
@@ -27,8 +32,10 @@ const WWW_AUTHENTICATE: HeaderField = HeaderField {
     about: "The authentication scheme, and what is wrong with the key (RFC 6750, section 3).",
     example: "Bearer realm=\"petstore\"",
 };
-const INSUFFICIENT_SCOPE: HeaderField =
-    HeaderField { example: "Bearer realm=\"petstore\", error=\"insufficient_scope\"", ..WWW_AUTHENTICATE };
+const INSUFFICIENT_SCOPE: HeaderField = HeaderField {
+    example: "Bearer realm=\"petstore\", error=\"insufficient_scope\"",
+    ..WWW_AUTHENTICATE
+};
 const RETRY_AFTER: HeaderField = HeaderField {
     name: "Retry-After",
     about: "The number of seconds to wait before you retry (RFC 9110, section 10.2.3).",
@@ -60,7 +67,9 @@ pub fn print(config: &Config) -> String {
 
 /// Lists the described operations of a service. The others are for operators.
 pub fn operations(config: &Config) -> impl Iterator<Item = &'static Operation> + use<> {
-    router(config.experimental).operations().filter(|row| row.tag.is_some())
+    router(config.experimental)
+        .operations()
+        .filter(|row| row.tag.is_some())
 }
 
 /// The whole document.
@@ -80,8 +89,7 @@ pub fn document(config: &Config) -> Json {
         "info": object! {
             "title": &*config.title,
             "version": VERSION,
-            "summary": "List pets, add a pet, and get a pet by its id.",
-            "description": "Every operation needs an API key as a bearer token. Every error response has the \
+            "description": "List pets, add a pet, and get a pet by its id. Every operation needs an API key as a bearer token. Every error response has the \
                 Error body, with a stable `code`. Ignore members and headers that you do not know. HEAD works \
                 wherever GET does, so it is not listed.",
             "license": object! { "name": "MIT", "identifier": "MIT" },
@@ -103,31 +111,45 @@ pub fn document(config: &Config) -> Json {
         },
     };
     if let Some(contact) = &config.contact {
-        let email = contact.strip_prefix("mailto:").map(|email| object! { "email": email });
+        let email = contact
+            .strip_prefix("mailto:")
+            .map(|email| object! { "email": email });
         document["info"]["contact"] = email.unwrap_or_else(|| object! { "url": &**contact });
     }
     // Linters reject a relative URL here, so the guide is named only if the public address is known.
     if let (Some(path), Some(root)) = (GUIDE, config.root()) {
-        document["externalDocs"] = object! { "url": format!("{root}{path}"), "description": "The guide" };
+        document["externalDocs"] =
+            object! { "url": format!("{root}{path}"), "description": "The guide" };
     }
     document
 }
 
 /// Lists each tag once, in the order of the tables, where rows of one tag are adjacent.
 fn describe_tags(config: &Config) -> Json {
-    let mut tags: Vec<&Tag> = operations(config).filter_map(|operation| operation.tag).collect();
+    let mut tags: Vec<&Tag> = operations(config)
+        .filter_map(|operation| operation.tag)
+        .collect();
     tags.dedup_by_key(|tag| tag.name);
-    let describe =
-        |tag: &&Tag| object! { "name": tag.name, "x-displayName": tag.title, "description": tag.about };
+    let describe = |tag: &&Tag| object! { "name": tag.name, "x-displayName": tag.title, "description": tag.about };
     tags.iter().map(describe).collect()
 }
 
 /// The names and the base addresses of the servers.
 pub fn named_servers(config: &Config) -> Vec<(&'static str, &str)> {
-    let named = [("Production", &config.base_url), ("Staging", &config.staging_url)];
-    let listed: Vec<_> = named.into_iter().filter_map(|(name, url)| Some((name, url.as_deref()?))).collect();
+    let named = [
+        ("Production", &config.base_url),
+        ("Staging", &config.staging_url),
+    ];
+    let listed: Vec<_> = named
+        .into_iter()
+        .filter_map(|(name, url)| Some((name, url.as_deref()?)))
+        .collect();
     // Relative to the address of the document (OpenAPI 3.1, section 4.8.5).
-    if listed.is_empty() { vec![("This service", BASE)] } else { listed }
+    if listed.is_empty() {
+        vec![("This service", BASE)]
+    } else {
+        listed
+    }
 }
 
 /// An API key is needed.
@@ -145,10 +167,14 @@ fn describe(operation: &Operation) -> Json {
         "responses": responses(operation),
     };
     if !operation.parameters.is_empty() {
-        described["parameters"] = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
+        described["parameters"] = operation
+            .parameters
+            .iter()
+            .map(|parameter| parameter.describe())
+            .collect();
     }
     if let Some(schema) = operation.body {
-        let of_type = |media_type: &&'static str| (*media_type, object! { "schema": reference(schema) });
+        let of_type = |media_type: &&'static str| (*media_type, content(schema));
         let content: Json = operation.media_types.iter().map(of_type).collect();
         described["requestBody"] = object! { "required": true, "content": content };
     }
@@ -158,25 +184,36 @@ fn describe(operation: &Operation) -> Json {
         described["x-hideTryItPanel"] = operation.success.is_none().into();
     }
     if let Some(deprecation) = operation.deprecation {
-        let successor = deprecation.successor.strip_prefix(BASE).unwrap_or(deprecation.successor);
+        let successor = deprecation
+            .successor
+            .strip_prefix(BASE)
+            .unwrap_or(deprecation.successor);
         described["deprecated"] = true.into();
         described["x-sunset"] = day(deprecation.sunset).into();
         described["x-successor"] = format!("GET {successor}").into();
         described["description"] = format!(
-            "{} Deprecated: will be removed on {}. Instead, call {}.",
+            "{} Deprecated: will be removed on {}. The replacement is {}",
             operation.about,
             day(deprecation.sunset),
-            deprecation.instead
+            deprecation.replacement
         )
         .into();
     }
     described
 }
 
+/// A body, with an example where programs that import the description look for it.
+fn content(schema: &str) -> Json {
+    object! { "schema": reference(schema), "example": example(schema) }
+}
+
 /// Moves the responses that almost all operations share to the components, and replaces them by references.
 fn share_responses(paths: &mut Json) -> Json {
     let mut shared = object! {};
-    let operations = paths.members_mut().iter_mut().flat_map(|(_, item)| item.members_mut());
+    let operations = paths
+        .members_mut()
+        .iter_mut()
+        .flat_map(|(_, item)| item.members_mut());
     for responses in operations.map(|(_, operation)| &mut operation["responses"]) {
         for (status, name) in [("401", "Unauthorized"), ("default", "Failure")] {
             if shared[name].members().is_empty() {
@@ -201,7 +238,7 @@ pub fn responses(operation: &Operation) -> Json {
             "headers": headers(&[success.headers, announced]),
         };
         if let Some(schema) = success.schema {
-            described["content"] = object! { "application/json": object! { "schema": reference(schema) } };
+            described["content"] = object! { "application/json": content(schema) };
         }
         (success.status.to_string(), described)
     });
@@ -213,9 +250,16 @@ pub fn responses(operation: &Operation) -> Json {
         ("304".to_owned(), described)
     });
     let (name, example) = operation.accept();
-    let accept = HeaderField { name, example, ..ACCEPT };
+    let accept = HeaderField {
+        name,
+        example,
+        ..ACCEPT
+    };
     let failures = own_codes(operation).into_iter().map(|(status, own)| {
-        let codes: Vec<Code> = shared_codes().filter(|code| code.status() == status).chain(own).collect();
+        let codes: Vec<Code> = shared_codes()
+            .filter(|code| code.status() == status)
+            .chain(own)
+            .collect();
         let own: &[HeaderField] = match status {
             401 => &[WWW_AUTHENTICATE],
             403 => &[INSUFFICIENT_SCOPE],
@@ -224,14 +268,25 @@ pub fn responses(operation: &Operation) -> Json {
             _ => &[],
         };
         // The response to a request that is rejected before routing cannot announce a deprecation.
-        let is_past_authentication =
-            [500, 501, 503].contains(&status) || codes.iter().any(|code| operation.codes.contains(code));
-        let announced = if is_past_authentication { announced } else { &[] };
-        (status.to_string(), describe_failure(operation, &codes, headers(&[own, announced])))
+        let is_past_authentication = [500, 501, 503].contains(&status)
+            || codes.iter().any(|code| operation.codes.contains(code));
+        let announced = if is_past_authentication {
+            announced
+        } else {
+            &[]
+        };
+        (
+            status.to_string(),
+            describe_failure(operation, &codes, headers(&[own, announced])),
+        )
     });
     let shared: Vec<Code> = shared_codes().collect();
     let default = describe_failure(operation, &shared, headers(&[&[RETRY_AFTER], announced]));
-    success.chain(known).chain(failures).chain([("default".to_owned(), default)]).collect()
+    success
+        .chain(known)
+        .chain(failures)
+        .chain([("default".to_owned(), default)])
+        .collect()
 }
 
 /// Lists the codes that every operation can return for the same reasons, in the order of their statuses. They are
@@ -261,8 +316,12 @@ fn describe_failure(operation: &Operation, codes: &[Code], headers: Json) -> Jso
         )
     };
     let about: Vec<String> = codes.iter().map(line).collect();
-    let example =
-        |code: &Code| (code.as_str(), object! { "value": code.example_with(&operation.message(*code)) });
+    let example = |code: &Code| {
+        (
+            code.as_str(),
+            object! { "value": code.example_with(&operation.message(*code)) },
+        )
+    };
     let examples: Json = codes.iter().map(example).collect();
     object! {
         "description": about.join("\n\n"),
@@ -275,9 +334,16 @@ fn describe_failure(operation: &Operation, codes: &[Code], headers: Json) -> Jso
 fn headers(own: &[&[HeaderField]]) -> Json {
     let describe = |field: &HeaderField| {
         let schema = object! { "type": "string", "examples": [field.example] };
-        (field.name, object! { "description": field.about, "schema": schema })
+        (
+            field.name,
+            object! { "description": field.about, "schema": schema },
+        )
     };
-    [REQUEST_ID].iter().chain(own.iter().copied().flatten()).map(describe).collect()
+    [REQUEST_ID]
+        .iter()
+        .chain(own.iter().copied().flatten())
+        .map(describe)
+        .collect()
 }
 
 #[cfg(test)]
@@ -298,10 +364,18 @@ mod tests {
     #[test]
     fn every_schema_is_referred_to() {
         let document = parsed(&Config::default());
-        for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        for name in document["components"]["schemas"]
+            .as_object()
+            .unwrap()
+            .keys()
+        {
             let reference = reference(name).to_string();
             let uses = [&document["paths"], &document["components"]].map(|part| part.to_string());
-            assert!(uses.iter().any(|part| part.contains(&reference[1..reference.len() - 1])), "{name}");
+            assert!(
+                uses.iter()
+                    .any(|part| part.contains(&reference[1..reference.len() - 1])),
+                "{name}"
+            );
         }
     }
 
@@ -323,7 +397,10 @@ mod tests {
         let tag = json!({ "name": "animals", "x-displayName": "Pets", "description": "The pets in the inventory." });
         assert!(document["tags"].as_array().unwrap().contains(&tag));
         for schema in ["PetStatus", "NewPet", "Pet", "Pets", "Error"] {
-            assert!(document["components"]["schemas"][schema].is_object(), "{schema}");
+            assert!(
+                document["components"]["schemas"][schema].is_object(),
+                "{schema}"
+            );
         }
     }
 
@@ -334,10 +411,19 @@ mod tests {
             (&deprecated["deprecated"], &deprecated["x-sunset"]),
             (&json!(true), &json!("2030-12-05"))
         );
-        assert!(deprecated["description"].as_str().unwrap().contains("2030-12-05"));
+        let said = deprecated["description"].as_str().unwrap();
+        assert!(
+            said.contains(
+                "2030-12-05. The replacement is `GET /v1/pets` with the `status` filter."
+            ),
+            "{said}"
+        );
         let sunset = &deprecated["responses"]["404"]["headers"]["Sunset"]["schema"]["examples"][0];
         assert_eq!(sunset, "Thu, 05 Dec 2030 00:00:00 GMT");
-        assert_eq!(deprecated["responses"]["401"]["headers"]["Sunset"], Value::Null);
+        assert_eq!(
+            deprecated["responses"]["401"]["headers"]["Sunset"],
+            Value::Null
+        );
         let orders = of("get /store/orders");
         assert_eq!(
             (&orders["x-stability"], &orders["x-hideTryItPanel"]),
@@ -350,47 +436,80 @@ mod tests {
     fn bounds_are_described() {
         let limit = &of("get /pets")["parameters"][0];
         assert_eq!(limit["name"], "limit");
-        assert_eq!((&limit["schema"]["minimum"], &limit["schema"]["maximum"]), (&json!(1), &json!(100)));
+        assert_eq!(
+            (&limit["schema"]["minimum"], &limit["schema"]["maximum"]),
+            (&json!(1), &json!(100))
+        );
         assert_eq!(limit["schema"]["default"], 20);
-        assert_eq!(parsed(&Config::default())["components"]["schemas"]["Pets"]["maxItems"], 100);
+        assert_eq!(
+            parsed(&Config::default())["components"]["schemas"]["Pets"]["maxItems"],
+            100
+        );
     }
 
     #[test]
     fn servers_are_those_of_the_settings_or_this_one() {
         let urls = |production: Option<&str>, staging: Option<&str>| -> Vec<String> {
             let owned = |url: Option<&str>| url.map(str::to_owned);
-            let config =
-                Config { base_url: owned(production), staging_url: owned(staging), ..Config::default() };
+            let config = Config {
+                base_url: owned(production),
+                staging_url: owned(staging),
+                ..Config::default()
+            };
             let listed = &parsed(&config)["servers"];
-            listed.as_array().unwrap().iter().map(|s| format!("{} {}", s["description"], s["url"])).collect()
+            listed
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|s| format!("{} {}", s["description"], s["url"]))
+                .collect()
         };
         assert_eq!(urls(None, None), ["\"This service\" \"/v1\""]);
         assert_eq!(
             urls(Some("https://a/v1"), Some("https://b/v1")),
-            ["\"Production\" \"https://a/v1\"", "\"Staging\" \"https://b/v1\""]
+            [
+                "\"Production\" \"https://a/v1\"",
+                "\"Staging\" \"https://b/v1\""
+            ]
         );
     }
 
     #[test]
     fn contact_is_an_address_for_mail_or_a_link() {
         let contact = |uri: Option<&str>| {
-            let config = Config { contact: uri.map(str::to_owned), ..Config::default() };
+            let config = Config {
+                contact: uri.map(str::to_owned),
+                ..Config::default()
+            };
             parsed(&config)["info"]["contact"].take()
         };
         assert_eq!(contact(None), Value::Null);
-        assert_eq!(contact(Some("mailto:a@example.com")), json!({ "email": "a@example.com" }));
-        assert_eq!(contact(Some("https://example.com/help")), json!({ "url": "https://example.com/help" }));
+        assert_eq!(
+            contact(Some("mailto:a@example.com")),
+            json!({ "email": "a@example.com" })
+        );
+        assert_eq!(
+            contact(Some("https://example.com/help")),
+            json!({ "url": "https://example.com/help" })
+        );
     }
 
     /// Returns one line for a response: the component that it refers to, or its header fields and its codes.
     fn outline(response: &Json) -> String {
-        let names =
-            |map: &Json| map.members().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ");
+        let names = |map: &Json| {
+            map.members()
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         match response["$ref"].as_str() {
             Some(component) => component.to_owned(),
             None => {
                 let codes = names(&response["content"]["application/json"]["examples"]);
-                format!("{}: {codes}", names(&response["headers"])).trim_end().to_owned()
+                format!("{}: {codes}", names(&response["headers"]))
+                    .trim_end()
+                    .to_owned()
             }
         }
     }
@@ -416,7 +535,10 @@ mod tests {
             std::fs::write(&path, &text).unwrap();
         }
         let is_as_written = std::fs::read_to_string(&path).unwrap() == text;
-        assert!(is_as_written, "{file} differs: run BLESS=1 cargo test --lib site::, and read git diff");
+        assert!(
+            is_as_written,
+            "{file} differs: run BLESS=1 cargo test --lib site::, and read git diff"
+        );
     }
 
     #[test]

@@ -10,14 +10,23 @@ pub fn render(markdown: &str) -> (String, Vec<Section<String>>) {
     Parser::new_ext(markdown, Options::ENABLE_TABLES).for_each(|event| page.add(event));
     page.sections.append(&mut page.phrases);
     for section in &mut page.sections {
-        let text = section.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = section
+            .text
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         section.text = text.trim_matches([' ', '·']).to_owned();
-        section.title.truncate(section.title.trim_end_matches([' ', ':', ',', '.']).len());
+        section
+            .title
+            .truncate(section.title.trim_end_matches([' ', ':', ',', '.']).len());
     }
     let mut html = String::new();
     html::push_html(&mut html, page.events.into_iter());
     // A gap for generated content is a block of its own, not a paragraph.
-    (html.replace("<p>{{", "{{").replace("}}</p>\n", "}}"), page.sections)
+    (
+        html.replace("<p>{{", "{{").replace("}}</p>\n", "}}"),
+        page.sections,
+    )
 }
 
 /// The state of rendering: the events so far.
@@ -48,7 +57,10 @@ impl<'e> Renderer<'e> {
         match (&event, self.cells) {
             (Event::Start(Tag::Heading { level, .. }), _) => {
                 self.is_title = true;
-                self.sections.push(Section { element: level.to_string(), ..Section::default() });
+                self.sections.push(Section {
+                    element: level.to_string(),
+                    ..Section::default()
+                });
                 self.start = self.events.len();
             }
             (Event::End(TagEnd::Heading(_)), _) => {
@@ -57,7 +69,8 @@ impl<'e> Renderer<'e> {
             }
             // Wide blocks can be scrolled with the keyboard. The lines of a response wrap.
             (Event::Start(Tag::CodeBlock(kind)), _) => {
-                let is_http = matches!(kind, CodeBlockKind::Fenced(language) if &**language == "http");
+                let is_http =
+                    matches!(kind, CodeBlockKind::Fenced(language) if &**language == "http");
                 self.is_code = !is_http;
                 let class = if is_http { " class=\"wrap\"" } else { "" };
                 return self.html(format!("<pre tabindex=\"0\"{class}><code>"));
@@ -77,7 +90,11 @@ impl<'e> Renderer<'e> {
             // On a phone, each cell shows the heading of its column.
             (Event::Start(Tag::TableCell), Some(number)) => {
                 self.cells = Some(number + 1);
-                let head = self.heads.get(number).map(String::as_str).unwrap_or_default();
+                let head = self
+                    .heads
+                    .get(number)
+                    .map(String::as_str)
+                    .unwrap_or_default();
                 return self.html(format!("<td data-head=\"{head}\">"));
             }
             (Event::End(TagEnd::TableCell), Some(_)) => {
@@ -95,7 +112,10 @@ impl<'e> Renderer<'e> {
 
     /// Begins or ends a phrase.
     fn find_phrase(&mut self, event: &Event<'e>) {
-        let is_first = matches!(self.events.last(), Some(Event::Start(Tag::Item | Tag::Paragraph)));
+        let is_first = matches!(
+            self.events.last(),
+            Some(Event::Start(Tag::Item | Tag::Paragraph))
+        );
         match event {
             Event::Start(Tag::TableRow) => {}
             Event::Start(Tag::Strong) if is_first => {}
@@ -103,8 +123,16 @@ impl<'e> Renderer<'e> {
             _ => return,
         }
         self.is_phrase = true;
-        let id = self.sections.last().map(|section| section.id.clone()).unwrap_or_default();
-        self.phrases.push(Section { id, element: PHRASE.to_owned(), ..Section::default() });
+        let id = self
+            .sections
+            .last()
+            .map(|section| section.id.clone())
+            .unwrap_or_default();
+        self.phrases.push(Section {
+            id,
+            element: PHRASE.to_owned(),
+            ..Section::default()
+        });
     }
 
     fn html(&mut self, html: impl Into<CowStr<'e>>) {
@@ -113,13 +141,16 @@ impl<'e> Renderer<'e> {
 
     /// Gives the heading that has just ended an id, and makes it a link to itself.
     fn link_heading(&mut self) {
-        let Some(Section { id, title, .. }) = self.sections.last_mut() else { return };
+        let Some(Section { id, title, .. }) = self.sections.last_mut() else {
+            return;
+        };
         *id = slug(title);
         let link = format!("<a class=\"anchor\" href=\"#{id}\">");
         if let Event::Start(Tag::Heading { id: place, .. }) = &mut self.events[self.start] {
             *place = Some(id.clone().into());
         }
-        self.events.insert(self.start + 1, Event::InlineHtml(link.into()));
+        self.events
+            .insert(self.start + 1, Event::InlineHtml(link.into()));
         self.html("</a>");
     }
 
@@ -127,13 +158,18 @@ impl<'e> Renderer<'e> {
     fn text(&mut self, text: &str) {
         self.note(text);
         if self.cells.is_none() {
-            self.heads.last_mut().into_iter().for_each(|head| head.push_str(text));
+            self.heads
+                .last_mut()
+                .into_iter()
+                .for_each(|head| head.push_str(text));
         }
         for word in text.split_inclusive(' ') {
             let is_whole = self.cells.is_some() && word.contains('-');
-            self.events.extend(is_whole.then_some(Event::InlineHtml("<span class=\"whole\">".into())));
+            self.events
+                .extend(is_whole.then_some(Event::InlineHtml("<span class=\"whole\">".into())));
             self.events.push(Event::Text(word.to_owned().into()));
-            self.events.extend(is_whole.then_some(Event::InlineHtml("</span>".into())));
+            self.events
+                .extend(is_whole.then_some(Event::InlineHtml("</span>".into())));
         }
     }
 
@@ -143,7 +179,12 @@ impl<'e> Renderer<'e> {
             phrase.title.push_str(text);
         }
         if let Some(section) = self.sections.last_mut().filter(|_| !self.is_code) {
-            if self.is_title { &mut section.title } else { &mut section.text }.push_str(text);
+            if self.is_title {
+                &mut section.title
+            } else {
+                &mut section.text
+            }
+            .push_str(text);
         }
     }
 }
@@ -151,5 +192,7 @@ impl<'e> Renderer<'e> {
 /// Returns the anchor of a heading in the form of GitHub: lower-case letters, digits, hyphens and underscores.
 fn slug(text: &str) -> String {
     let text = text.to_lowercase().replace(' ', "-");
-    text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    text.chars()
+        .filter(|c| c.is_alphanumeric() || "-_".contains(*c))
+        .collect()
 }

@@ -2,10 +2,15 @@
 //! are generated at the first request for one of them, from the tables and schemas that the service itself uses; only
 //! the Markdown of the pages is rendered at build time, by `build.rs`. Knows nothing of SQL or sockets.
 
+mod components;
 #[cfg(feature = "site")]
 pub mod dns;
 pub mod document;
-#[cfg_attr(not(feature = "site"), path = "no_html.rs", warn(dead_code, unused_imports))]
+#[cfg_attr(
+    not(feature = "site"),
+    path = "no_html.rs",
+    warn(dead_code, unused_imports)
+)]
 pub mod html;
 #[cfg(feature = "site")]
 pub mod project;
@@ -26,7 +31,10 @@ pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
     let description = document::document(config).to_string();
-    assets.insert("/openapi.json".into(), Asset::new("application/json", description.into_bytes()));
+    assets.insert(
+        "/openapi.json".into(),
+        Asset::new("application/json", description.into_bytes()),
+    );
     html::add(&mut assets, config, address);
     well_known::add(&mut assets, config);
     assets

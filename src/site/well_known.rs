@@ -7,7 +7,8 @@ use crate::base::http::{Asset, Assets};
 use crate::base::json::{Json, object};
 
 /// The media type of a set of links, with the profile of catalogues (RFC 9264, RFC 9727).
-const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
+const LINK_SET: &str =
+    "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
 /// Adds the catalogue.
 pub fn add(assets: &mut Assets, config: &Config) {
@@ -19,9 +20,14 @@ pub fn add(assets: &mut Assets, config: &Config) {
         "service-desc": Json::Array(vec![describes]),
     };
     if assets.get("/").is_some() {
-        links["service-doc"] = Json::Array(vec![object! { "href": format!("{root}/"), "type": "text/html" }]);
+        links["service-doc"] = Json::Array(vec![
+            object! { "href": format!("{root}/"), "type": "text/html" },
+        ]);
     }
     let catalog = object! { "linkset": Json::Array(vec![links]) }.to_string() + "\n";
     let link = format!("<{root}{API_CATALOG}>; rel=\"api-catalog\"");
-    assets.insert(API_CATALOG.into(), Asset::new(LINK_SET, catalog.into_bytes()).header("Link", link));
+    assets.insert(
+        API_CATALOG.into(),
+        Asset::new(LINK_SET, catalog.into_bytes()).header("Link", link),
+    );
 }

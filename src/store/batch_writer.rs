@@ -19,14 +19,23 @@ impl<'w> BatchWriter<'w> {
     /// Gives one request access to the writer. `is_deferred`: reads do not see the batch's own writes.
     pub fn new(writer: &'w mut Writer, is_deferred: bool) -> Self {
         let written_before = writer.written();
-        Self { writer, written_before, is_deferred, needs_own_batch: false }
+        Self {
+            writer,
+            written_before,
+            is_deferred,
+            needs_own_batch: false,
+        }
     }
 
     /// Adds a pet, unless a create with this key was carried out before.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+    pub fn insert_pet(
+        &mut self,
+        new: &NewPet,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Inserted, StoreError> {
         self.writer.insert_pet(new, key)
     }
 
@@ -94,8 +103,15 @@ mod tests {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         for (is_deferred, must_undo) in [(false, false), (true, true)] {
-            assert!(BatchWriter::new(&mut writer, is_deferred).transaction().is_ok(), "it is the first");
-            BatchWriter::new(&mut writer, is_deferred).insert_pet(&NewPet::new("a", 1), None).unwrap();
+            assert!(
+                BatchWriter::new(&mut writer, is_deferred)
+                    .transaction()
+                    .is_ok(),
+                "it is the first"
+            );
+            BatchWriter::new(&mut writer, is_deferred)
+                .insert_pet(&NewPet::new("a", 1), None)
+                .unwrap();
             let mut second = BatchWriter::new(&mut writer, is_deferred);
             assert_eq!(second.transaction().is_err(), must_undo);
             assert_eq!(second.must_undo(), must_undo);

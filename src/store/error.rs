@@ -3,7 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use rusqlite::ffi::{
+    SQLITE_IOERR_SHMLOCK, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE,
+    SQLITE_PROTOCOL,
+};
 
 use crate::base::error::{Error, ErrorKind};
 
@@ -22,7 +25,7 @@ pub enum Cause {
     Moved,
     /// A flush of the file failed, and may have lost a part of a checkpoint. The next start repeats it.
     Unflushed,
-    /// A table or a column is missing.
+    /// A table, a column or what a trigger needs is missing.
     SchemaChanged,
     /// The operating system fails for another reason.
     Failing,
@@ -47,9 +50,9 @@ impl Cause {
             Cause::Damaged => "is damaged",
             Cause::Moved => "was moved, deleted or overwritten",
             Cause::Unflushed => "could not be flushed to the disk",
-            Cause::SchemaChanged => "lacks a table or a column",
+            Cause::SchemaChanged => "has a schema that another program has changed",
             Cause::Failing => {
-                "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f)"
+                "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f, a quota)"
             }
             Cause::Unreachable => "cannot be reached",
             Cause::Denied => "refuses the user or the password",
@@ -60,7 +63,10 @@ impl Cause {
 
     /// True if it passes, so that a client may try again soon.
     pub const fn passes(self) -> bool {
-        matches!(self, Cause::Locked | Cause::Unreachable | Cause::Conflict | Cause::Unknown)
+        matches!(
+            self,
+            Cause::Locked | Cause::Unreachable | Cause::Conflict | Cause::Unknown
+        )
     }
 }
 
@@ -69,6 +75,8 @@ impl Cause {
 pub enum StoreError {
     /// The database is unavailable; it may work later.
     Unavailable(Cause, String),
+    /// A trigger, an index or a CHECK of another program rejects what is written. Nothing else fails.
+    Rejected(String),
     /// A fault of petstore itself.
     Internal(String),
 }
@@ -105,7 +113,9 @@ impl Damage {
     pub fn note(&self, error: &StoreError) -> bool {
         let is_damage = matches!(error, StoreError::Unavailable(Cause::Damaged, _));
         if is_damage && self.0.set(error.clone()).is_ok() {
-            log::error!("{error}; what can be read is served, and nothing is written until the next start");
+            log::error!(
+                "{error}; what can be read is served, and nothing is written until the next start"
+            );
         }
         is_damage
     }
@@ -122,7 +132,15 @@ impl Damage {
 impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            Self::Unavailable(cause, detail) => write!(f, "the database {}: {detail}", cause.as_str()),
+            Self::Unavailable(cause, detail) => {
+                write!(f, "the database {}: {detail}", cause.as_str())
+            }
+            Self::Rejected(detail) => {
+                write!(
+                    f,
+                    "a rule of another program in the database rejects it: {detail}"
+                )
+            }
             Self::Internal(detail) => f.write_str(detail),
         }
     }
@@ -140,26 +158,45 @@ impl From<rusqlite::Error> for StoreError {
         // Without the statement, which may be the whole schema.
         let detail = match &error {
             rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+            // Its own words for the code would repeat the cause.
+            rusqlite::Error::SqliteFailure(failure, None) => {
+                format!("SQLite's code {}", failure.extended_code)
+            }
             error => error.to_string(),
         };
+        // RAISE(IGNORE) of a trigger.
+        if matches!(error, rusqlite::Error::StatementChangedRows(0)) {
+            return StoreError::Rejected("a trigger ignored it".to_owned());
+        }
         // Every statement stands in the source and is tested. One that cannot be prepared meets another schema.
         let is_statement = matches!(error, rusqlite::Error::SqlInputError { .. });
         let code = error.sqlite_error().map(|failure| failure.extended_code);
+        let detail = match code {
+            Some(
+                SQLITE_IOERR_SHMOPEN | SQLITE_IOERR_SHMMAP | SQLITE_IOERR_SHMLOCK | SQLITE_PROTOCOL,
+            ) => detail + ": the file system cannot share or lock the -shm file; a local disk can",
+            _ => detail,
+        };
         let cause = match error.sqlite_error_code() {
             _ if is_statement => Cause::SchemaChanged,
-            Some(ErrorCode::SchemaChanged) => Cause::SchemaChanged,
+            Some(ErrorCode::SchemaChanged | ErrorCode::AuthorizationForStatementDenied) => {
+                Cause::SchemaChanged
+            }
+            // What petstore writes keeps to its own rules.
+            Some(ErrorCode::ConstraintViolation) => return StoreError::Rejected(detail),
             Some(ErrorCode::Unknown) if names_what_is_missing(&detail) => Cause::SchemaChanged,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Locked,
             Some(ErrorCode::DiskFull) => Cause::Full,
             // A full disk has no room for the index of the log (`-shm`).
             _ if code == Some(SQLITE_IOERR_SHMSIZE) => Cause::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
-            // Only a damaged file announces a value that is too big for SQLite.
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig) => Cause::Damaged,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Cause::Damaged,
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::CannotOpen
                 | ErrorCode::OutOfMemory
+                // A damaged file announces such a value, or a trigger makes it.
+                | ErrorCode::TooBig
                 | ErrorCode::FileLockingProtocolFailed,
             ) => Cause::Failing,
             _ => return StoreError::Internal(detail),
@@ -177,7 +214,8 @@ impl From<StoreError> for Error {
                 Cause::Locked => ErrorKind::DatabaseLocked,
                 Cause::Full => ErrorKind::DiskFull,
                 Cause::ReadOnly => ErrorKind::PermissionDenied,
-                Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
+                Cause::Damaged => ErrorKind::DatabaseDamaged,
+                Cause::SchemaChanged => ErrorKind::SchemaChanged,
                 Cause::Moved => ErrorKind::DatabaseMoved,
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
                 Cause::Unreachable => ErrorKind::DatabaseUnreachable,
@@ -185,6 +223,7 @@ impl From<StoreError> for Error {
                 Cause::Denied => ErrorKind::PasswordRefused,
                 Cause::Conflict => ErrorKind::Conflict,
             },
+            StoreError::Rejected(_) => ErrorKind::InvalidInput,
             StoreError::Internal(_) => ErrorKind::Internal,
         };
         Error::new(kind, error.to_string()).caused_by(error)
@@ -200,7 +239,7 @@ mod tests {
     fn cause(code: i32) -> Option<Cause> {
         match StoreError::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)) {
             StoreError::Unavailable(cause, _) => Some(cause),
-            StoreError::Internal(_) => None,
+            StoreError::Rejected(_) | StoreError::Internal(_) => None,
         }
     }
 
@@ -230,16 +269,30 @@ mod tests {
 
     #[test]
     fn lost_table_is_another_schema() {
-        let error = Connection::open_in_memory().unwrap().execute("DELETE FROM pets", []).unwrap_err();
-        assert!(matches!(StoreError::from(error), StoreError::Unavailable(Cause::SchemaChanged, _)));
+        let error = Connection::open_in_memory()
+            .unwrap()
+            .execute("DELETE FROM pets", [])
+            .unwrap_err();
+        assert!(matches!(
+            StoreError::from(error),
+            StoreError::Unavailable(Cause::SchemaChanged, _)
+        ));
         for (sql, expected) in [
-            ("INSERT INTO pets (name) VALUES ('Rex')", Cause::SchemaChanged),
+            (
+                "INSERT INTO pets (name) VALUES ('Rex')",
+                Cause::SchemaChanged,
+            ),
             ("SELECT id FROM pets, pets AS others", Cause::SchemaChanged),
         ] {
             let connection = Connection::open_in_memory().unwrap();
-            connection.execute_batch("CREATE TABLE pets (id INTEGER)").unwrap();
+            connection
+                .execute_batch("CREATE TABLE pets (id INTEGER)")
+                .unwrap();
             let error = StoreError::from(connection.prepare(sql).unwrap_err());
-            assert!(matches!(error, StoreError::Unavailable(cause, _) if cause == expected), "{error}");
+            assert!(
+                matches!(error, StoreError::Unavailable(cause, _) if cause == expected),
+                "{error}"
+            );
         }
     }
 
@@ -261,13 +314,21 @@ mod tests {
             Unknown,
         ] {
             let error = StoreError::Unavailable(cause, String::new());
-            assert_eq!(error.passes(), matches!(cause, Locked | Unreachable | Conflict | Unknown), "{error}");
+            assert_eq!(
+                error.passes(),
+                matches!(cause, Locked | Unreachable | Conflict | Unknown),
+                "{error}"
+            );
             assert_eq!(
                 (error.is_conflict(), error.is_unknown()),
                 (cause == Conflict, cause == Unknown),
                 "{error}"
             );
-            assert_eq!(error.is_lost(), matches!(cause, Moved | Unflushed), "{error}");
+            assert_eq!(
+                error.is_lost(),
+                matches!(cause, Moved | Unflushed),
+                "{error}"
+            );
         }
         let internal = StoreError::Internal(String::new());
         assert!(!internal.passes() && !internal.is_lost());

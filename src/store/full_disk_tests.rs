@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::pets::tests::new_pet;
 use super::reader::Engine;
 use super::tests::{pair, run};
-use super::{BatchIds, Reader, StoreError, Writer};
+use super::{Reader, StoreError, Writer};
 use crate::model::{
     ApiKey, Caller, Domain, IdempotencyKey, KeyScope, Page, PetPatch, PetQuery, PetStatus, Plan,
 };
@@ -24,15 +24,24 @@ const PETS: i64 = 60;
 const CHANGED: i64 = 30;
 /// The last of them, which nothing has read or written before.
 const OTHER: i64 = PETS;
-const SOLD: PetPatch = PetPatch { name: None, category_id: None, status: Some(Some(PetStatus::Sold)) };
+const SOLD: PetPatch = PetPatch {
+    name: None,
+    category_id: None,
+    status: Some(Some(PetStatus::Sold)),
+};
 
 type Case = (&'static str, fn(&mut Writer) -> Result<(), StoreError>);
 
 /// Statements that need a page which is not in the cache.
 const CASES: &[Case] = &[
-    ("read a pet", |writer| writer.transaction()?.pet(OTHER, |_| ()).map(drop)),
+    ("read a pet", |writer| {
+        writer.transaction()?.pet(OTHER, |_| ()).map(drop)
+    }),
     ("list pets", |writer| {
-        let page = Page { limit: 1, after: Some(OTHER - 1) };
+        let page = Page {
+            limit: 1,
+            after: Some(OTHER - 1),
+        };
         writer.visit_pets(&PetQuery::all(page), |_| ControlFlow::Continue(()))
     }),
     ("count pets", |writer| writer.count_pets().map(drop)),
@@ -40,27 +49,51 @@ const CASES: &[Case] = &[
     ("find a retry", |writer| insert(writer, Some("1"))),
     ("read a key", |writer| writer.key(&key().digest).map(drop)),
     ("read keys", |writer| writer.keys().map(drop)),
-    ("read the progress of an import", |writer| writer.progress(&[1; 32]).map(drop)),
+    ("read the progress of an import", |writer| {
+        writer.import(&[1; 32]).map(drop)
+    }),
     ("read domains", |writer| writer.domains().map(drop)),
     ("read the plan", |writer| writer.plan().map(drop)),
     ("insert a pet", |writer| insert(writer, None)),
-    ("update a pet", |writer| writer.transaction()?.update_pet(OTHER, None, &SOLD)),
-    ("delete a pet", |writer| writer.transaction()?.delete_pet(OTHER, None)),
-    ("insert a pet with its id", |writer| writer.insert_pet_as(PETS + 9, &new_pet("a"))),
-    ("insert a key", |writer| writer.insert_key(&ApiKey { digest: [2; 32], ..key() })),
-    ("note the use of a key", |writer| writer.keep_uses(&[(key().digest, 5)], 5)),
+    ("update a pet", |writer| {
+        writer.transaction()?.update_pet(OTHER, &SOLD)
+    }),
+    ("delete a pet", |writer| {
+        writer.transaction()?.delete_pet(OTHER)
+    }),
+    ("insert a pet with its id", |writer| {
+        writer.insert_pet_as(PETS + 9, &new_pet("a"))
+    }),
+    ("insert a key", |writer| {
+        writer.insert_key(&ApiKey {
+            digest: [2; 32],
+            ..key()
+        })
+    }),
+    ("note the use of a key", |writer| {
+        writer.keep_uses(&[(key().digest, 5)], 5)
+    }),
     ("expire a key", |writer| writer.expire_key(&key().digest, 5)),
-    ("write the progress of an import", |writer| {
-        writer.set_progress(&[2; 32], 1, true, BatchIds::Kept { least: 1, greatest: 1 })
+    ("note an import", |writer| {
+        writer.note_import(&[2; 32], Some((1, 1)), 1)
     }),
     ("reserve ids", |writer| writer.reserve_ids(1000)),
     ("set the plan", |writer| writer.set_plan(Plan::Pro)),
-    ("add a domain", |writer| writer.put_domain(&Domain::new("b.test".to_owned(), 0))),
+    ("add a domain", |writer| {
+        writer.put_domain(&Domain::new("b.test".to_owned(), 0))
+    }),
 ];
 
 fn key() -> ApiKey {
     let (name, scope) = ("ci".to_owned(), KeyScope::Full);
-    ApiKey { digest: [1; 32], name, scope, created_at: 0, expires_at: None, last_used_at: None }
+    ApiKey {
+        digest: [1; 32],
+        name,
+        scope,
+        created_at: 0,
+        expires_at: None,
+        last_used_at: None,
+    }
 }
 
 fn insert(writer: &mut Writer, key: Option<&str>) -> Result<(), StoreError> {
@@ -73,7 +106,7 @@ fn state(reader: &Reader) -> String {
     let all = "SELECT json_array(
         (SELECT json_group_array(id || ':' || length(name) || ':' || ifnull(status, '')) FROM pets),
         (SELECT json_group_array(name || ifnull(expires_at, '') || ifnull(last_used_at, '')) FROM api_keys),
-        (SELECT json_group_array(pet) FROM retries), (SELECT json_group_array(line) FROM imports),
+        (SELECT json_group_array(pet) FROM retries), (SELECT json_group_array(at) FROM imports),
         (SELECT json_group_array(name) FROM domains), (SELECT plan FROM project),
         (SELECT json_group_array(name || seq) FROM sqlite_sequence))";
     reader.one(all).unwrap()
@@ -81,7 +114,14 @@ fn state(reader: &Reader) -> String {
 
 fn limit_files(bytes: Option<u64>) {
     let maximum = getrlimit(Resource::Fsize).maximum;
-    setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
+    setrlimit(
+        Resource::Fsize,
+        Rlimit {
+            current: bytes.or(maximum),
+            maximum,
+        },
+    )
+    .unwrap();
 }
 
 #[test]
@@ -91,23 +131,40 @@ fn batch_fails_whole_whichever_statement_meets_a_full_disk() {
     }
     // Without the signal that a process gets when a file may not grow further.
     let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
-    let name = concat!(module_path!(), "::batch_fails_whole_whichever_statement_meets_a_full_disk");
-    shell.args(["--exact", name.split_once("::").unwrap().1, "--nocapture"]).env(IS_ALONE, "1");
+    shell
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap());
+    let name = concat!(
+        module_path!(),
+        "::batch_fails_whole_whichever_statement_meets_a_full_disk"
+    );
+    shell
+        .args(["--exact", name.split_once("::").unwrap().1, "--nocapture"])
+        .env(IS_ALONE, "1");
     let output = shell.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && out.contains("1 passed"), "{out}{err}");
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success() && out.contains("1 passed"),
+        "{out}{err}"
+    );
 }
 
 fn meet_a_full_disk() {
     let (folder, mut writer, reader) = pair();
     for _ in 0..PETS {
-        writer.insert_pet(&new_pet(&"x".repeat(20_000)), None).unwrap();
+        writer
+            .insert_pet(&new_pet(&"x".repeat(20_000)), None)
+            .unwrap();
     }
     insert(&mut writer, Some("0")).unwrap();
     writer.insert_key(&key()).unwrap();
-    writer.put_domain(&Domain::new("a.test".to_owned(), 0)).unwrap();
-    writer.set_progress(&[1; 32], 1, true, BatchIds::Kept { least: 1, greatest: 1 }).unwrap();
+    writer
+        .put_domain(&Domain::new("a.test".to_owned(), 0))
+        .unwrap();
+    writer.note_import(&[1; 32], Some((1, 1)), 1).unwrap();
     writer.commit().unwrap();
     let before = state(&reader);
     let log = folder.0.join("pets.db-wal");
@@ -117,7 +174,7 @@ fn meet_a_full_disk() {
             writer.checkpoint().unwrap();
             writer.begin().unwrap();
             for id in 1..=CHANGED {
-                writer.transaction().unwrap().update_pet(id, None, &SOLD).unwrap();
+                writer.transaction().unwrap().update_pet(id, &SOLD).unwrap();
             }
             // From here on, a page that is read takes the place of a changed one, which must be written first.
             run(&writer, "PRAGMA cache_size = 10");
@@ -142,7 +199,11 @@ fn meet_a_full_disk() {
 /// Interrupts every statement from now on, or none.
 fn interrupt_all(writer: &mut Writer, yes: bool) {
     match &mut writer.reader.engine {
-        Engine::File(file) => file.reader.raw_mut().progress_handler(1, yes.then_some(|| true)).unwrap(),
+        Engine::File(file) => file
+            .reader
+            .raw_mut()
+            .progress_handler(1, yes.then_some(|| true))
+            .unwrap(),
         #[cfg(feature = "cluster")]
         Engine::Cluster(_) => panic!("it is a file"),
     }
@@ -151,8 +212,7 @@ fn interrupt_all(writer: &mut Writer, yes: bool) {
 /// Ways to end a transaction without a full disk.
 const ENDS: &[Case] = &[
     ("a trigger", |writer| {
-        let refuse =
-            "CREATE TRIGGER refuses BEFORE INSERT ON domains BEGIN SELECT RAISE (ROLLBACK, 'refused'); END";
+        let refuse = "CREATE TRIGGER refuses BEFORE INSERT ON domains BEGIN SELECT RAISE (ROLLBACK, 'refused'); END";
         run(writer, refuse);
         writer.put_domain(&Domain::new("a.test".to_owned(), 0))
     }),
@@ -164,7 +224,9 @@ const ENDS: &[Case] = &[
     }),
     ("a statement that reports nothing", |writer| {
         run(writer, "ROLLBACK");
-        Err(StoreError::Internal("SQLite has ended the transaction".to_owned()))
+        Err(StoreError::Internal(
+            "SQLite has ended the transaction".to_owned(),
+        ))
     }),
 ];
 
@@ -203,11 +265,20 @@ fn transaction_that_could_not_be_rolled_back_is_not_committed() {
 
 #[test]
 fn failed_trial_of_the_disk_leaves_no_pet() {
-    let (_folder, mut writer, reader) = pair();
-    let before = state(&reader);
-    run(&writer, "CREATE TRIGGER fails AFTER INSERT ON pets BEGIN SELECT RAISE (FAIL, 'refused'); END");
-    assert!(writer.probe().is_err());
-    assert_eq!(state(&reader), before);
+    let probed = |body: &str| {
+        let (_folder, mut writer, reader) = pair();
+        let before = state(&reader);
+        let rule = format!("CREATE TRIGGER rule AFTER INSERT ON pets BEGIN {body}; END");
+        run(&writer, &rule);
+        let probed = writer.probe();
+        assert_eq!(state(&reader), before, "{body}");
+        probed
+    };
+    assert!(probed("DELETE FROM gone").is_err());
+    // The disk has nothing against it.
+    for how in ["ABORT", "FAIL", "ROLLBACK"] {
+        assert_eq!(probed(&format!("SELECT RAISE ({how}, 'refused')")), Ok(()));
+    }
 }
 
 #[test]
@@ -216,5 +287,7 @@ fn statement_that_writes_runs_only_within_a_transaction() {
     let (_folder, mut writer, _reader) = pair();
     let _ = writer.change("DELETE FROM pets", &[]);
     // Not even there through the functions that read.
-    let _ = writer.rows("DELETE FROM pets", &[], &mut |_| Ok(ControlFlow::Continue(())));
+    let _ = writer.rows("DELETE FROM pets", &[], &mut |_| {
+        Ok(ControlFlow::Continue(()))
+    });
 }

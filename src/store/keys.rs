@@ -12,7 +12,9 @@ const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at
 /// Reads a key; `None` if its digest has the wrong length, so that nobody can use it. An invalid value of another
 /// column counts as the one that permits least.
 fn api_key(row: &Row<'_>) -> rusqlite::Result<Option<ApiKey>> {
-    let Ok(digest) = row.get(0) else { return Ok(None) };
+    let Ok(digest) = row.get(0) else {
+        return Ok(None);
+    };
     Ok(Some(ApiKey {
         digest,
         name: text(row, 1)?.into_owned(),
@@ -45,7 +47,10 @@ impl Reader {
     /// # Errors
     /// If the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let keys = self.all(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"), api_key)?;
+        let keys = self.all(
+            &format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"),
+            api_key,
+        )?;
         Ok(keys.into_iter().flatten().collect())
     }
 
@@ -66,8 +71,18 @@ impl Writer {
     pub fn insert_key(&mut self, key: &ApiKey) -> Result<(), StoreError> {
         let insert = "INSERT INTO api_keys (digest, name, read_only, is_admin, created_at, expires_at) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let (read_only, is_admin) = (key.scope == KeyScope::ReadOnly, key.scope == KeyScope::Admin);
-        let values = params![key.digest, key.name, read_only, is_admin, key.created_at, key.expires_at];
+        let (read_only, is_admin) = (
+            key.scope == KeyScope::ReadOnly,
+            key.scope == KeyScope::Admin,
+        );
+        let values = params![
+            key.digest,
+            key.name,
+            read_only,
+            is_admin,
+            key.created_at,
+            key.expires_at
+        ];
         self.change(insert, values).map(drop)
     }
 
@@ -76,7 +91,8 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn expire_key(&mut self, digest: &Digest, at: i64) -> Result<(), StoreError> {
-        let expire = "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE digest = ?1";
+        let expire =
+            "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE digest = ?1";
         self.change(expire, params![digest, at]).map(drop)
     }
 
@@ -87,7 +103,8 @@ impl Writer {
     pub fn delete_keys(&mut self, keys: &[ApiKey]) -> Result<(), StoreError> {
         let delete = "DELETE FROM api_keys WHERE digest = ?1";
         self.transact(|writer| {
-            keys.iter().try_for_each(|key| writer.change(delete, params![key.digest]).map(drop))
+            keys.iter()
+                .try_for_each(|key| writer.change(delete, params![key.digest]).map(drop))
         })
     }
 
@@ -99,7 +116,9 @@ impl Writer {
     pub fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
         let keep = "UPDATE api_keys SET last_used_at = max(iif(last_used_at <= ?3, last_used_at, ?2), ?2) \
             WHERE digest = ?1";
-        uses.iter()
-            .try_for_each(|(digest, at)| self.change(keep, params![digest, at.min(&now), now]).map(drop))
+        uses.iter().try_for_each(|(digest, at)| {
+            self.change(keep, params![digest, at.min(&now), now])
+                .map(drop)
+        })
     }
 }

@@ -6,9 +6,15 @@ use crate::base::error::{Error, ErrorKind};
 
 /// Returns whether a location is the address of a cluster, such as `rqlite://one,two,three/`, or was meant to be one.
 pub fn is_cluster(path: &Path) -> bool {
-    let mut parts = path.as_os_str().as_encoded_bytes().trim_ascii_start().split(|&byte| byte == b':');
+    let mut parts = path
+        .as_os_str()
+        .as_encoded_bytes()
+        .trim_ascii_start()
+        .split(|&byte| byte == b':');
     let scheme = parts.next().unwrap_or_default();
-    let is_scheme = [&b"rqlite"[..], b"rqlites"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_scheme = [&b"rqlite"[..], b"rqlites"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known));
     is_scheme && parts.next().is_some()
 }
 
@@ -17,13 +23,18 @@ pub fn is_cluster(path: &Path) -> bool {
 /// # Errors
 /// [`ErrorKind::ClusterUnsupported`].
 pub fn check_supported(path: &Path) -> Result<(), Error> {
-    if cfg!(feature = "cluster") || !is_cluster(path) { Ok(()) } else { Err(unsupported()) }
+    if cfg!(feature = "cluster") || !is_cluster(path) {
+        Ok(())
+    } else {
+        Err(unsupported())
+    }
 }
 
 /// The error for the address of a cluster in a build that cannot open one. It does not repeat the address, which may
 /// have a password in it.
 pub fn unsupported() -> Error {
-    let message = "the database is a cluster, and this petstore is built without the feature cluster";
+    let message =
+        "the database is a cluster, and this petstore is built without the feature cluster";
     Error::new(ErrorKind::ClusterUnsupported, message)
 }
 
@@ -36,7 +47,8 @@ pub fn absolute(location: &Path) -> Result<PathBuf, Error> {
     if is_cluster(location) {
         return Ok(location.to_owned());
     }
-    std::path::absolute(location).map_err(|error| Error::io("cannot find the current folder", error))
+    std::path::absolute(location)
+        .map_err(|error| Error::io("cannot find the current folder", error))
 }
 
 #[cfg(test)]
@@ -58,7 +70,11 @@ mod tests {
         ] {
             assert_eq!(is_cluster(path.as_ref()), is, "{path}");
             let is_refused = is && cfg!(not(feature = "cluster"));
-            assert_eq!(check_supported(path.as_ref()).is_err(), is_refused, "{path}");
+            assert_eq!(
+                check_supported(path.as_ref()).is_err(),
+                is_refused,
+                "{path}"
+            );
         }
     }
 

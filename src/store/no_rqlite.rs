@@ -18,7 +18,9 @@ pub fn reject<T>(_: &Path) -> Result<T, Error> {
     Err(unsupported())
 }
 
-pub use self::{open_reader as open_writer, reject as compare, reject as describe, reject as fetch};
+pub use self::{
+    open_reader as open_writer, reject as compare, reject as describe, reject as fetch,
+};
 
 pub struct NoCluster;
 

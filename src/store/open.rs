@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::location::is_cluster;
 use super::reader::{Engine, Reader};
+use super::rows::text;
 use super::rqlite;
-use super::sqlite::{self, Claim, FileConnection, FileReader, Purpose};
+use super::sqlite::{self, Claim, FileConnection, FileReader, Purpose, log_of};
 use super::whole::{HostMeter, Whole};
 use super::writer::Writer;
 use crate::base::error::{Error, ErrorKind, fail};
@@ -50,7 +51,10 @@ impl Reader {
         Self::open_with(path, FileReader::open_existing)
     }
 
-    fn open_with(path: &Path, open: impl FnOnce(&Path) -> Result<FileReader, Error>) -> Result<Self, Error> {
+    fn open_with(
+        path: &Path,
+        open: impl FnOnce(&Path) -> Result<FileReader, Error>,
+    ) -> Result<Self, Error> {
         let engine = if is_cluster(path) {
             rqlite::open_reader(path)?.into()
         } else {
@@ -75,9 +79,14 @@ impl Writer {
     }
 }
 
-/// Returns `true` if there is a database at a path, or if the path is the address of a cluster, which is not asked.
+/// Returns `true` if there is a database at a path, or if the path is the address of a cluster, which is not asked. An
+/// empty file without a log is none.
 pub fn exists(path: &Path) -> bool {
-    is_cluster(path) || path.exists()
+    let is_empty = |path: &Path| {
+        path.metadata()
+            .map_or(true, |file| file.is_file() && file.len() == 0)
+    };
+    is_cluster(path) || path.exists() && !(is_empty(path) && is_empty(&log_of(path)))
 }
 
 impl Whole {
@@ -86,13 +95,24 @@ impl Whole {
     /// # Errors
     /// If it belongs to a cluster and cannot be copied.
     pub fn new(path: &Path) -> Result<Self, Error> {
-        if is_cluster(path) { rqlite::fetch(path) } else { Ok(Self { path: path.to_owned(), folder: None }) }
+        if is_cluster(path) {
+            rqlite::fetch(path)
+        } else {
+            Ok(Self {
+                path: path.to_owned(),
+                folder: None,
+            })
+        }
     }
 }
 
 /// The requests of this process to each host of a cluster; empty if the database is a file.
 pub fn meters(path: &Path) -> Vec<HostMeter> {
-    if is_cluster(path) { rqlite::meters(path) } else { Vec::new() }
+    if is_cluster(path) {
+        rqlite::meters(path)
+    } else {
+        Vec::new()
+    }
 }
 
 /// The faults of single nodes of a cluster, one line each; empty if the database is a file.
@@ -100,7 +120,11 @@ pub fn meters(path: &Path) -> Vec<HostMeter> {
 /// # Errors
 /// If the cluster does not answer, or is changed all the time.
 pub fn compare_nodes(path: &Path) -> Result<Vec<String>, Error> {
-    if is_cluster(path) { rqlite::compare(path) } else { Ok(Vec::new()) }
+    if is_cluster(path) {
+        rqlite::compare(path)
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 /// Opens a database for a service with this many readers, and creates it if there is none.
@@ -135,12 +159,29 @@ pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenSt
 fn open_file(path: &Path, readers: usize, purpose: Purpose) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
     let claim = Claim::take(path)?;
-    let about = format!("{} database {}", if claim.is_new { "new" } else { "existing" }, path.display());
+    let about = format!(
+        "{} database {}",
+        if claim.is_new { "new" } else { "existing" },
+        path.display()
+    );
     // The writer before the readers: it makes the schema that they expect, and checkpoints the log, which they would keep.
-    let writer = Engine::File(sqlite::open_for_service(path, purpose)?);
-    let writer = WriteAccess::Writes(Writer::new(writer));
+    let writer = Writer::new(Engine::File(sqlite::open_for_service(path, purpose)?));
+    let triggers =
+        "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = 'pets'";
+    for name in writer.all(triggers, |row| Ok(text(row, 0)?.escape_debug().to_string()))? {
+        log::warn!(
+            "the trigger {name} can change the pets that clients send; responses have what they sent"
+        );
+    }
+    let writer = WriteAccess::Writes(writer);
     let readers = open_readers(path, readers)?;
-    Ok(OpenStore { writer, readers, reads_at_once: sqlite::READS_AT_ONCE, claim: Some(claim), about })
+    Ok(OpenStore {
+        writer,
+        readers,
+        reads_at_once: sqlite::READS_AT_ONCE,
+        claim: Some(claim),
+        about,
+    })
 }
 
 fn open_readers(path: &Path, count: usize) -> Result<Vec<Reader>, Error> {
@@ -172,6 +213,8 @@ mod tests {
     #[test]
     fn database_of_a_cluster_is_there_and_a_file_if_it_exists() {
         let folder = crate::testing::Folder::new();
-        assert!(exists(&folder.0) && exists(Path::new("rqlite://one")) && !exists(&folder.database()));
+        assert!(
+            exists(&folder.0) && exists(Path::new("rqlite://one")) && !exists(&folder.database())
+        );
     }
 }

@@ -15,7 +15,10 @@ pub enum Inserted {
     /// The engine knows its outcome already.
     Now(Outcome),
     /// The engine will know it: the place among the creates of the batch.
-    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a file knows it at once"))]
+    #[cfg_attr(
+        not(feature = "cluster"),
+        expect(dead_code, reason = "a file knows it at once")
+    )]
     Later(usize),
 }
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use rusqlite::types::FromSql;
-use rusqlite::{InterruptHandle, Row, ToSql};
+use rusqlite::{Row, ToSql};
 
 use super::StoreError;
 use super::rows::Visit;
@@ -12,7 +12,10 @@ use super::rqlite::ClusterConnection;
 use super::sqlite::FileConnection;
 
 /// A connection of an engine, and the batch under way on it.
-#[cfg_attr(feature = "cluster", expect(clippy::large_enum_variant, reason = "there is one for each worker"))]
+#[cfg_attr(
+    feature = "cluster",
+    expect(clippy::large_enum_variant, reason = "there is one for each worker")
+)]
 pub(super) enum Engine {
     File(FileConnection),
     #[cfg(feature = "cluster")]
@@ -50,20 +53,16 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The handle that ends a statement of this connection from another thread. A cluster has none.
-    pub fn interrupt_handle(&self) -> Option<InterruptHandle> {
-        match &self.engine {
-            Engine::File(file) => Some(file.interrupt_handle()),
-            #[cfg(feature = "cluster")]
-            Engine::Cluster(_) => None,
-        }
-    }
-
     /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
     ///
     /// # Errors
     /// If the database cannot be read, or `visit` rejects a row.
-    pub(super) fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+    pub(super) fn rows(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        visit: &mut Visit,
+    ) -> Result<(), StoreError> {
         on_engine!(&self.engine, it => it.reader.rows(sql, values, visit))
     }
 

@@ -36,9 +36,17 @@ pub fn text_or_null(row: &Row, column: usize) -> rusqlite::Result<Option<String>
     Ok(row.get::<_, Option<AnyText>>(column)?.map(|text| text.0))
 }
 
-/// A column as a number; `None` if it is anything else.
+/// A column as a number, also where another program has made it text or a float of the same value; `None` if it is
+/// anything else.
 pub fn integer(row: &Row, column: usize) -> rusqlite::Result<Option<i64>> {
-    Ok(row.get_ref(column)?.as_i64().ok())
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => Some(number),
+        ValueRef::Null => None,
+        other => {
+            let text = AnyText::column_result(other)?.0;
+            text.parse().ok()
+        }
+    })
 }
 
 /// A value of any type as text. Other programs write too, and SQLite does not check text: bytes other than UTF-8 become
@@ -48,7 +56,9 @@ pub struct AnyText(pub String);
 impl FromSql for AnyText {
     fn column_result(value: ValueRef) -> FromSqlResult<Self> {
         Ok(Self(match value {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
             ValueRef::Integer(number) => number.to_string(),
             ValueRef::Real(number) => number.to_string(),
             ValueRef::Null => String::new(),

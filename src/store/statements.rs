@@ -9,12 +9,32 @@ use crate::model::{MEMBERS, MemberValue, PetStatus};
 /// The columns of [`MEMBERS`].
 pub const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
 
+/// The columns that filter a list, in the order of `PetQuery::filters`. Each set of them needs an index in `schema.sql`.
+pub const FILTERS: [&str; crate::model::FILTERS] = ["status"];
+
+/// The statement of a page with this set of filters.
+fn page(set: usize) -> String {
+    let given = FILTERS
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| set & (1 << n) != 0);
+    let filters: String = (1..)
+        .zip(given)
+        .map(|(n, (_, column))| format!("{column} = ?{n} AND "))
+        .collect();
+    let (first, rows) = (set.count_ones() + 1, set.count_ones() + 2);
+    let columns = COLUMNS.join(", ");
+    format!(
+        "SELECT id, {columns} FROM pets WHERE {filters}id >= ?{first} ORDER BY id LIMIT ?{rows}"
+    )
+}
+
 /// The statements that name every column of a pet.
 pub struct Statements {
     pub by_id: String,
-    /// The cost does not depend on how many pets come before the page.
-    pub page: String,
-    pub page_of_status: String,
+    /// The pages of a list, for each set of [`FILTERS`]: bit `n` of the place stands for the filter at `n`. Their values are
+    /// those of the filters, the first id, and the number of rows. The cost does not depend on how many pets come before.
+    pub pages: Vec<String>,
     pub every: String,
     /// Its values are those of the pet.
     pub insert: String,
@@ -29,16 +49,21 @@ pub struct Statements {
 pub static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
     let columns = COLUMNS.join(", ");
     let (values, values_and_id) = (places(COLUMNS.len()), places(COLUMNS.len() + 1));
-    let change =
-        |(n, column): (usize, &&str)| format!("{column} = iif(?{}, ?{}, {column})", 2 * n + 2, 2 * n + 3);
-    let changes = COLUMNS.iter().enumerate().map(change).collect::<Vec<_>>().join(", ");
-    let same = COLUMNS.map(|column| format!("{column} = {column}")).join(", ");
+    let change = |(n, column): (usize, &&str)| {
+        format!("{column} = iif(?{}, ?{}, {column})", 2 * n + 2, 2 * n + 3)
+    };
+    let changes = COLUMNS
+        .iter()
+        .enumerate()
+        .map(change)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let same = COLUMNS
+        .map(|column| format!("{column} = {column}"))
+        .join(", ");
     Statements {
         by_id: format!("SELECT id, {columns} FROM pets WHERE id = ?1"),
-        page: format!("SELECT id, {columns} FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2"),
-        page_of_status: format!(
-            "SELECT id, {columns} FROM pets WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3"
-        ),
+        pages: (0..1 << FILTERS.len()).map(page).collect(),
         every: format!("SELECT id, {columns} FROM pets ORDER BY id"),
         insert: format!("INSERT INTO pets ({columns}) VALUES ({values})"),
         insert_as: format!("INSERT INTO pets ({columns}, id) VALUES ({values_and_id})"),
@@ -49,7 +74,10 @@ pub static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
 
 /// The places of this many values.
 pub fn places(count: usize) -> String {
-    (1..=count).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ")
+    (1..=count)
+        .map(|n| format!("?{n}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The greatest id ever assigned, including deleted pets.

@@ -14,35 +14,22 @@ use crate::model::{NewPet, Pet};
 const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
 const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
-const PROGRESS: &str = "SELECT line, finished_at, first_id, last_id, keeps_ids FROM imports WHERE input = ?1";
-/// New ids are consecutive within a batch; on a cluster, only its transaction knows them. If an import of all begins
-/// again, no earlier pet counts.
-const SET_PROGRESS: &str = "INSERT INTO imports (input, line, finished_at, first_id, last_id, keeps_ids) \
-    VALUES (?1, ?2, ?3, ifnull(?4, (SELECT max(id) FROM pets) + 1 - ?6), ifnull(?5, (SELECT max(id) FROM pets)), ?6 IS NULL) \
-    ON CONFLICT (input) DO UPDATE SET line = excluded.line, finished_at = excluded.finished_at, \
-        first_id = CASE WHEN excluded.line > line THEN min(first_id, excluded.first_id) ELSE excluded.first_id END, \
-        last_id = max(last_id, excluded.last_id), keeps_ids = excluded.keeps_ids";
+const IMPORTED: &str = "SELECT at, first_id, last_id FROM imports WHERE input = ?1";
+/// New ids are consecutive; on a cluster, only the transaction knows them.
+const NOTE_IMPORT: &str = "INSERT INTO imports (input, at, first_id, last_id) \
+    VALUES (?1, ?2, ifnull(?3, (SELECT max(id) FROM pets) - (?5 - 1)), ifnull(?4, (SELECT max(id) FROM pets))) \
+    ON CONFLICT (input) DO UPDATE SET at = excluded.at, first_id = excluded.first_id, last_id = excluded.last_id";
+const ADDED: &str =
+    "SELECT count(*), ifnull(min(id), 0), ifnull(max(id), 0) FROM pets WHERE id > ?1";
+const IDS_BETWEEN: &str = "SELECT id FROM pets WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 
-/// How far the import of an input came.
+/// An import that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Every pet up to this line is in the database.
-    pub line: u64,
-    /// In Unix time; `None` if pets are missing.
-    pub finished_at: Option<i64>,
+pub struct ImportNote {
+    /// In Unix time.
+    pub at: i64,
     /// The least and the greatest id that its pets got.
     pub ids: (i64, i64),
-    /// True if the pets keep the ids of the input.
-    pub keeps_ids: bool,
-}
-
-/// The ids of the pets of a batch.
-#[derive(Clone, Copy, Debug)]
-pub enum BatchIds {
-    /// The pets keep ids between these two.
-    Kept { least: i64, greatest: i64 },
-    /// This number of pets gets new ids.
-    New(usize),
 }
 
 impl Reader {
@@ -51,7 +38,10 @@ impl Reader {
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn visit_every_pet(&self, mut visit: impl FnMut(Pet) -> ControlFlow<()>) -> Result<(), StoreError> {
+    pub fn visit_every_pet(
+        &self,
+        mut visit: impl FnMut(Pet) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
         // A single statement reads from one snapshot.
         self.rows(&STATEMENTS.every, &[], &mut |row| pet(row, &mut visit))
     }
@@ -64,20 +54,44 @@ impl Reader {
         self.one(LAST_ID)
     }
 
-    /// Returns the progress of the import whose input has this digest; `None` if there was none.
+    /// Returns the import whose input has this digest; `None` if there was none.
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn progress(&self, input: &[u8]) -> Result<Option<Progress>, StoreError> {
+    pub fn import(&self, input: &[u8]) -> Result<Option<ImportNote>, StoreError> {
         let read = |row: &Row| {
-            Ok(Progress {
-                line: row.get::<_, i64>(0)?.cast_unsigned(),
-                finished_at: row.get(1)?,
-                ids: (row.get(2)?, row.get(3)?),
-                keeps_ids: row.get(4)?,
+            Ok(ImportNote {
+                at: row.get(0)?,
+                ids: (row.get(1)?, row.get(2)?),
             })
         };
-        self.first(PROGRESS, params![input], read)
+        self.first(IMPORTED, params![input], read)
+    }
+
+    /// Passes the ids of the pets from one id to another to `visit`, in ascending order, until it stops.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn visit_ids(
+        &self,
+        (from, to): (i64, i64),
+        mut visit: impl FnMut(i64) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.rows(IDS_BETWEEN, params![from, to], &mut |row| {
+            Ok(visit(row.get(0)?))
+        })
+    }
+
+    /// The number of pets with a greater id than this one, and the least and the greatest of those ids; zeros if there is
+    /// none.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn pets_above(&self, id: i64) -> Result<(i64, i64, i64), StoreError> {
+        let found = self.first(ADDED, params![id], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+        Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }
 
@@ -88,29 +102,28 @@ impl Writer {
     /// If the database cannot be written, or has this id already.
     pub fn insert_pet_as(&mut self, id: i64, new: &NewPet) -> Result<(), StoreError> {
         let values = new.values();
-        let values: Vec<&dyn ToSql> =
-            values.iter().map(|value| value as &dyn ToSql).chain([&id as _]).collect();
+        let values: Vec<&dyn ToSql> = values
+            .iter()
+            .map(|value| value as &dyn ToSql)
+            .chain([&id as _])
+            .collect();
         self.change(&STATEMENTS.insert_as, &values).map(drop)
     }
 
-    /// Writes within the batch, whose last pet is on this line, how far the import of an input has come.
+    /// Notes an import of an input with this digest, which is the last one of the batch. `ids` are the least and the
+    /// greatest of its pets; `None` if it has added this number of pets with new ids.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn set_progress(
+    pub fn note_import(
         &mut self,
         input: &[u8],
-        line: u64,
-        is_done: bool,
-        ids: BatchIds,
+        ids: Option<(i64, i64)>,
+        pets: usize,
     ) -> Result<(), StoreError> {
-        let finished_at = is_done.then(unix_time);
-        let (least, greatest, count) = match ids {
-            BatchIds::Kept { least, greatest } => (Some(least), Some(greatest), None),
-            BatchIds::New(count) => (None, None, Some(count.cast_signed())),
-        };
-        self.change(SET_PROGRESS, params![input, line.cast_signed(), finished_at, least, greatest, count])
-            .map(drop)
+        let (least, greatest) = ids.unzip();
+        let values = params![input, unix_time(), least, greatest, pets.cast_signed()];
+        self.change(NOTE_IMPORT, values).map(drop)
     }
 
     /// Makes new pets get ids greater than this one.
@@ -146,7 +159,7 @@ mod tests {
     fn last_id_counts_deleted_pets() {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
-        writer.transaction().unwrap().delete_pet(1, None).unwrap();
+        writer.transaction().unwrap().delete_pet(1).unwrap();
         writer.commit().unwrap();
         assert_eq!(writer.last_id(), Ok(1));
     }

@@ -8,9 +8,7 @@ use rusqlite::ToSql;
 use super::StoreError;
 use super::outcome::{Committed, Inserted};
 use super::reader::{Engine, Reader, on_engine};
-use super::sqlite::FileConnection;
-use super::tally::Tally;
-use crate::model::{IdempotencyKey, NewPet, PetStatus};
+use crate::model::{IdempotencyKey, NewPet};
 
 /// The time for which work that conflicts with other instances of a cluster is repeated.
 pub const CONTENDS_FOR: Duration = Duration::from_secs(4);
@@ -31,13 +29,15 @@ impl Deref for Writer {
 impl Drop for Writer {
     /// Saves what only the connection has: a database whose file was deleted or replaced.
     fn drop(&mut self) {
-        on_engine!(&mut self.reader.engine, it => it.rescue());
+        self.rescue();
     }
 }
 
 impl Writer {
     pub(super) fn new(engine: Engine) -> Self {
-        Self { reader: Reader { engine } }
+        Self {
+            reader: Reader { engine },
+        }
     }
 
     /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.
@@ -71,7 +71,11 @@ impl Writer {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+    pub fn insert_pet(
+        &mut self,
+        new: &NewPet,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Inserted, StoreError> {
         on_engine!(&mut self.reader.engine, it => it.insert_pet(new, key))
     }
 
@@ -82,35 +86,6 @@ impl Writer {
     /// If the database cannot be written.
     pub(super) fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         on_engine!(&mut self.reader.engine, it => it.change(sql, values))
-    }
-
-    /// Keeps a tally current from the next batch on. Call it between batches.
-    pub fn keep(&mut self, tally: Tally) {
-        if let Some(file) = self.file() {
-            file.keep(tally);
-        }
-    }
-
-    /// Confirms the tally, between batches, if no other program has changed the database. Returns the time until this
-    /// may be due again.
-    pub fn vouch(&mut self) -> Option<Duration> {
-        self.file()?.vouch()
-    }
-
-    /// Notes that the batch adds a number of pets with this status, which can be negative.
-    pub(super) fn tally(&mut self, status: Option<PetStatus>, pets: i64) {
-        if let Some(file) = self.file() {
-            file.change.add(status, pets);
-        }
-    }
-
-    /// The engine that knows what its batches change; `None` on a cluster, which other instances change too.
-    fn file(&mut self) -> Option<&mut FileConnection> {
-        match &mut self.reader.engine {
-            Engine::File(file) => Some(file),
-            #[cfg(feature = "cluster")]
-            Engine::Cluster(_) => None,
-        }
     }
 
     /// Ends the batch. If this returns `Ok`, everything is on disk. Otherwise everything is undone, or the outcome is unknown.
@@ -162,6 +137,11 @@ impl Writer {
         on_engine!(&self.reader.engine, it => it.has_long_log())
     }
 
+    /// Saves a database whose file was deleted or replaced. Returns false as long as only this process has it.
+    pub fn rescue(&mut self) -> bool {
+        on_engine!(&mut self.reader.engine, it => it.rescue())
+    }
+
     /// Checks that the path still leads to the database that was opened. Nobody can move that of a cluster.
     ///
     /// # Errors
@@ -210,7 +190,12 @@ impl Writer {
     ) -> Result<T, E> {
         // Work that panicked has left its transaction open.
         self.undo();
-        let opened = self.check_path().and_then(|()| self.open_transaction()).map_err(E::from);
-        opened.and_then(|()| work(self)).inspect_err(|_| self.undo())
+        let opened = self
+            .check_path()
+            .and_then(|()| self.open_transaction())
+            .map_err(E::from);
+        opened
+            .and_then(|()| work(self))
+            .inspect_err(|_| self.undo())
     }
 }

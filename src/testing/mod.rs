@@ -30,7 +30,11 @@ impl Folder {
     /// Creates a folder in memory, if the system has `/dev/shm`.
     pub fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
-        if memory.is_dir() { Self::within(memory) } else { Self::new() }
+        if memory.is_dir() {
+            Self::within(memory)
+        } else {
+            Self::new()
+        }
     }
 
     /// Creates a folder with a path short enough for a socket in it, which `TMPDIR` may not be.
@@ -39,7 +43,11 @@ impl Folder {
     }
 
     fn within(parent: &Path) -> Self {
-        let name = format!("petstore-test-{}-{:x}", std::process::id(), getrandom::u64().unwrap());
+        let name = format!(
+            "petstore-test-{}-{:x}",
+            std::process::id(),
+            getrandom::u64().unwrap()
+        );
         let path = parent.join(name);
         std::fs::create_dir(&path).unwrap();
         Self(path)
@@ -114,7 +122,13 @@ pub fn request(lane: &mut UnixStream) -> (Ticket, String) {
         bytes.extend(byte);
     }
     let head = str::from_utf8(&bytes).unwrap();
-    let length = head.split("Content-Length: ").nth(1).unwrap().trim_end().parse::<usize>().unwrap();
+    let length = head
+        .split("Content-Length: ")
+        .nth(1)
+        .unwrap()
+        .trim_end()
+        .parse::<usize>()
+        .unwrap();
     let end = bytes.len();
     bytes.resize(end + length, 0);
     lane.read_exact(&mut bytes[end..]).unwrap();
@@ -137,14 +151,27 @@ pub struct OnLane {
 impl OnLane {
     /// Reads a whole request. Its lines must be ASCII, without line breaks inside.
     pub fn parse(bytes: &[u8]) -> Self {
-        let end_of = |bytes: &[u8]| 4 + bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let end_of = |bytes: &[u8]| {
+            4 + bytes
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n")
+                .unwrap()
+        };
         let (head, content) = bytes.split_at(end_of(bytes));
         let (ticket, after) = content.split_first_chunk().unwrap();
         let (lines, body) = after.split_at(end_of(after));
-        let text = |bytes| str::from_utf8(bytes).unwrap().strip_suffix("\r\n\r\n").unwrap();
+        let text = |bytes| {
+            str::from_utf8(bytes)
+                .unwrap()
+                .strip_suffix("\r\n\r\n")
+                .unwrap()
+        };
         let (head, lines) = (text(head), text(lines));
         for part in [head, lines] {
-            assert!(part.is_ascii() && !part.replace("\r\n", "").contains(['\r', '\n']), "{part:?}");
+            assert!(
+                part.is_ascii() && !part.replace("\r\n", "").contains(['\r', '\n']),
+                "{part:?}"
+            );
         }
         let (line, length) = head.split_once("\r\nContent-Length: ").unwrap();
         assert_eq!(length, content.len().to_string());
@@ -158,7 +185,9 @@ impl OnLane {
             target: words[1].to_owned(),
             ticket: Ticket::from_be_bytes(*ticket),
             id: id.to_owned(),
-            fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
             body: body.to_vec(),
         }
     }
@@ -192,7 +221,10 @@ pub struct NearEnd {
 impl NearEnd {
     pub fn new(stream: UnixStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { stream, read: Vec::new() }
+        Self {
+            stream,
+            read: Vec::new(),
+        }
     }
 
     /// Sends a request with this ticket, and a body of `length` bytes.
@@ -211,14 +243,23 @@ impl NearEnd {
             if let Some(response) = LaneResponse::read(&self.read).unwrap() {
                 let body = String::from_utf8(response.body.to_vec()).unwrap();
                 let status = response.status;
-                let answer = if status == 200 { body } else { format!("{status} {body}") };
+                let answer = if status == 200 {
+                    body
+                } else {
+                    format!("{status} {body}")
+                };
                 let (place, length) = (response.ticket as usize, response.length);
                 self.read.drain(..length);
                 return (place, answer);
             }
             let mut piece = [0; 4096];
             let length = self.stream.read(&mut piece).unwrap();
-            assert_ne!(length, 0, "the lane broke off: {}", String::from_utf8_lossy(&self.read));
+            assert_ne!(
+                length,
+                0,
+                "the lane broke off: {}",
+                String::from_utf8_lossy(&self.read)
+            );
             self.read.extend_from_slice(&piece[..length]);
         }
     }

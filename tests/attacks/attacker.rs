@@ -51,7 +51,9 @@ impl Member {
         if self.piece.is_none() {
             self.piece = source(self.pieces);
         }
-        let Some(piece) = &self.piece else { return true };
+        let Some(piece) = &self.piece else {
+            return true;
+        };
         match self.stream.write(&piece[self.sent..]) {
             Ok(count) => {
                 self.sent += count;
@@ -63,7 +65,9 @@ impl Member {
                 }
                 true
             }
-            Err(error) if [ErrorKind::WouldBlock, ErrorKind::NotConnected].contains(&error.kind()) => {
+            Err(error)
+                if [ErrorKind::WouldBlock, ErrorKind::NotConnected].contains(&error.kind()) =>
+            {
                 self.writable = false;
                 true
             }
@@ -81,7 +85,8 @@ impl Member {
             Ok(count) => {
                 self.replies.take(&scratch[..count], |reply| {
                     *tally.statuses.entry(reply.status).or_default() += 1;
-                    tally.without_retry_after += usize::from(reply.status == 503 && !reply.has_retry_after);
+                    tally.without_retry_after +=
+                        usize::from(reply.status == 503 && !reply.has_retry_after);
                 });
                 true
             }

@@ -88,7 +88,11 @@ impl Crowd {
     pub fn run_until(&mut self, what: &str, done: impl Fn(&Tally) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !done(&self.tally) {
-            assert!(Instant::now() < end, "waited {PATIENCE:?} in vain for {what}: {:?}", self.tally);
+            assert!(
+                Instant::now() < end,
+                "waited {PATIENCE:?} in vain for {what}: {:?}",
+                self.tally
+            );
             self.turn();
         }
     }
@@ -105,11 +109,17 @@ impl Crowd {
     /// Makes some connections, and gives a turn to some that can make progress.
     fn turn(&mut self) {
         for _ in 0..OPENED_AT_ONCE {
-            let Some(place) = self.absent.pop() else { break };
+            let Some(place) = self.absent.pop() else {
+                break;
+            };
             self.open(place);
         }
         let is_busy = !self.queue.is_empty() || !self.absent.is_empty();
-        let timeout = if is_busy { Duration::ZERO } else { Duration::from_millis(10) };
+        let timeout = if is_busy {
+            Duration::ZERO
+        } else {
+            Duration::from_millis(10)
+        };
         let mut events = Events::with_capacity(1024);
         match self.poll.poll(&mut events, Some(timeout)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -117,7 +127,9 @@ impl Crowd {
         }
         for event in &events {
             let Token(place) = event.token();
-            let Some(member) = &mut self.members[place] else { continue };
+            let Some(member) = &mut self.members[place] else {
+                continue;
+            };
             member.readable |= event.is_readable() || event.is_error();
             member.writable |= event.is_writable() || event.is_error();
             if !std::mem::replace(&mut member.queued, true) {
@@ -125,7 +137,9 @@ impl Crowd {
             }
         }
         for _ in 0..self.queue.len().min(DRIVEN_AT_ONCE) {
-            let Some(place) = self.queue.pop_front() else { break };
+            let Some(place) = self.queue.pop_front() else {
+                break;
+            };
             self.drive(place);
         }
         if self.reading == Reading::Sips && Instant::now() >= self.next_sip {
@@ -137,20 +151,29 @@ impl Crowd {
     }
 
     fn open(&mut self, place: usize) {
-        let socket = if self.reading.is_eager() { self.origin.socket() } else { self.origin.narrow_socket() };
+        let socket = if self.reading.is_eager() {
+            self.origin.socket()
+        } else {
+            self.origin.narrow_socket()
+        };
         socket.set_nonblocking(true).unwrap();
         // Connecting goes on in the background, and the first write shows the result.
         let _ = socket.connect(&self.address.into());
         let mut stream = mio::net::TcpStream::from_std(TcpStream::from(socket));
         let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(&mut stream, Token(place), interest).unwrap();
+        self.poll
+            .registry()
+            .register(&mut stream, Token(place), interest)
+            .unwrap();
         self.members[place] = Some(Member::new(stream));
         self.tally.opened += 1;
     }
 
     /// Reads once and writes once. If there is more to do, the connection stays in the queue.
     fn drive(&mut self, place: usize) {
-        let Some(member) = &mut self.members[place] else { return };
+        let Some(member) = &mut self.members[place] else {
+            return;
+        };
         member.queued = false;
         let mut goes_on = true;
         if member.writable {
@@ -158,7 +181,11 @@ impl Crowd {
         }
         if self.reading.is_eager() {
             // A request that is refused before its end has a reply all the same.
-            goes_on = if member.readable { member.read(&mut self.scratch, &mut self.tally) } else { true };
+            goes_on = if member.readable {
+                member.read(&mut self.scratch, &mut self.tally)
+            } else {
+                true
+            };
         }
         if !goes_on {
             self.members[place] = None;

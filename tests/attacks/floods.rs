@@ -12,7 +12,12 @@ use support::harness::{KEY, change};
 /// Repeats a request on this many connections, whose replies have this status.
 #[track_caller]
 fn flood(request: String, connections: usize, status: u16) {
-    Trial::begin().attack(many(connections), again(request), Reading::AllAndComeAgain, status);
+    Trial::begin().attack(
+        many(connections),
+        again(request),
+        Reading::AllAndComeAgain,
+        status,
+    );
 }
 
 #[test]
@@ -23,7 +28,15 @@ fn flood_of_long_wrong_keys_holds_up_nobody() {
 #[test]
 fn flood_of_large_creates_holds_up_nobody() {
     let name = "x".repeat(65_500);
-    flood(post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":1}}"#)), 32, 201);
+    flood(
+        post(
+            "/v1/pets",
+            KEY,
+            &format!(r#"{{"name":"{name}","categoryId":1}}"#),
+        ),
+        32,
+        201,
+    );
 }
 
 #[test]
@@ -32,7 +45,9 @@ fn flood_of_large_changes_holds_up_nobody() {
     stage.fill();
     let body = format!(r#"{{"name":"{}","status":"sold"}}"#, "y".repeat(60_000));
     let request = with_body("PATCH", "/v1/pets/50", KEY, "If-Match: *\r\n", &body);
-    stage.begin().attack(many(32), again(request), Reading::AllAndComeAgain, 200);
+    stage
+        .begin()
+        .attack(many(32), again(request), Reading::AllAndComeAgain, 200);
 }
 
 /// Each DELETE has a pet of its own.
@@ -46,17 +61,27 @@ fn flood_of_deletes_holds_up_nobody() {
     );
     let mut id = 0;
     let source = Box::new(move |_| {
-        let deletes =
-            (id + 1..=id + 32).map(|id| with_body("DELETE", &format!("/v1/pets/{id}"), KEY, "", ""));
+        let deletes = (id + 1..=id + 32)
+            .map(|id| with_body("DELETE", &format!("/v1/pets/{id}"), KEY, "", ""));
         id += 32;
         Some(deletes.collect::<String>().into_bytes().into())
     });
-    stage.begin().attack(many(64), source, Reading::AllAndComeAgain, 204);
+    stage
+        .begin()
+        .attack(many(64), source, Reading::AllAndComeAgain, 204);
 }
 
 #[test]
 fn flood_of_creates_holds_up_nobody() {
-    flood(bundle(&post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":3,"status":"sold"}"#)), 64, 201);
+    flood(
+        bundle(&post(
+            "/v1/pets",
+            KEY,
+            r#"{"name":"Rex","categoryId":3,"status":"sold"}"#,
+        )),
+        64,
+        201,
+    );
 }
 
 #[test]
@@ -87,7 +112,10 @@ fn flood_of_5000_connections_holds_up_nobody() {
 
 #[test]
 fn flood_of_single_bytes_holds_up_nobody() {
-    let request = unknown_path().replace("\r\n\r\n", &format!("\r\nX-Filler: {}\r\n\r\n", "x".repeat(1000)));
+    let request = unknown_path().replace(
+        "\r\n\r\n",
+        &format!("\r\nX-Filler: {}\r\n\r\n", "x".repeat(1000)),
+    );
     let bytes: Vec<Arc<[u8]>> = request.bytes().map(|byte| Arc::from([byte])).collect();
     let source = Box::new(move |sent: usize| Some(Arc::clone(&bytes[sent % bytes.len()])));
     Trial::begin().attack(64, source, Reading::AllAndComeAgain, 404);

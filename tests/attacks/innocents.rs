@@ -51,7 +51,11 @@ impl Innocents {
             let (stopping, answers) = (Arc::clone(&stopping), Arc::clone(&answers));
             std::thread::spawn(move || go_on(address, keeps, patience, &stopping, &answers))
         });
-        let innocents = Self { stopping, answers, threads: threads.into() };
+        let innocents = Self {
+            stopping,
+            answers,
+            threads: threads.into(),
+        };
         innocents.wait_for(12);
         innocents
     }
@@ -59,13 +63,17 @@ impl Innocents {
     /// Waits until they have this many more answers.
     fn wait_for(&self, count: usize) {
         let count = self.answers.lock().unwrap().len() + count;
-        wait_until("the innocents' answers", || self.answers.lock().unwrap().len() >= count);
+        wait_until("the innocents' answers", || {
+            self.answers.lock().unwrap().len() >= count
+        });
     }
 
     /// Stops them, and returns their answers.
     pub fn stop(mut self) -> Vec<Answer> {
         self.stopping.store(true, Ordering::SeqCst);
-        self.threads.drain(..).for_each(|thread| thread.join().unwrap());
+        self.threads
+            .drain(..)
+            .for_each(|thread| thread.join().unwrap());
         std::mem::take(&mut *self.answers.lock().unwrap())
     }
 }
@@ -86,7 +94,15 @@ fn go_on(
     let requests = [
         ("healthz", 200, get("/healthz", KEY)),
         ("list", 200, get("/v1/pets", KEY)),
-        ("create", 201, post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":3,"status":"sold"}"#)),
+        (
+            "create",
+            201,
+            post(
+                "/v1/pets",
+                KEY,
+                r#"{"name":"Rex","categoryId":3,"status":"sold"}"#,
+            ),
+        ),
     ];
     let mut stream = None;
     while !stopping.load(Ordering::SeqCst) {
@@ -95,7 +111,8 @@ fn go_on(
             let asked = Instant::now();
             let was_kept = stream.is_some();
             let mut answer = ask(&mut stream, address, request.as_bytes());
-            if was_kept && patience == Patience::ComeAgain && answer.as_ref().is_err_and(is_closed) {
+            if was_kept && patience == Patience::ComeAgain && answer.as_ref().is_err_and(is_closed)
+            {
                 stream = None;
                 answer = ask(&mut stream, address, request.as_bytes());
             }
@@ -107,7 +124,11 @@ fn go_on(
             if failure.is_some() || !keeps {
                 stream = None;
             }
-            answers.lock().unwrap().push(Answer { what, waited: asked.elapsed(), failure });
+            answers.lock().unwrap().push(Answer {
+                what,
+                waited: asked.elapsed(),
+                failure,
+            });
         }
         std::thread::sleep(EVERY.saturating_sub(round.elapsed()));
     }
@@ -136,7 +157,12 @@ fn ask(stream: &mut Option<TcpStream>, address: SocketAddr, request: &[u8]) -> i
 
 /// True if the connection was gone.
 fn is_closed(error: &io::Error) -> bool {
-    [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind())
+    [
+        ErrorKind::UnexpectedEof,
+        ErrorKind::ConnectionReset,
+        ErrorKind::BrokenPipe,
+    ]
+    .contains(&error.kind())
 }
 
 fn connect(address: SocketAddr) -> io::Result<TcpStream> {
@@ -159,9 +185,16 @@ impl Figures {
     pub fn of<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Self {
         let mut waits: Vec<Duration> = answers.into_iter().map(|answer| answer.waited).collect();
         waits.sort_unstable();
-        let at = |percent: usize| waits.get((waits.len() * percent / 100).min(waits.len().saturating_sub(1)));
+        let at = |percent: usize| {
+            waits.get((waits.len() * percent / 100).min(waits.len().saturating_sub(1)))
+        };
         let at = |percent| at(percent).copied().unwrap_or_default();
-        Self { count: waits.len(), p50: at(50), p99: at(99), max: at(100) }
+        Self {
+            count: waits.len(),
+            p50: at(50),
+            p99: at(99),
+            max: at(100),
+        }
     }
 }
 
@@ -169,6 +202,10 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
         let (p50, p99, max) = (ms(self.p50), ms(self.p99), ms(self.max));
-        write!(f, "p50 {p50:.1}, p99 {p99:.1}, max {max:.1} ms of {}", self.count)
+        write!(
+            f,
+            "p50 {p50:.1}, p99 {p99:.1}, max {max:.1} ms of {}",
+            self.count
+        )
     }
 }

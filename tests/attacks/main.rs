@@ -2,7 +2,11 @@
 //!
 //! Each attack has its own server, with innocent clients alongside. [`trial`] asserts what holds for all of
 //! them; `cargo test --test attacks -- --nocapture` prints the figures.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 mod attacker;
 mod cgroup;

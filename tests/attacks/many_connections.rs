@@ -51,7 +51,12 @@ fn visitors_who_ask_for_large_pages_and_leave_hold_up_nobody() {
     stage.fill();
     let page = large_page(&stage.read_only_key());
     let trial = stage.begin();
-    come_and_go(trial.address(), &page, Leaving::Reset, Instant::now() + SPAN);
+    come_and_go(
+        trial.address(),
+        &page,
+        Leaving::Reset,
+        Instant::now() + SPAN,
+    );
     trial.end();
 }
 
@@ -65,7 +70,9 @@ fn full_house(source: fn() -> Source, reading: Reading, ahead: Duration) {
     // The second may take a place that an innocent client had when the first came.
     let mut late = [(); 2].map(|()| Crowd::new(trial.address(), 15, source(), reading));
     late.iter_mut().for_each(|crowd| crowd.run(SPAN / 2));
-    late.into_iter().chain([early]).for_each(|crowd| drop(crowd.leave()));
+    late.into_iter()
+        .chain([early])
+        .for_each(|crowd| drop(crowd.leave()));
     trial.end();
 }
 
@@ -85,7 +92,10 @@ fn upload(address: SocketAddr, stopping: &AtomicBool) -> [usize; 2] {
         }
         let mut status = [0; 12];
         let is_created = stream.read_exact(&mut status).is_ok() && status == *b"HTTP/1.1 201";
-        counts = [counts[0] + 1, counts[1] + usize::from(is_taken && is_created)];
+        counts = [
+            counts[0] + 1,
+            counts[1] + usize::from(is_taken && is_created),
+        ];
     }
     counts
 }
@@ -96,18 +106,26 @@ fn uploads_beside(places: &str, source: fn() -> Source) {
     let trial = Stage::with(&["--max-connections", places]).begin_in_full_house();
     let (address, stopping) = (trial.address(), AtomicBool::new(false));
     let counts = std::thread::scope(|scope| {
-        let uploads: Vec<_> = (0..4).map(|_| scope.spawn(|| upload(address, &stopping))).collect();
+        let uploads: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| upload(address, &stopping)))
+            .collect();
         let mut crowd = Crowd::new(address, 1000, source(), Reading::AllAndComeAgain);
         crowd.run(SPAN);
         stopping.store(true, Ordering::SeqCst);
-        let counts: Vec<_> = uploads.into_iter().map(|upload| upload.join().unwrap()).collect();
+        let counts: Vec<_> = uploads
+            .into_iter()
+            .map(|upload| upload.join().unwrap())
+            .collect();
         drop(crowd.leave());
         counts
     });
     trial.forgiving_one_in(2).end();
     let [tried, created] = [0, 1].map(|i| counts.iter().map(|counts| counts[i]).sum::<usize>());
     eprintln!("{created} of {tried} slow uploads were created");
-    assert!(tried >= 4 && created * 10 >= tried * 9, "{created} of {tried}");
+    assert!(
+        tried >= 4 && created * 10 >= tried * 9,
+        "{created} of {tried}"
+    );
 }
 
 #[test]
@@ -118,7 +136,9 @@ fn crowd_of_silent_newcomers_breaks_off_no_upload() {
 #[test]
 fn crowd_of_half_sent_bodies_breaks_off_no_upload() {
     uploads_beside("800", || {
-        once("POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\nContent-Length: 9\r\n\r\nx")
+        once(
+            "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\nContent-Length: 9\r\n\r\nx",
+        )
     });
 }
 
@@ -171,7 +191,9 @@ fn idle_ones_make_room_for_400_newcomers() {
     idle.run_until("the idle connections", |tally| tally.opened == idle_count);
     let request = get("/nope", WRONG_KEY);
     let mut newcomers = Crowd::new(trial.address(), 400, once(request), Reading::All);
-    newcomers.run_until("the newcomers' answers", |tally| tally.of(404) + tally.ended == 400);
+    newcomers.run_until("the newcomers' answers", |tally| {
+        tally.of(404) + tally.ended == 400
+    });
     newcomers.run(SPAN / 2);
     let (_, tally) = (idle.leave(), newcomers.leave());
     trial.end();

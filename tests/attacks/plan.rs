@@ -71,7 +71,12 @@ impl Tally {
     /// Expects only orderly refusals and replies with this status; there may be none.
     #[track_caller]
     pub fn expect_refusals_beside(&self, status: u16) {
-        assert!(self.statuses.keys().all(|other| [status, 503].contains(other)), "{self:?}");
+        assert!(
+            self.statuses
+                .keys()
+                .all(|other| [status, 503].contains(other)),
+            "{self:?}"
+        );
         assert_eq!(self.without_retry_after, 0, "{self:?}");
     }
 }

@@ -63,8 +63,21 @@ fn parse(bytes: &[u8]) -> Option<(Whole, usize, usize)> {
         httparse::Status::Complete(head) => head,
         httparse::Status::Partial => return None,
     };
-    let field = |name: &str| response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
-    let length = field("Content-Length").map_or("0", |header| std::str::from_utf8(header.value).unwrap());
+    let field = |name: &str| {
+        response
+            .headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name))
+    };
+    let length =
+        field("Content-Length").map_or("0", |header| std::str::from_utf8(header.value).unwrap());
     let has_retry_after = field("Retry-After").is_some();
-    Some((Whole { status: response.code?, has_retry_after }, head, length.parse().unwrap()))
+    Some((
+        Whole {
+            status: response.code?,
+            has_retry_after,
+        },
+        head,
+        length.parse().unwrap(),
+    ))
 }

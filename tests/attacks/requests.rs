@@ -41,12 +41,18 @@ pub fn largest_unfinished() -> String {
 
 /// The start of a head that is nearly as large as it may be.
 pub fn unfinished_head() -> String {
-    format!("GET /nope HTTP/1.1\r\nHost: h\r\nX-Filler: {}", "x".repeat(FIELDS_BYTES))
+    format!(
+        "GET /nope HTTP/1.1\r\nHost: h\r\nX-Filler: {}",
+        "x".repeat(FIELDS_BYTES)
+    )
 }
 
 /// A request with a long head for which the service has nothing to do, and its next one's first byte.
 pub fn long_head_and_one_byte() -> String {
-    format!("GET /healthz HTTP/1.1\r\nHost: h\r\nX-Filler: {}\r\n\r\nG", "x".repeat(FIELDS_BYTES))
+    format!(
+        "GET /healthz HTTP/1.1\r\nHost: h\r\nX-Filler: {}\r\n\r\nG",
+        "x".repeat(FIELDS_BYTES)
+    )
 }
 
 /// The rest of a request whose first byte has been sent.
@@ -83,7 +89,10 @@ pub fn get_with_body() -> String {
 pub fn tiny_chunks() -> String {
     let head = get("/v1/pets", WRONG_KEY).replacen("GET", "POST", 1);
     let head = head.trim_end().to_owned();
-    format!("{head}\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", "1\r\nx\r\n".repeat(60_000))
+    format!(
+        "{head}\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+        "1\r\nx\r\n".repeat(60_000)
+    )
 }
 
 /// The head of a request that announces a large body and waits for leave to send it.

@@ -66,7 +66,12 @@ fn unfinished_bodies_do_not_get_a_small_container_killed() {
     let group = Group::new(64);
     // The group is removed after the server has ended.
     let trial = Stage::in_container(group.as_ref()).begin().within_mib(64);
-    let mut crowd = Crowd::new(trial.address(), many(2_000), once(largest_unfinished()), Reading::Nothing);
+    let mut crowd = Crowd::new(
+        trial.address(),
+        many(2_000),
+        once(largest_unfinished()),
+        Reading::Nothing,
+    );
     crowd.run(SPAN);
     crowd.leave();
     trial.end();
@@ -91,7 +96,8 @@ fn bystanders_are_served(crowds: usize, bytes: &str, whole_requests: usize, larg
     let mut bystanders: Vec<Crowd> = (0..crowds).map(new).collect();
     for crowd in &mut bystanders {
         crowd.run_until("the bystanders' first bytes", |tally| {
-            tally.ended > 0 || tally.sent == BYSTANDERS && tally.of(200) == BYSTANDERS * whole_requests
+            tally.ended > 0
+                || tally.sent == BYSTANDERS && tally.of(200) == BYSTANDERS * whole_requests
         });
     }
     let mut crowd = Crowd::new(trial.address(), many(1_900), once(large), Reading::All);
@@ -100,7 +106,9 @@ fn bystanders_are_served(crowds: usize, bytes: &str, whole_requests: usize, larg
     let answered = BYSTANDERS * (whole_requests + 1);
     for crowd in &mut bystanders {
         crowd.send(once(all_but_the_first_byte()));
-        crowd.run_until("the bystanders' answers", |tally| tally.ended > 0 || tally.of(200) == answered);
+        crowd.run_until("the bystanders' answers", |tally| {
+            tally.ended > 0 || tally.of(200) == answered
+        });
     }
     let tallies: Vec<Tally> = bystanders.into_iter().map(Crowd::leave).collect();
     trial.end();

@@ -24,7 +24,11 @@ fn large_pages(connections: usize, pipelined: usize, reading: Reading) {
     stage.fill();
     let request = large_page(&stage.read_only_key());
     let trial = stage.begin();
-    let source = if reading.is_eager() { again(request) } else { once(request.repeat(pipelined)) };
+    let source = if reading.is_eager() {
+        again(request)
+    } else {
+        once(request.repeat(pipelined))
+    };
     trial.attack(connections, source, reading, 200);
 }
 
@@ -59,12 +63,19 @@ fn large_pages_beside(small: fn(key: &str, number: usize) -> String) {
     let trial = stage.begin();
     let mut number = 0;
     let deceit: Source = Box::new(move |_| {
-        let piece: String = (number..number + PAGES).map(|number| small(&key, number)).collect();
+        let piece: String = (number..number + PAGES)
+            .map(|number| small(&key, number))
+            .collect();
         number += PAGES;
         Some(Arc::from(piece.into_bytes()))
     });
     let mut deceivers = Crowd::new(trial.address(), 64, deceit, Reading::AllAndComeAgain);
-    let mut readers = Crowd::new(trial.address(), 2_000, again(page), Reading::AllAndComeAgain);
+    let mut readers = Crowd::new(
+        trial.address(),
+        2_000,
+        again(page),
+        Reading::AllAndComeAgain,
+    );
     let end = Instant::now() + SPAN;
     while Instant::now() < end {
         deceivers.run(SPAN / 800);
@@ -73,7 +84,10 @@ fn large_pages_beside(small: fn(key: &str, number: usize) -> String) {
     readers.run_to(Duration::ZERO, 200);
     let (small, large) = (deceivers.leave(), readers.leave());
     trial.end();
-    assert!(small.statuses.keys().all(|status| *status < 500), "{small:?}");
+    assert!(
+        small.statuses.keys().all(|status| *status < 500),
+        "{small:?}"
+    );
     large.expect(200);
 }
 
@@ -137,7 +151,12 @@ fn descriptions_that_nobody_takes_are_bounded() {
 fn deployed_files(coding: &str, connections: usize, reading: Reading) {
     let stage = Stage::new();
     stage.deploy();
-    stage.begin().attack(connections, again(bundle(&deployed_file(coding))), reading, 200);
+    stage.begin().attack(
+        connections,
+        again(bundle(&deployed_file(coding))),
+        reading,
+        200,
+    );
 }
 
 #[test]
@@ -163,7 +182,10 @@ fn deployed_file_does_not_get_a_small_container_killed() {
     let stage = Stage::in_container(group.as_ref());
     stage.deploy();
     let source = again(bundle(&deployed_file("identity")));
-    stage.begin().within_mib(64).attack(2_000, source, Reading::Nothing, 200);
+    stage
+        .begin()
+        .within_mib(64)
+        .attack(2_000, source, Reading::Nothing, 200);
 }
 
 #[test]
@@ -178,13 +200,16 @@ fn empty_pages_leave_nothing_behind() {
     let trial = stage.begin().within_mib(64);
     let mut after = BEYOND;
     let pages: Source = Box::new(move |_| {
-        let piece: String =
-            (after..after + PAGES).map(|n| get(&format!("/v1/pets?after={n}"), &key)).collect();
+        let piece: String = (after..after + PAGES)
+            .map(|n| get(&format!("/v1/pets?after={n}"), &key))
+            .collect();
         after += PAGES;
         Some(Arc::from(piece.into_bytes()))
     });
     let mut crowd = Crowd::new(trial.address(), 16, pages, Reading::AllAndComeAgain);
-    crowd.run_until("very many empty pages", |tally| tally.of(200) >= EMPTY_PAGES);
+    crowd.run_until("very many empty pages", |tally| {
+        tally.of(200) >= EMPTY_PAGES
+    });
     let tally = crowd.leave();
     trial.end();
     tally.expect(200);

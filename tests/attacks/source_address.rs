@@ -29,11 +29,15 @@ impl Origin {
     pub fn socket(&mut self) -> Socket {
         static LAST: AtomicU32 = AtomicU32::new(Ipv4Addr::new(127, 0, 1, 0).to_bits());
         if self.count.is_multiple_of(FROM_ONE_ADDRESS) {
-            self.address = Some(Ipv4Addr::from_bits(LAST.fetch_add(1, Ordering::Relaxed) + 1));
+            self.address = Some(Ipv4Addr::from_bits(
+                LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            ));
         }
         self.count += 1;
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-        socket.bind(&SocketAddr::from((self.address.unwrap(), 0)).into()).unwrap();
+        socket
+            .bind(&SocketAddr::from((self.address.unwrap(), 0)).into())
+            .unwrap();
         socket.set_tcp_nodelay(true).unwrap();
         socket
     }
@@ -51,7 +55,14 @@ impl Origin {
 pub fn many(connections: usize) -> usize {
     static LIMIT: LazyLock<u64> = LazyLock::new(|| {
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+        setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: maximum,
+                maximum,
+            },
+        )
+        .unwrap();
         maximum.unwrap_or(u64::MAX)
     });
     connections.min(usize::try_from(LIMIT.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX))

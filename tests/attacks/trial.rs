@@ -45,22 +45,23 @@ impl Stage {
         Self::changed(|command| command.args(words))
     }
 
-    /// Starts it as in a container of 64 MiB, with the environment of the Dockerfile. Without a cgroup, the service does not
+    /// Starts it as in a container of 64 MiB. Without a cgroup, the service does not
     /// see the limit, and nobody is killed, but its memory is bounded all the same.
     pub fn in_container(group: Option<&Group>) -> Self {
-        Self::changed(|command| {
-            command.env("MIMALLOC_PURGE_DELAY", "10");
-            match group {
-                Some(group) => after(command, &group.script()),
-                None => command.args(["--client-memory", "16MiB"]),
-            }
+        Self::changed(|command| match group {
+            Some(group) => after(command, &group.script()),
+            None => command.args(["--client-memory", "16MiB"]),
         })
     }
 
     fn changed(change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self { server: Server::start_with(change), alone }
+        Self {
+            // As the Dockerfile and petstore.service do.
+            server: Server::start_with(|command| change(command.env("MIMALLOC_PURGE_DELAY", "10"))),
+            alone,
+        }
     }
 
     /// Makes a read-only key.
@@ -80,14 +81,19 @@ impl Stage {
         std::fs::write(folder.path().join("large.txt"), text).unwrap();
         let words = ["site", "deploy", folder.path().to_str().unwrap()];
         let output = run(&words, &self.server.folder.database());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     /// Fills the first page, for which the innocent clients ask, with small pets, and everything after id 20
     /// with large ones, whose pages end early at 1 MiB.
     pub fn fill(&self) {
         let large = "x".repeat(LARGE_NAME_BYTES);
-        self.server.fill(std::iter::repeat_n("small", 20).chain(std::iter::repeat_n(large.as_str(), 60)));
+        self.server
+            .fill(std::iter::repeat_n("small", 20).chain(std::iter::repeat_n(large.as_str(), 60)));
     }
 
     /// Starts the innocent clients.
@@ -138,7 +144,10 @@ impl Trial {
 
     /// Allows one in `count` of the innocent clients' requests to be refused.
     pub fn forgiving_one_in(self, count: u32) -> Self {
-        Self { forgiven: f64::from(count).recip(), ..self }
+        Self {
+            forgiven: f64::from(count).recip(),
+            ..self
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -177,26 +186,47 @@ impl Trial {
         let figures = Figures::of(&answers);
         let thread = std::thread::current();
         let name = thread.name().unwrap_or_default();
-        eprintln!("{name}: {figures}; {highest} MiB, and {afterwards} MiB {} ms later", took.as_millis());
+        eprintln!(
+            "{name}: {figures}; {highest} MiB, and {afterwards} MiB {} ms later",
+            took.as_millis()
+        );
 
         let mut faults = Vec::new();
         if highest >= self.most_mib {
-            faults.push(format!("{highest} MiB resident, and {} are too many", self.most_mib));
+            faults.push(format!(
+                "{highest} MiB resident, and {} are too many",
+                self.most_mib
+            ));
         }
         if afterwards >= AFTERWARDS_MIB {
-            faults.push(format!("{afterwards} MiB resident {AFTERWARDS:?} afterwards"));
+            faults.push(format!(
+                "{afterwards} MiB resident {AFTERWARDS:?} afterwards"
+            ));
         }
         if has_grown {
-            faults.push(format!("more than the {:?} descriptors and threads from before", self.before));
+            faults.push(format!(
+                "more than the {:?} descriptors and threads from before",
+                self.before
+            ));
         }
         if figures.max > LONGEST_WAIT {
-            let longest = answers.iter().max_by_key(|answer| answer.waited).map(|answer| answer.what);
-            faults.push(format!("an innocent waited, for {}: {figures}", longest.unwrap_or_default()));
+            let longest = answers
+                .iter()
+                .max_by_key(|answer| answer.waited)
+                .map(|answer| answer.what);
+            faults.push(format!(
+                "an innocent waited, for {}: {figures}",
+                longest.unwrap_or_default()
+            ));
         }
-        let failed = answers.iter().filter(|answer| answer.failure.is_some()).count();
+        let failed = answers
+            .iter()
+            .filter(|answer| answer.failure.is_some())
+            .count();
         if failed as f64 > self.forgiven * answers.len() as f64 {
-            faults
-                .extend(failures(&answers).map(|failures| format!("innocents were not served: {failures}")));
+            faults.extend(
+                failures(&answers).map(|failures| format!("innocents were not served: {failures}")),
+            );
         }
         assert!(faults.is_empty(), "{}", faults.join("; "));
     }
@@ -223,7 +253,10 @@ fn open(pid: u32) -> [usize; 2] {
 fn resident_mib(pid: u32) -> Option<(u64, u64)> {
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| {
-        let value = status.lines().find_map(|line| line.strip_prefix(name))?.trim();
+        let value = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))?
+            .trim();
         value.strip_suffix(" kB")?.parse::<u64>().ok()
     };
     Some((field("VmHWM:")? / 1024, field("VmRSS:")? / 1024))

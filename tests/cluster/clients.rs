@@ -37,16 +37,34 @@ impl Client {
     /// `None` if there is no whole response.
     pub fn get(&self, address: SocketAddr, target: &str, key: &str) -> Option<Reply> {
         let request = self.0.get(format!("http://{address}{target}"));
-        reply(request.header("Authorization", format!("Bearer {key}")).call().ok()?)
+        reply(
+            request
+                .header("Authorization", format!("Bearer {key}"))
+                .call()
+                .ok()?,
+        )
     }
 
     fn create(&self, address: SocketAddr, name: &str, once: Option<&str>) -> Option<Reply> {
-        self.post(address, &format!(r#"{{"name":"{name}","categoryId":1,"status":"available"}}"#), KEY, once)
+        self.post(
+            address,
+            &format!(r#"{{"name":"{name}","categoryId":1,"status":"available"}}"#),
+            KEY,
+            once,
+        )
     }
 
-    fn post(&self, address: SocketAddr, body: &str, key: &str, once: Option<&str>) -> Option<Reply> {
-        let mut request =
-            self.0.post(format!("http://{address}/v1/pets")).header("Authorization", format!("Bearer {key}"));
+    fn post(
+        &self,
+        address: SocketAddr,
+        body: &str,
+        key: &str,
+        once: Option<&str>,
+    ) -> Option<Reply> {
+        let mut request = self
+            .0
+            .post(format!("http://{address}/v1/pets"))
+            .header("Authorization", format!("Bearer {key}"));
         if let Some(once) = once {
             request = request.header("Idempotency-Key", once);
         }
@@ -54,26 +72,50 @@ impl Client {
     }
 
     fn patch(&self, address: SocketAddr, target: &str, tag: &str, body: &str) -> Option<Reply> {
-        let request = self.0.patch(format!("http://{address}{target}")).header("If-Match", tag);
-        reply(request.header("Authorization", format!("Bearer {KEY}")).send(body).ok()?)
+        let request = self
+            .0
+            .patch(format!("http://{address}{target}"))
+            .header("If-Match", tag);
+        reply(
+            request
+                .header("Authorization", format!("Bearer {KEY}"))
+                .send(body)
+                .ok()?,
+        )
     }
 }
 
 fn reply(mut response: ureq::http::Response<ureq::Body>) -> Option<Reply> {
-    let field =
-        |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
+    let field = |name: &str| {
+        response
+            .headers()
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default().to_owned())
+    };
     let link = field("Link").and_then(|link| Some(link.split(['<', '>']).nth(1)?.to_owned()));
     let is_replay = field("Idempotency-Replayed").is_some();
     let (status, tag) = (response.status().as_u16(), field("ETag"));
     let body = response.body_mut().read_to_vec().ok()?;
-    Some(Reply { status, link, tag, is_replay, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(Reply {
+        status,
+        link,
+        tag,
+        is_replay,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    })
 }
 
 /// A pet that was acknowledged: its id and its name.
 pub type Created = (i64, String);
 
 /// Creates pets, half of them with an Idempotency-Key. Some are looked for through an instance that can look at once.
-pub fn create(stage: &Stage, tally: &Tally, seed: u64, place: u64, lookers: &[SyncSender<Created>]) {
+pub fn create(
+    stage: &Stage,
+    tally: &Tally,
+    seed: u64,
+    place: u64,
+    lookers: &[SyncSender<Created>],
+) {
     let (client, mut random) = (Client::new(), Random::of_place(seed, [1, place]));
     for number in 0.. {
         if tally.ends() {
@@ -81,7 +123,9 @@ pub fn create(stage: &Stage, tally: &Tally, seed: u64, place: u64, lookers: &[Sy
         }
         let name = format!("c{place}-{number}");
         let once = random.one_in(2).then(|| format!("{seed}-{name}"));
-        let Some(id) = create_one(stage, tally, &client, &name, once.as_deref()) else { continue };
+        let Some(id) = create_one(stage, tally, &client, &name, once.as_deref()) else {
+            continue;
+        };
         tally.acknowledge(id, &name);
         if random.one_in(4) {
             let _ = lookers[random.below(lookers.len() as u64) as usize].try_send((id, name));
@@ -91,7 +135,13 @@ pub fn create(stage: &Stage, tally: &Tally, seed: u64, place: u64, lookers: &[Sy
 }
 
 /// The id of a create that was acknowledged. One with a key is sent until it is.
-fn create_one(stage: &Stage, tally: &Tally, client: &Client, name: &str, once: Option<&str>) -> Option<i64> {
+fn create_one(
+    stage: &Stage,
+    tally: &Tally,
+    client: &Client,
+    name: &str,
+    once: Option<&str>,
+) -> Option<i64> {
     loop {
         match client.create(stage.balancer, name, once) {
             Some(reply) if reply.status == 201 => {
@@ -117,7 +167,9 @@ fn create_one(stage: &Stage, tally: &Tally, client: &Client, name: &str, once: O
 /// A thread of its own, because an instance that is frozen keeps it waiting.
 pub fn look(stage: &Stage, tally: &Tally, i: usize, created: &Receiver<Created>) {
     let client = Client::new();
-    created.iter().for_each(|(id, name)| look_for(stage, tally, &client, i, id, &name));
+    created
+        .iter()
+        .for_each(|(id, name)| look_for(stage, tally, &client, i, id, &name));
 }
 
 fn look_for(stage: &Stage, tally: &Tally, client: &Client, i: usize, id: i64, name: &str) {
@@ -128,7 +180,9 @@ fn look_for(stage: &Stage, tally: &Tally, client: &Client, i: usize, id: i64, na
         tally.fresh_lists.fetch_add(1, SeqCst);
         let first = &reply.body[0];
         if first["id"] != id || first["name"] != name {
-            tally.broken(format!("stale list: instance {i} has {first} in place of {id} {name}"));
+            tally.broken(format!(
+                "stale list: instance {i} has {first} in place of {id} {name}"
+            ));
         }
     }
     if let Some(reply) = client.get(address, &format!("/v1/pets/{id}"), KEY)
@@ -136,7 +190,10 @@ fn look_for(stage: &Stage, tally: &Tally, client: &Client, i: usize, id: i64, na
     {
         tally.gets.fetch_add(1, SeqCst);
         if reply.body["name"] != name {
-            tally.broken(format!("instance {i} has {} {} in place of {id} {name}", reply.status, reply.body));
+            tally.broken(format!(
+                "instance {i} has {} {} in place of {id} {name}",
+                reply.status, reply.body
+            ));
         }
     }
 }
@@ -145,22 +202,42 @@ fn look_for(stage: &Stage, tally: &Tally, client: &Client, i: usize, id: i64, na
 pub fn list(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
     let (client, mut random) = (Client::new(), Random::of_place(seed, [2, place]));
     while !tally.ends() {
-        let last = tally.acknowledged.lock().unwrap().keys().max().copied().unwrap_or_default();
+        let last = tally
+            .acknowledged
+            .lock()
+            .unwrap()
+            .keys()
+            .max()
+            .copied()
+            .unwrap_or_default();
         let start = random.below(last as u64 + 1) as i64;
         let known: Vec<(i64, String)> = {
             let all = tally.acknowledged.lock().unwrap();
-            (start + 1..=last.min(start + 2000)).filter_map(|id| Some((id, all.get(&id)?.clone()))).collect()
+            (start + 1..=last.min(start + 2000))
+                .filter_map(|id| Some((id, all.get(&id)?.clone())))
+                .collect()
         };
-        let status = if random.one_in(2) { "&status=available" } else { "" };
-        if let Some((pets, end)) =
-            walk(stage, tally, &client, &format!("/v1/pets?limit=100&after={start}{status}"), 20)
-        {
+        let status = if random.one_in(2) {
+            "&status=available"
+        } else {
+            ""
+        };
+        if let Some((pets, end)) = walk(
+            stage,
+            tally,
+            &client,
+            &format!("/v1/pets?limit=100&after={start}{status}"),
+            20,
+        ) {
             tally.walks.fetch_add(1, SeqCst);
             if let Some(pair) = pets.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
                 tally.broken(format!("a walk has {} before {}", pair[0].0, pair[1].0));
             }
             let missing = known.iter().find(|(id, name)| {
-                *id <= end && !pets.binary_search_by_key(id, |pet| pet.0).is_ok_and(|at| pets[at].1 == *name)
+                *id <= end
+                    && !pets
+                        .binary_search_by_key(id, |pet| pet.0)
+                        .is_ok_and(|at| pets[at].1 == *name)
             });
             if let Some((id, name)) = missing {
                 tally.broken(format!("a walk from {start} to {end} misses {id} {name}"));
@@ -190,9 +267,12 @@ fn walk(
             return None;
         };
         tally.succeeded(&tally.lists, "list");
-        pets.extend(
-            page.iter().map(|pet| (pet["id"].as_i64().unwrap(), pet["name"].as_str().unwrap().to_owned())),
-        );
+        pets.extend(page.iter().map(|pet| {
+            (
+                pet["id"].as_i64().unwrap(),
+                pet["name"].as_str().unwrap().to_owned(),
+            )
+        }));
         match reply.link {
             Some(next) => target = next,
             None => return Some((pets, i64::MAX)),
@@ -214,20 +294,36 @@ pub fn contend(stage: &Stage, tally: &Tally, seed: u64) {
         }
         let name = format!("wanted-{number}");
         let body = format!(r#"{{"name":"{name}","categoryId":{NOBODY},"status":"available"}}"#);
-        let made = client.post(stage.balancer, &body, KEY, None).filter(|reply| reply.status == 201);
-        let Some(id) = made.and_then(|reply| reply.body["id"].as_i64()) else { continue };
+        let made = client
+            .post(stage.balancer, &body, KEY, None)
+            .filter(|reply| reply.status == 201);
+        let Some(id) = made.and_then(|reply| reply.body["id"].as_i64()) else {
+            continue;
+        };
         tally.acknowledge(id, &name);
         let target = format!("/v1/pets/{id}");
-        let Some(tag) = client.get(stage.balancer, &target, KEY).and_then(|reply| reply.tag) else {
+        let Some(tag) = client
+            .get(stage.balancer, &target, KEY)
+            .and_then(|reply| reply.tag)
+        else {
             continue;
         };
         let bought: Vec<Bought> = std::thread::scope(|scope| {
             let buy = |i| buy(stage, tally, i, &target, &tag);
-            let buyers: Vec<_> = (0..INSTANCES).map(|i| scope.spawn(move || buy(i))).collect();
-            buyers.into_iter().filter_map(|buyer| buyer.join().unwrap()).collect()
+            let buyers: Vec<_> = (0..INSTANCES)
+                .map(|i| scope.spawn(move || buy(i)))
+                .collect();
+            buyers
+                .into_iter()
+                .filter_map(|buyer| buyer.join().unwrap())
+                .collect()
         });
-        let now = client.get(stage.balancer, &target, KEY).filter(|reply| reply.status == 200);
-        let Some(category) = now.and_then(|reply| reply.body["categoryId"].as_i64()) else { continue };
+        let now = client
+            .get(stage.balancer, &target, KEY)
+            .filter(|reply| reply.status == 200);
+        let Some(category) = now.and_then(|reply| reply.body["categoryId"].as_i64()) else {
+            continue;
+        };
         let fits = |(i, bought): (usize, &Bought)| match bought {
             Bought::Yes => category == i as i64 + 1,
             Bought::Perhaps => true,
@@ -235,7 +331,9 @@ pub fn contend(stage: &Stage, tally: &Tally, seed: u64) {
         };
         if bought.len() == INSTANCES {
             if category == NOBODY || !bought.iter().enumerate().all(fits) {
-                tally.broken(format!("the pet {id} has the category {category} after {bought:?}"));
+                tally.broken(format!(
+                    "the pet {id} has the category {category} after {bought:?}"
+                ));
             }
             tally.contended.fetch_add(1, SeqCst);
         }
@@ -287,8 +385,12 @@ pub fn revoke(stage: &Stage, tally: &Tally, seed: u64) {
             std::thread::sleep(Duration::from_millis(200));
             continue;
         }
-        let key =
-            String::from_utf8(added.stdout).unwrap().split_whitespace().last().unwrap_or_default().to_owned();
+        let key = String::from_utf8(added.stdout)
+            .unwrap()
+            .split_whitespace()
+            .last()
+            .unwrap_or_default()
+            .to_owned();
         expect(stage, tally, &client, &key, [200, 400]);
         if stage.petstore(&["key", "revoke", &name]).status.success() {
             expect(stage, tally, &client, &key, [401; 2]);
@@ -310,8 +412,10 @@ fn expect(stage: &Stage, tally: &Tally, client: &Client, key: &str, statuses: [u
                 && !matches!(reply.status, 500 | 503)
                 && reply.status != status
             {
-                tally
-                    .broken(format!("stale key: instance {i} answers {} in place of {status}", reply.status));
+                tally.broken(format!(
+                    "stale key: instance {i} answers {} in place of {status}",
+                    reply.status
+                ));
             }
         }
     }

@@ -40,7 +40,10 @@ pub fn befall<'scope>(
             continue;
         }
         // Every other time the leader, which costs most.
-        let leader = random.one_in(2).then(|| stage.nodes.read().unwrap().leader_now()).flatten();
+        let leader = random
+            .one_in(2)
+            .then(|| stage.nodes.read().unwrap().leader_now())
+            .flatten();
         let i = leader.unwrap_or(draw % 3);
         let mut now = hit.lock().unwrap();
         let takes_quorum = !now.nodes.is_empty();
@@ -48,7 +51,11 @@ pub fn befall<'scope>(
             continue;
         }
         now.nodes.push(i);
-        let duration = if takes_quorum { duration.min(Duration::from_secs(3)) } else { duration };
+        let duration = if takes_quorum {
+            duration.min(Duration::from_secs(3))
+        } else {
+            duration
+        };
         if takes_quorum {
             tally.quorum(false);
         }
@@ -57,9 +64,19 @@ pub fn befall<'scope>(
     }
 }
 
-fn hit_instance(stage: &Stage, tally: &Tally, hit: &Mutex<Hit>, i: usize, kills: bool, duration: Duration) {
+fn hit_instance(
+    stage: &Stage,
+    tally: &Tally,
+    hit: &Mutex<Hit>,
+    i: usize,
+    kills: bool,
+    duration: Duration,
+) {
     tally.faults.fetch_add(1, SeqCst);
-    tally.say(&format!("{} instance {i} for {duration:?}", if kills { "kill" } else { "freeze" }));
+    tally.say(&format!(
+        "{} instance {i} for {duration:?}",
+        if kills { "kill" } else { "freeze" }
+    ));
     if kills {
         stage.kill_instance(i);
         std::thread::sleep(duration);
@@ -72,10 +89,24 @@ fn hit_instance(stage: &Stage, tally: &Tally, hit: &Mutex<Hit>, i: usize, kills:
     hit.lock().unwrap().instances.retain(|other| *other != i);
 }
 
-fn hit_node(stage: &Stage, tally: &Tally, hit: &Mutex<Hit>, i: usize, kills: bool, duration: Duration) {
+fn hit_node(
+    stage: &Stage,
+    tally: &Tally,
+    hit: &Mutex<Hit>,
+    i: usize,
+    kills: bool,
+    duration: Duration,
+) {
     tally.faults.fetch_add(1, SeqCst);
-    let role = if stage.nodes.read().unwrap().leader_now() == Some(i) { " (the leader)" } else { "" };
-    tally.say(&format!("{} node {i}{role} for {duration:?}", if kills { "kill" } else { "freeze" }));
+    let role = if stage.nodes.read().unwrap().leader_now() == Some(i) {
+        " (the leader)"
+    } else {
+        ""
+    };
+    tally.say(&format!(
+        "{} node {i}{role} for {duration:?}",
+        if kills { "kill" } else { "freeze" }
+    ));
     if kills {
         stage.nodes.write().unwrap().kill(i);
         std::thread::sleep(duration);

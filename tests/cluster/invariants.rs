@@ -73,7 +73,10 @@ impl Tally {
 
     /// Says that a promise is broken.
     pub fn broken(&self, what: String) {
-        eprintln!("[{:7.1} s] BROKEN: {what}", self.begun.elapsed().as_secs_f64());
+        eprintln!(
+            "[{:7.1} s] BROKEN: {what}",
+            self.begun.elapsed().as_secs_f64()
+        );
         self.broken.lock().unwrap().push(what);
     }
 
@@ -88,7 +91,10 @@ impl Tally {
     /// Counts a success. The time since the one before is a pause, unless there was no quorum.
     pub fn succeeded(&self, flow: &Flow, what: &str) {
         let now = self.milliseconds();
-        let before = flow.last.swap(now, SeqCst).max(self.quorum_since.load(SeqCst));
+        let before = flow
+            .last
+            .swap(now, SeqCst)
+            .max(self.quorum_since.load(SeqCst));
         if flow.count.fetch_add(1, SeqCst) == 0 || self.without_quorum.load(SeqCst) {
             return;
         }
@@ -110,7 +116,11 @@ impl Tally {
     }
 
     pub fn acknowledge(&self, id: i64, name: &str) {
-        if let Some(other) = self.acknowledged.lock().unwrap().insert(id, name.to_owned())
+        if let Some(other) = self
+            .acknowledged
+            .lock()
+            .unwrap()
+            .insert(id, name.to_owned())
             && other != name
         {
             self.broken(format!("the id {id} was given to {other} and to {name}"));

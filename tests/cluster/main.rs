@@ -30,11 +30,15 @@ const CREATORS: u64 = 6;
 const LISTERS: u64 = 6;
 
 fn main() -> ExitCode {
-    let numbers: Option<Vec<u64>> = std::env::args().skip(1).map(|word| word.parse().ok()).collect();
+    let numbers: Option<Vec<u64>> = std::env::args()
+        .skip(1)
+        .map(|word| word.parse().ok())
+        .collect();
     let (minutes, seed) = match numbers.as_deref() {
-        Some([minutes]) => {
-            (*minutes, std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 % 1_000_000_000)
-        }
+        Some([minutes]) => (
+            *minutes,
+            std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 % 1_000_000_000,
+        ),
         Some([minutes, seed]) => (*minutes, *seed),
         _ => {
             eprintln!("usage: scripts/cluster MINUTES [SEED]");
@@ -75,38 +79,71 @@ fn main() -> ExitCode {
 fn check_all(stage: &Stage, tally: &Tally) {
     let exported = stage.petstore(&["export"]);
     if !exported.status.success() {
-        return tally.broken(format!("export: {}", String::from_utf8_lossy(&exported.stderr)));
+        return tally.broken(format!(
+            "export: {}",
+            String::from_utf8_lossy(&exported.stderr)
+        ));
     }
     let (mut by_id, mut names) = (HashMap::new(), HashMap::<String, i64>::new());
     for line in String::from_utf8(exported.stdout).unwrap().lines() {
         let pet: Value = serde_json::from_str(line).unwrap();
-        let (id, name) = (pet["id"].as_i64().unwrap(), pet["name"].as_str().unwrap().to_owned());
+        let (id, name) = (
+            pet["id"].as_i64().unwrap(),
+            pet["name"].as_str().unwrap().to_owned(),
+        );
         if let Some(other) = names.insert(name.clone(), id) {
             tally.broken(format!("doubled: {name} has the ids {other} and {id}"));
         }
         by_id.insert(id, name);
     }
     let acknowledged = tally.acknowledged.lock().unwrap();
-    for (id, name) in acknowledged.iter().filter(|(id, name)| by_id.get(id) != Some(name)) {
-        tally.broken(format!("lost: {id} {name} was acknowledged, and there is {:?}", by_id.get(id)));
+    for (id, name) in acknowledged
+        .iter()
+        .filter(|(id, name)| by_id.get(id) != Some(name))
+    {
+        tally.broken(format!(
+            "lost: {id} {name} was acknowledged, and there is {:?}",
+            by_id.get(id)
+        ));
     }
     let others = by_id.len() - acknowledged.len().min(by_id.len());
-    println!("{} pets, of which {others} were not acknowledged", by_id.len());
+    println!(
+        "{} pets, of which {others} were not acknowledged",
+        by_id.len()
+    );
 }
 
 fn summary(minutes: u64, seed: u64, stage: &Stage, tally: &Tally) -> ExitCode {
     let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
-    println!("{minutes} minutes with the seed {seed}: {} kills and freezes", count(&tally.faults));
-    println!("creates acknowledged: {}; {} of them replayed", tally.creates.summary(), count(&tally.replays));
-    println!("creates without a key and with an unknown outcome: {}", count(&tally.unknown));
-    println!("pages listed: {}; {} walks", tally.lists.summary(), count(&tally.walks));
+    println!(
+        "{minutes} minutes with the seed {seed}: {} kills and freezes",
+        count(&tally.faults)
+    );
+    println!(
+        "creates acknowledged: {}; {} of them replayed",
+        tally.creates.summary(),
+        count(&tally.replays)
+    );
+    println!(
+        "creates without a key and with an unknown outcome: {}",
+        count(&tally.unknown)
+    );
+    println!(
+        "pages listed: {}; {} walks",
+        tally.lists.summary(),
+        count(&tally.walks)
+    );
     println!(
         "lists and gets right after a create, through any instance: {} and {}",
         count(&tally.fresh_lists),
         count(&tally.gets)
     );
     println!("keys revoked: {}", count(&tally.revocations));
-    println!("pets that two wanted: {}; {} tries got a 503", count(&tally.contended), count(&tally.refused));
+    println!(
+        "pets that two wanted: {}; {} tries got a 503",
+        count(&tally.contended),
+        count(&tally.refused)
+    );
     let broken = tally.all_broken();
     if broken.is_empty() {
         println!(
@@ -115,7 +152,16 @@ fn summary(minutes: u64, seed: u64, stage: &Stage, tally: &Tally) -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    eprintln!("{}", stage.logs().lines().rev().take(50).collect::<Vec<_>>().join("\n"));
+    eprintln!(
+        "{}",
+        stage
+            .logs()
+            .lines()
+            .rev()
+            .take(50)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
     broken.iter().for_each(|line| println!("BROKEN: {line}"));
     println!("to repeat it: scripts/cluster {minutes} {seed}");
     ExitCode::FAILURE

@@ -36,18 +36,32 @@ fn program() -> String {
 fn free(last: u8) -> SocketAddr {
     let [low, high] = (std::process::id() as u16).to_le_bytes();
     let ip = [127, high | 64, low, 200 + last];
-    TcpListener::bind((std::net::Ipv4Addr::from(ip), 0)).unwrap().local_addr().unwrap()
+    TcpListener::bind((std::net::Ipv4Addr::from(ip), 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 impl Stage {
     pub fn new() -> Self {
         let nodes = Nodes::start(3);
         let (database, folder) = (nodes.address(), nodes.folder().to_owned());
-        let instances: Vec<Instance> =
-            (0..INSTANCES).map(|i| Instance { address: free(i as u8), process: Mutex::new(None) }).collect();
+        let instances: Vec<Instance> = (0..INSTANCES)
+            .map(|i| Instance {
+                address: free(i as u8),
+                process: Mutex::new(None),
+            })
+            .collect();
         let balancer = free(INSTANCES as u8);
         let haproxy = Mutex::new(haproxy(&folder, balancer, &instances));
-        let stage = Self { nodes: RwLock::new(nodes), database, folder, instances, balancer, haproxy };
+        let stage = Self {
+            nodes: RwLock::new(nodes),
+            database,
+            folder,
+            instances,
+            balancer,
+            haproxy,
+        };
         // At once, so that they make the schema at the same time.
         std::thread::scope(|scope| {
             let stage = &stage;
@@ -72,10 +86,19 @@ impl Stage {
     pub fn start_instance(&self, i: usize) {
         let instance = &self.instances[i];
         let log = self.folder.join(format!("petstore-{i}"));
-        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .unwrap();
         loop {
             let mut child = Command::new(program())
-                .args(["serve", "--experimental", "--listen", &instance.address.to_string()])
+                .args([
+                    "serve",
+                    "--experimental",
+                    "--listen",
+                    &instance.address.to_string(),
+                ])
                 .env_clear()
                 .env("PETSTORE_DATABASE", &self.database)
                 .env("PETSTORE_API_KEY", KEY)
@@ -86,7 +109,9 @@ impl Stage {
                 .spawn()
                 .unwrap();
             let mut line = String::new();
-            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            BufReader::new(child.stdout.take().unwrap())
+                .read_line(&mut line)
+                .unwrap();
             if line.starts_with("petstore listening") {
                 *instance.process.lock().unwrap() = Some(child);
                 return;
@@ -98,7 +123,9 @@ impl Stage {
     /// Sends a signal to an instance, such as `STOP`.
     pub fn signal_instance(&self, i: usize, name: &str) {
         if let Some(child) = &mut *self.instances[i].process.lock().unwrap() {
-            let _ = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+            let _ = Command::new("kill")
+                .args([&format!("-{name}"), &child.id().to_string()])
+                .status();
         }
     }
 
@@ -111,8 +138,9 @@ impl Stage {
 
     /// The logs of the instances.
     pub fn logs(&self) -> String {
-        let log =
-            |i: usize| std::fs::read_to_string(self.folder.join(format!("petstore-{i}"))).unwrap_or_default();
+        let log = |i: usize| {
+            std::fs::read_to_string(self.folder.join(format!("petstore-{i}"))).unwrap_or_default()
+        };
         (0..INSTANCES).map(log).collect()
     }
 }
@@ -131,13 +159,18 @@ fn haproxy(folder: &std::path::Path, balancer: SocketAddr, instances: &[Instance
     let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         ["frontend", ..] => format!("{line}\n    bind {balancer}\n"),
         ["bind", ..] | ["http-request", "redirect" | "return", ..] => String::new(),
-        ["server", name, address, ..] => match ["one", "two"].iter().position(|known| *known == name) {
-            Some(i) => line.replace(address, &instances[i].address.to_string()) + "\n",
-            None => String::new(),
-        },
+        ["server", name, address, ..] => {
+            match ["one", "two"].iter().position(|known| *known == name) {
+                Some(i) => line.replace(address, &instances[i].address.to_string()) + "\n",
+                None => String::new(),
+            }
+        }
         _ => format!("{line}\n"),
     };
-    let config: String = include_str!("../../scripts/deploy/haproxy.cfg").lines().map(line).collect();
+    let config: String = include_str!("../../scripts/deploy/haproxy.cfg")
+        .lines()
+        .map(line)
+        .collect();
     let file = folder.join("haproxy.cfg");
     std::fs::write(&file, config).unwrap();
     let log = std::fs::File::create(folder.join("haproxy.log")).unwrap();

@@ -7,10 +7,19 @@ const CHALLENGE: &str = "Bearer realm=\"petstore\"";
 #[test]
 fn missing_key_is_401_with_a_bare_challenge() {
     let server = Server::start();
-    for headers in ["", "Authorization:\r\n", "Authorization: Bearer\r\n", "Authorization: Basic dTpw\r\n"] {
+    for headers in [
+        "",
+        "Authorization:\r\n",
+        "Authorization: Bearer\r\n",
+        "Authorization: Basic dTpw\r\n",
+    ] {
         let reply = server.ask("GET", "/v1/pets", headers);
         reply.expect_error(401, "unauthorized", "API key");
-        assert_eq!(reply.header("WWW-Authenticate"), Some(CHALLENGE), "{headers}");
+        assert_eq!(
+            reply.header("WWW-Authenticate"),
+            Some(CHALLENGE),
+            "{headers}"
+        );
     }
 }
 
@@ -41,8 +50,20 @@ fn wrong_key_is_401_with_the_error_and_no_echo() {
 fn scheme_is_case_insensitive() {
     let server = Server::start();
     for scheme in ["Bearer", "bearer", "BEARER"] {
-        server.ask("GET", "/v1/pets", &format!("authorization: {scheme} {KEY}\r\n")).expect(200);
-        server.ask("GET", "/v1/pets", &format!("Authorization:{scheme}   {KEY}  \r\n")).expect(200);
+        server
+            .ask(
+                "GET",
+                "/v1/pets",
+                &format!("authorization: {scheme} {KEY}\r\n"),
+            )
+            .expect(200);
+        server
+            .ask(
+                "GET",
+                "/v1/pets",
+                &format!("Authorization:{scheme}   {KEY}  \r\n"),
+            )
+            .expect(200);
     }
 }
 
@@ -70,5 +91,11 @@ fn everything_below_v1_asks_for_the_key_first() {
 #[test]
 fn key_in_the_query_is_not_read() {
     let server = Server::start();
-    server.ask("GET", &format!("/v1/pets?access_token={KEY}&api_key={KEY}"), "").expect(401);
+    server
+        .ask(
+            "GET",
+            &format!("/v1/pets?access_token={KEY}&api_key={KEY}"),
+            "",
+        )
+        .expect(401);
 }

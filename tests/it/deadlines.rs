@@ -14,9 +14,12 @@ struct Service {
 fn start(change: impl FnOnce(&mut petstore::Deadlines)) -> Service {
     let folder = Folder::new();
     let mut config = crate::config(&folder);
-    config.api_key = Some("k".to_owned());
+    config.api_key = Some("k".into());
     change(&mut config.deadlines);
-    Service { server: petstore::Server::start(config).unwrap(), _folder: folder }
+    Service {
+        server: petstore::Server::start(config).unwrap(),
+        _folder: folder,
+    }
 }
 
 const SHORT: Duration = Duration::from_millis(300);
@@ -26,7 +29,9 @@ fn late_head_is_408() {
     let service = start(|deadlines| deadlines.head = SHORT);
     let mut connection = Connection::open(service.server.address().tcp().unwrap());
     connection.send("GET / HTTP/1.1\r\nHo");
-    connection.reply().expect_error(408, "request_timeout", "in time");
+    connection
+        .reply()
+        .expect_error(408, "request_timeout", "in time");
     connection.end_sending();
     connection.expect_end();
 }
@@ -36,7 +41,9 @@ fn late_body_is_408() {
     let service = start(|deadlines| deadlines.body = SHORT);
     let mut connection = Connection::open(service.server.address().tcp().unwrap());
     connection.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
-    connection.reply().expect_error(408, "request_timeout", "in time");
+    connection
+        .reply()
+        .expect_error(408, "request_timeout", "in time");
 }
 
 #[test]
@@ -45,7 +52,9 @@ fn dripping_client_gains_nothing() {
     let mut dripping = Connection::open(service.server.address().tcp().unwrap());
     dripping.send("GET /");
     // Each byte comes well within the deadline.
-    wait_until("the server to close on a dripping client", || !dripping.is_taken("x"));
+    wait_until("the server to close on a dripping client", || {
+        !dripping.is_taken("x")
+    });
 }
 
 #[test]
@@ -88,7 +97,13 @@ fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
     let mut filler = Connection::open(service.server.address().tcp().unwrap());
     let name = "x".repeat(60_000);
     for _ in 0..20 {
-        filler.post("/v1/pets", "k", &format!(r#"{{"name":"{name}","categoryId":1}}"#)).expect(201);
+        filler
+            .post(
+                "/v1/pets",
+                "k",
+                &format!(r#"{{"name":"{name}","categoryId":1}}"#),
+            )
+            .expect(201);
     }
     // More than the sockets' buffers hold; nothing is read.
     let mut deaf = Connection::open(service.server.address().tcp().unwrap());
@@ -99,5 +114,7 @@ fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
         filler.get("/v1/pets/1", "k").expect(200);
     }
     // When the server gives up, the unread bytes cause a reset.
-    wait_until("the server to give up a deaf client", || !deaf.is_taken("x"));
+    wait_until("the server to give up a deaf client", || {
+        !deaf.is_taken("x")
+    });
 }

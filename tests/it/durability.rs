@@ -9,12 +9,22 @@ use support::harness::{KEY, Server, change, run};
 use support::wait::wait_until;
 
 /// Creates pets until the server is gone; remembers each that was acknowledged.
-fn create_until_killed(address: SocketAddr, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {
+fn create_until_killed(
+    address: SocketAddr,
+    thread: usize,
+    acknowledged: &Mutex<BTreeMap<i64, String>>,
+) {
     let mut connection = Connection::open(address);
     for i in 0.. {
         let name = format!("{thread}-{i}");
-        connection.try_send(post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":{i}}}"#)));
-        let Some(reply) = connection.whole_reply() else { return };
+        connection.try_send(post(
+            "/v1/pets",
+            KEY,
+            &format!(r#"{{"name":"{name}","categoryId":{i}}}"#),
+        ));
+        let Some(reply) = connection.whole_reply() else {
+            return;
+        };
         let id = reply.expect(201).json()["id"].as_i64().unwrap();
         acknowledged.lock().unwrap().insert(id, name);
     }
@@ -31,7 +41,9 @@ fn acknowledged_pets_survive_a_kill() {
             let address = server.address;
             for thread in 0..16 {
                 let acknowledged = &acknowledged;
-                scope.spawn(move || create_until_killed(address, round * 100 + thread, acknowledged));
+                scope.spawn(move || {
+                    create_until_killed(address, round * 100 + thread, acknowledged);
+                });
             }
             let enough = || acknowledged.lock().unwrap().len() >= round * 500;
             wait_until("500 more pets to be acknowledged", enough);
@@ -43,9 +55,17 @@ fn acknowledged_pets_survive_a_kill() {
         let exported = run(&["export"], &server.folder.database());
         assert!(exported.status.success(), "{exported:?}");
         let pets = String::from_utf8(exported.stdout).unwrap();
-        let pets = pets.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let kept: HashMap<i64, String> =
-            pets.map(|pet| (pet["id"].as_i64().unwrap(), pet["name"].as_str().unwrap().to_owned())).collect();
+        let pets = pets
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let kept: HashMap<i64, String> = pets
+            .map(|pet| {
+                (
+                    pet["id"].as_i64().unwrap(),
+                    pet["name"].as_str().unwrap().to_owned(),
+                )
+            })
+            .collect();
         for (id, name) in acknowledged.lock().unwrap().iter() {
             assert_eq!(kept.get(id), Some(name), "pet {id}");
         }
@@ -73,19 +93,32 @@ fn full_disk_is_503_and_passes() {
     }
     connection.get("/v1/pets/1", KEY).expect(200);
     // Readiness fails as soon as creates fail; liveness does not.
-    connection.get("/readyz", "").expect_error(503, "storage_unavailable", "database");
+    connection
+        .get("/readyz", "")
+        .expect_error(503, "storage_unavailable", "database");
     connection.get("/healthz", "").expect(200);
     limit_file_size(server.pid(), "unlimited");
-    connection.post("/v1/pets", KEY, r#"{"name":"after","categoryId":1}"#).expect(201);
+    connection
+        .post("/v1/pets", KEY, r#"{"name":"after","categoryId":1}"#)
+        .expect(201);
     connection.get("/readyz", "").expect(200);
     let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    let kept: i64 = database.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap();
-    assert_eq!(kept, acknowledged + 1, "what was acknowledged is there, and nothing else");
+    let kept: i64 = database
+        .query_row("SELECT count(*) FROM pets", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(
+        kept,
+        acknowledged + 1,
+        "what was acknowledged is there, and nothing else"
+    );
 }
 
 pub fn limit_file_size(pid: u32, size: &str) {
     let words = ["--pid", &pid.to_string(), &format!("--fsize={size}:")];
-    let status = std::process::Command::new("prlimit").args(words).status().unwrap();
+    let status = std::process::Command::new("prlimit")
+        .args(words)
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 
@@ -95,7 +128,9 @@ fn database_that_takes_writes_again_is_found_out() {
     server.fill(["before"]);
     let mut connection = server.connect();
     limit_file_size(server.pid(), "4096");
-    connection.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).expect(503);
+    connection
+        .post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#)
+        .expect(503);
     connection.get("/readyz", "").expect(503);
     limit_file_size(server.pid(), "unlimited");
     wait_until("/readyz to see that the disk takes writes again", || {
@@ -111,7 +146,9 @@ fn lock_of_another_process_is_waited_for() {
     let mut connection = server.connect();
     connection.send(post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#));
     // Reads go on meanwhile.
-    Connection::open(server.address).get("/v1/pets", KEY).expect(200);
+    Connection::open(server.address)
+        .get("/v1/pets", KEY)
+        .expect(200);
     other.execute_batch("COMMIT").unwrap();
     connection.reply().expect(201);
 }
@@ -120,9 +157,17 @@ fn lock_of_another_process_is_waited_for() {
 fn change_by_another_process_is_seen() {
     let server = Server::start();
     server.fill(["Rex"]);
-    assert!(String::from_utf8(server.get("/v1/pets").body).unwrap().contains("Rex"));
+    assert!(
+        String::from_utf8(server.get("/v1/pets").body)
+            .unwrap()
+            .contains("Rex")
+    );
     change(&server.folder.database(), "UPDATE pets SET name = 'Tom'");
-    assert!(String::from_utf8(server.get("/v1/pets").body).unwrap().contains("Tom"));
+    assert!(
+        String::from_utf8(server.get("/v1/pets").body)
+            .unwrap()
+            .contains("Tom")
+    );
 }
 
 #[test]
@@ -135,9 +180,14 @@ fn check_names_a_host_of_a_cluster_that_does_not_answer() {
     }
     let address = address.replacen(',', ",127.255.255.254,", 1);
     let output = run(&["check"], address.as_ref());
-    let (said, error) =
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert!(said.starts_with("127.255.255.254:4001 cannot be compared with the leader: "), "{said}");
+    let (said, error) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert!(
+        said.starts_with("127.255.255.254:4001 cannot be compared with the leader: "),
+        "{said}"
+    );
     assert_eq!(error, format!("petstore: {address} is not sound\n"));
     assert_eq!(output.status.code(), Some(1));
 }

@@ -4,17 +4,19 @@
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use petstore::{Config, ErrorKind, KeyRing, KeyScope, Server};
+use petstore::{Config, ErrorKind, KeyRing, KeyScope, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use support::client::{Connection, with_body};
 use support::harness::{Folder, after, is_root};
-use support::wait::wait_until;
+use support::wait::{PATIENCE, wait_until};
 
 const KEY: &str = "test-key";
 const SERVERS: usize = 3;
@@ -48,7 +50,9 @@ fn alone(test: &str, folder: &Folder) -> Command {
 
 fn expect_pass(command: &mut Command) {
     let output = command.output().unwrap();
-    let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    let said = [output.stdout, output.stderr]
+        .map(|text| String::from_utf8(text).unwrap())
+        .concat();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("1 passed"), "{said}");
 }
@@ -64,26 +68,102 @@ fn relative_database_is_the_same_in_another_folder() {
     std::env::set_current_dir("/").unwrap();
     ring.add("ci", None, KeyScope::Full, |_| Ok(())).unwrap();
     // The writer looks for the file at least once a second.
-    ask(&server, "POST", "/v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+    ask(
+        &server,
+        "POST",
+        "/v1/pets",
+        r#"{"name":"Rex","categoryId":3}"#,
+        201,
+    );
     assert!(server.is_running());
     server.stopper().stop();
     server.wait().unwrap();
+}
+
+/// What people copy.
+#[expect(dead_code, reason = "the test has its own main")]
+#[path = "../../examples/own_routes.rs"]
+mod own_routes;
+
+#[test]
+fn front_outlives_a_client_that_fails_and_bounds_its_memory() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return in_a_process_of_its_own("front_outlives_a_client_that_fails_and_bounds_its_memory");
+    };
+    let socket = Path::new(&folder).join("pets.sock");
+    let mut config = crate::config(&Folder::new());
+    config.listen = Listen::Unix(socket.clone());
+    config.database = Path::new(&folder).join("pets.db");
+    let server = Server::start(config).unwrap();
+    let front = Arc::new(tiny_http::Server::http("127.0.0.1:0").unwrap());
+    let address = front.server_addr().to_ip().unwrap();
+    let serving = Arc::clone(&front);
+    std::thread::spawn(move || own_routes::serve(&serving, &socket));
+    let send = |request: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    let post = "POST /v1/pets HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let _failing = send(&format!("{post}no length\r\n"));
+    let mut flood = send(post);
+    let chunk = [b"10000\r\n", &[b' '; 0x10000][..], b"\r\n"].concat();
+    // The front stops reading, and then the connection breaks or stalls.
+    let stalls = Some(Duration::from_secs(1));
+    flood.set_write_timeout(stalls).unwrap();
+    let sent = (0..4000)
+        .take_while(|_| flood.write_all(&chunk).is_ok())
+        .count();
+    assert!(peak_kilobytes() < 150_000, "{sent} chunks were read");
+    let mut other = send("GET /hello HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    let mut response = String::new();
+    other.read_to_string(&mut response).unwrap();
+    assert!(response.ends_with("Hello\n"), "{response}");
+    front.unblock();
+    server.stopper().stop();
+    server.wait().unwrap();
+}
+
+/// The most memory that this process has had.
+fn peak_kilobytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let words = line.unwrap().split_whitespace().next();
+    words.unwrap().parse().unwrap()
 }
 
 #[test]
 fn endless_deadlines_are_kept_and_the_end_is_seen() {
     let folder = Folder::new();
     let mut config = crate::config(&folder);
-    config.api_key = Some(KEY.to_owned());
+    config.api_key = Some(KEY.into());
     let all = Duration::MAX;
     let deadlines = &mut config.deadlines;
-    (deadlines.head, deadlines.body, deadlines.lane, deadlines.answer) = (all, all, all, all);
-    (deadlines.response, deadlines.idle, deadlines.linger, deadlines.drain) = (all, all, all, all);
+    (
+        deadlines.head,
+        deadlines.body,
+        deadlines.lane,
+        deadlines.answer,
+    ) = (all, all, all, all);
+    (
+        deadlines.response,
+        deadlines.idle,
+        deadlines.linger,
+        deadlines.drain,
+    ) = (all, all, all, all);
     let server = Server::start(config).unwrap();
-    ask(&server, "POST", "/v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+    ask(
+        &server,
+        "POST",
+        "/v1/pets",
+        r#"{"name":"Rex","categoryId":3}"#,
+        201,
+    );
     assert!(server.health_check().is_answered(all));
     assert!(
-        server.is_running() && format!("{server:?}").contains(&server.address().tcp().unwrap().to_string())
+        server.is_running()
+            && format!("{server:?}").contains(&server.address().tcp().unwrap().to_string())
     );
     server.stopper().stop();
     wait_until("the end of the server", || !server.is_running());
@@ -113,7 +193,10 @@ fn threads_that_are_missing_are_an_error_of_the_start() {
         assert!(enough.is_some_and(|limit| limit > 10), "{enough:?}");
     } else if is_root() {
         let folder = Folder::new();
-        let mut command = alone("threads_that_are_missing_are_an_error_of_the_start", &folder);
+        let mut command = alone(
+            "threads_that_are_missing_are_an_error_of_the_start",
+            &folder,
+        );
         for path in [folder.path().to_owned(), folder.path().join("tmp")] {
             std::fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
         }
@@ -132,7 +215,13 @@ fn serves_with_threads(limit: u64, folder: &Path) -> bool {
         Ok(server) => {
             let connect = |_| Connection::open(server.address().tcp().unwrap());
             for mut connection in (0..16).map(connect).collect::<Vec<_>>() {
-                connection.send(with_body("POST", "/v1/pets", KEY, "", r#"{"name":"Rex","categoryId":3}"#));
+                connection.send(with_body(
+                    "POST",
+                    "/v1/pets",
+                    KEY,
+                    "",
+                    r#"{"name":"Rex","categoryId":3}"#,
+                ));
                 connection.reply().expect(201);
             }
             assert!(server.is_running(), "{limit}");
@@ -153,23 +242,36 @@ fn idle_clients_leave_descriptors_to_others() {
         let mut config = config(Path::new(&folder).join("pets.db"));
         (config.deadlines.head, config.deadlines.idle) = (Duration::MAX, Duration::MAX);
         let server = Server::start(config).unwrap();
-        writeln!(std::io::stdout(), "\naddress {}", server.address().tcp().unwrap()).unwrap();
+        writeln!(
+            std::io::stdout(),
+            "\naddress {}",
+            server.address().tcp().unwrap()
+        )
+        .unwrap();
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         assert!(server.is_running());
         return;
     }
     let folder = Folder::new();
     let mut command = alone("idle_clients_leave_descriptors_to_others", &folder);
-    let command = after(&mut command, "ulimit -n 128").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let command = after(&mut command, "ulimit -n 128")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut server = command.spawn().unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let address = lines.find_map(|line| line.strip_prefix("address ")?.parse().ok()).unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let address = lines
+        .find_map(|line| line.strip_prefix("address ")?.parse().ok())
+        .unwrap();
     let idle: Vec<Connection> = (0..300).map(|_| Connection::open(address)).collect();
     let began = Instant::now();
     for _ in 0..10 {
         let mut connection = Connection::open(address);
         connection.get("/readyz", KEY).expect(200);
-        connection.post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":3}"#).expect(201);
+        connection
+            .post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":3}"#)
+            .expect(201);
     }
     assert!(
         began.elapsed() < Duration::from_secs(10),
@@ -178,7 +280,11 @@ fn idle_clients_leave_descriptors_to_others() {
     );
     drop(idle);
     drop(server.stdin.take());
-    assert!(server.wait().unwrap().success(), "{:?}", lines.collect::<Vec<_>>());
+    assert!(
+        server.wait().unwrap().success(),
+        "{:?}",
+        lines.collect::<Vec<_>>()
+    );
 }
 
 fn start_and_stop(folder: &Path) {
@@ -186,9 +292,19 @@ fn start_and_stop(folder: &Path) {
     for round in 0..ROUNDS {
         let start = |i| start(folder.join(format!("{i}.db")));
         let servers: Vec<Server> = (0..SERVERS).map(start).collect();
-        assert_eq!(socket_folders(), Vec::<PathBuf>::new(), "the sockets have no files");
+        assert_eq!(
+            socket_folders(),
+            Vec::<PathBuf>::new(),
+            "the sockets have no files"
+        );
         for server in &servers {
-            ask(server, "POST", "/v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+            ask(
+                server,
+                "POST",
+                "/v1/pets",
+                r#"{"name":"Rex","categoryId":3}"#,
+                201,
+            );
             ask(server, "GET", "/v1/pets", "", 200);
         }
         for server in servers {
@@ -202,8 +318,12 @@ fn start_and_stop(folder: &Path) {
         }
     }
     assert_eq!(socket_folders(), Vec::<PathBuf>::new());
-    wait_until("the servers' threads to end", || threads() == threads_before);
-    wait_until("the servers' descriptors to be closed", || open_files() == files_before);
+    wait_until("the servers' threads to end", || {
+        threads() == threads_before
+    });
+    wait_until("the servers' descriptors to be closed", || {
+        open_files() == files_before
+    });
 }
 
 fn start(database: PathBuf) -> Server {
@@ -211,7 +331,10 @@ fn start(database: PathBuf) -> Server {
 }
 
 fn config(database: PathBuf) -> Config {
-    let mut config = Config::new().listen(([127, 0, 0, 1], 0)).database(database).api_key(KEY);
+    let mut config = Config::new()
+        .listen(([127, 0, 0, 1], 0))
+        .database(database)
+        .api_key(KEY);
     // Two lanes for each server, whatever the number of processors.
     config.workers = 1;
     config
@@ -220,7 +343,13 @@ fn config(database: PathBuf) -> Config {
 /// One request on a connection of its own.
 fn ask(server: &Server, method: &str, target: &str, body: &str, expected: u16) {
     let mut connection = Connection::open(server.address().tcp().unwrap());
-    connection.send(with_body(method, target, KEY, "Connection: close\r\n", body));
+    connection.send(with_body(
+        method,
+        target,
+        KEY,
+        "Connection: close\r\n",
+        body,
+    ));
     connection.reply().expect(expected);
 }
 
@@ -233,7 +362,11 @@ fn threads() -> Vec<String> {
 
 /// The files behind the descriptors of this process.
 fn open_files() -> Vec<String> {
-    let target = |link: PathBuf| std::fs::read_link(link).ok().map(|path| path.display().to_string());
+    let target = |link: PathBuf| {
+        std::fs::read_link(link)
+            .ok()
+            .map(|path| path.display().to_string())
+    };
     sorted(entries("/proc/self/fd").into_iter().filter_map(target))
 }
 
@@ -243,7 +376,10 @@ fn socket_folders() -> Vec<PathBuf> {
 }
 
 fn entries(folder: impl AsRef<Path>) -> Vec<PathBuf> {
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect()
 }
 
 fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use support::client::{Connection, Reply, get, post, with_body};
-use support::harness::{Folder, KEY, Process, Server, add_key, expect_refusal, output, petstore, program};
+use support::harness::{
+    Folder, KEY, Process, Server, add_key, after, expect_refusal, output, petstore, program,
+    terminal,
+};
 use support::wait::wait_until;
+
+use crate::backup::succeed;
 
 /// Starts one whose folder for temporary files is that of the test.
 fn start(flags: &[&str]) -> Server {
@@ -17,13 +23,21 @@ fn start(flags: &[&str]) -> Server {
 
 fn start_in(folder: Folder, flags: &[&str]) -> Server {
     let temporary = folder.path().to_owned();
-    Server::start_in(folder, |command| command.arg("--ephemeral").args(flags).env("TMPDIR", temporary))
+    Server::start_in(folder, |command| {
+        command
+            .arg("--ephemeral")
+            .args(flags)
+            .env("TMPDIR", temporary)
+    })
 }
 
 /// The databases in a folder for temporary files.
 fn databases(folder: &Folder) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.path()).unwrap();
-    entries.map(|entry| entry.unwrap().path().join("pets.db")).filter(|path| path.exists()).collect()
+    entries
+        .map(|entry| entry.unwrap().path().join("pets.db"))
+        .filter(|path| path.exists())
+        .collect()
 }
 
 #[test]
@@ -39,7 +53,10 @@ fn sample_is_the_same_everywhere_and_the_database_goes_with_the_process() {
     let created = one.create(r#"{"name":"Rex","categoryId":1}"#);
     assert_eq!(created.expect(201).header("Location"), Some("/v1/pets/31"));
     assert_eq!(databases(&one.folder).len(), 1);
-    assert!(!one.folder.database().exists(), "PETSTORE_DATABASE is another one");
+    assert!(
+        !one.folder.database().exists(),
+        "PETSTORE_DATABASE is another one"
+    );
     one.signal("TERM");
     let mut one = one;
     assert!(one.ended().0.success());
@@ -47,22 +64,84 @@ fn sample_is_the_same_everywhere_and_the_database_goes_with_the_process() {
     drop(other);
 }
 
+#[test]
+fn folder_of_a_killed_service_is_removed_by_the_next() {
+    let folder = start(&[]).kill();
+    let [left] = &databases(&folder)[..] else {
+        panic!("no database is left")
+    };
+    let next = start_in(folder, &[]);
+    assert!(!left.exists());
+    assert_eq!(databases(&next.folder).len(), 1);
+}
+
+#[test]
+fn service_whose_database_is_deleted_ends() {
+    let mut server = start(&[]);
+    let database = databases(&server.folder).pop().unwrap();
+    fs::remove_dir_all(database.parent().unwrap()).unwrap();
+    let (status, _, log) = server.ended();
+    assert!(
+        status.code() == Some(1) && !log.contains("cp /proc"),
+        "{log}"
+    );
+    assert_eq!(fs::read_dir(server.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn folder_for_temporary_files_may_have_a_long_path() {
+    let folder = Folder::new();
+    let long = folder.path().join("x".repeat(200));
+    fs::create_dir(&long).unwrap();
+    let server = Server::start_with(|command| command.arg("--ephemeral").env("TMPDIR", &long));
+    server
+        .create(r#"{"name":"Rex","categoryId":1}"#)
+        .expect(201);
+    server.stop();
+    let backup = folder.path().join("backup.db");
+    let backup = backup.to_str().unwrap();
+    add_key(&folder.database(), &["ci"]);
+    succeed(&["backup", backup], &folder.database());
+    let drill = output(petstore(&["check", "--restored", backup]).env("TMPDIR", &long));
+    let said = String::from_utf8(drill.stdout).unwrap();
+    assert!(said.contains("can be restored"), "{said}");
+    assert_eq!(fs::read_dir(&long).unwrap().count(), 0);
+}
+
 /// A command that serves while a shell script runs.
 fn serving(folder: &Folder, script: &str) -> Command {
-    let mut command = petstore(&["serve", "--ephemeral", "--sample", "2", "--", "sh", "-c", script]);
-    command.env("TMPDIR", folder.path()).env_remove("PETSTORE_API_KEY").env_remove("PETSTORE_LISTEN");
+    let mut command = petstore(&[
+        "serve",
+        "--ephemeral",
+        "--sample",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    command
+        .env("TMPDIR", folder.path())
+        .env_remove("PETSTORE_API_KEY")
+        .env_remove("PETSTORE_LISTEN");
     command
 }
 
 #[test]
 fn command_gets_url_and_key_and_its_exit_code_is_that_of_the_service() {
     let folder = Folder::new();
-    let list = r#"curl -fsS "$PETSTORE_URL/v1/pets?limit=1" -H "Authorization: Bearer $PETSTORE_API_KEY""#;
+    let list = r#""$PROGRAM" healthcheck >/dev/null &&
+        curl -fsS "$PETSTORE_URL/v1/pets?limit=1" -H "Authorization: Bearer $PETSTORE_API_KEY""#;
     for (end, code) in [("", 0), ("; exit 7", 7), ("; kill -9 $$", 128 + 9)] {
-        let done = serving(&folder, &format!("{list}{end}")).output().unwrap();
+        let mut service = serving(&folder, &format!("{list}{end}"));
+        let done = service.env("PROGRAM", program()).output().unwrap();
         assert_eq!(done.status.code(), Some(code), "{end}");
         let pet = r#"[{"id":1,"name":"Bella","categoryId":1,"status":"available"}]"#;
-        assert_eq!(String::from_utf8_lossy(&done.stdout), pet, "only the output of the command");
+        assert_eq!(
+            String::from_utf8_lossy(&done.stdout),
+            pet,
+            "only the output of the command"
+        );
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
@@ -72,8 +151,10 @@ fn signals_reach_the_command_and_the_service_ends_after_it() {
     let folder = Folder::new();
     for (signal, code) in [("TERM", 4), ("INT", 5), ("HUP", 6), ("QUIT", 7)] {
         let ready = folder.path().join("ready");
-        let script =
-            format!("trap 'exit {code}' {signal}; touch {}; while :; do sleep 0.01; done", ready.display());
+        let script = format!(
+            "trap 'exit {code}' {signal}; touch {}; while :; do sleep 0.01; done",
+            ready.display()
+        );
         let service = serving(&folder, &script);
         // Under nohup, as these tests may run, the command would never get a SIGHUP.
         let mut child = Command::new("env")
@@ -102,30 +183,109 @@ fn signals_reach_the_command_and_the_service_ends_after_it() {
     }
 }
 
+/// Prints each signal that reaches it, until SIGTERM does, or for a minute.
+const COUNTING: &str = "import signal
+signal.alarm(60)
+signals = {signal.SIGINT, signal.SIGTERM}
+signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+caught = None
+while caught != signal.SIGTERM:
+    print(caught, flush=True)
+    caught = signal.sigwait(signals)
+";
+
+#[test]
+fn signal_of_a_terminal_or_of_kill_reaches_the_command_once() {
+    let folder = Folder::new();
+    // Standard input may be a file while the terminal is there.
+    for input in ["", "</dev/null"] {
+        let (mut terminal, end) = terminal();
+        let script = format!(r#"exec "$0" --ephemeral -- python3 -c "$COUNTING" {input}"#);
+        let mut command = Command::new("setsid");
+        command
+            .args(["--ctty", "sh", "-c", &script])
+            .arg(program())
+            .env("TMPDIR", folder.path())
+            .env("COUNTING", COUNTING);
+        let mut service = Process::start_with_input(&mut command, end.into());
+        let mut printed = BufReader::new(service.child.stdout.take().unwrap()).lines();
+        let mut expect = |line: &str| assert_eq!(printed.next().unwrap().unwrap(), line, "{input}");
+        expect("None");
+        terminal.write_all(b"\x03").unwrap();
+        expect("2");
+        service.signal("INT");
+        expect("2");
+        service.signal("TERM");
+        assert!(printed.next().is_none(), "it came twice {input}");
+        assert!(service.ended().success());
+    }
+}
+
+#[test]
+fn command_inherits_the_limit_that_petstore_had_and_no_descriptor() {
+    let folder = Folder::new();
+    let script = "ulimit -Sn; ulimit -Hn; ls /proc/self/fd";
+    let limit = "ulimit -Sn 333 && exec 3<&0 </dev/null && export LISTEN_FDS=1 LISTEN_PID=$$";
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut service = serving(&folder, script);
+    let service = Process::start_with_input(
+        after(&mut service, limit),
+        std::os::fd::OwnedFd::from(socket).into(),
+    );
+    let direct = output(after(
+        Command::new("sh").args(["-c", script]),
+        "ulimit -Sn 333",
+    ));
+    let done = service.output();
+    assert!(direct.stdout.starts_with(b"333\n"));
+    assert_eq!(
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&direct.stdout),
+        "{done:?}"
+    );
+}
+
 #[test]
 fn command_does_not_run_after_a_signal_during_the_start() {
     let folder = Folder::new();
     let mut starting = petstore(&["--ephemeral", "--sample", "300000", "--", "echo", "ran"]);
-    starting.env("TMPDIR", folder.path()).stdout(std::process::Stdio::piped());
+    starting
+        .env("TMPDIR", folder.path())
+        .stdout(std::process::Stdio::piped());
     let child = starting.spawn().unwrap();
     wait_until("the database to be made", || !databases(&folder).is_empty());
-    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .arg(child.id().to_string())
+            .status()
+            .unwrap()
+            .success()
+    );
     let done = child.wait_with_output().unwrap();
-    assert_eq!((done.status.code(), &done.stdout[..]), (Some(128 + 15), &b""[..]));
+    assert_eq!(
+        (done.status.code(), &done.stdout[..]),
+        (Some(128 + 15), &b""[..])
+    );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn command_after_nohup_ignores_a_hangup_as_without_petstore() {
     let folder = Folder::new();
-    let service =
-        serving(&folder, "kill -HUP $$; kill -HUP $PPID; kill -TERM $PPID; while :; do sleep 0.01; done");
+    let service = serving(
+        &folder,
+        "kill -HUP $$; kill -HUP $PPID; kill -TERM $PPID; while :; do sleep 0.01; done",
+    );
     let mut ignoring = Command::new("sh");
     ignoring
         .args(["-c", r#"trap '' HUP; exec "$0" "$@""#])
         .arg(service.get_program())
         .args(service.get_args());
-    let done = ignoring.env("TMPDIR", folder.path()).stdin(std::process::Stdio::null()).output().unwrap();
+    let done = ignoring
+        .env("TMPDIR", folder.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
     assert_eq!(done.status.code(), Some(128 + 15), "{done:?}");
 }
 
@@ -134,40 +294,83 @@ fn commands_of_petstore_in_the_command_use_the_database_of_the_service() {
     let folder = Folder::new();
     let script = r#"
         set -e
+        "$PROGRAM" healthcheck >/dev/null
+        curl -fsS -X POST "http://$PETSTORE_ADMIN/internal/reset"
         key=$("$PROGRAM" key add ci)
         exec curl -fsS --unix-socket "$PETSTORE_SOCKET" "$PETSTORE_URL/v1/pets?limit=1" \
             -H "Authorization: Bearer ${PETSTORE_EPHEMERAL-$key}""#;
     let mut service = serving(&folder, script);
-    service.env("PETSTORE_EPHEMERAL", "true").env("PROGRAM", program());
-    service.env("PETSTORE_LISTEN", format!("unix:{}", folder.path().join("s").display()));
-    let done = service.env("PETSTORE_DATABASE", "another.db").output().unwrap();
-    assert!(done.status.success() && done.stdout.starts_with(br#"[{"id":1,"#), "{done:?}");
+    service
+        .env("PETSTORE_EPHEMERAL", "true")
+        .env("PETSTORE_ADMIN", "0")
+        .env("PROGRAM", program());
+    service.env(
+        "PETSTORE_LISTEN",
+        format!("unix:{}", folder.path().join("s").display()),
+    );
+    let done = service
+        .env("PETSTORE_DATABASE", "another.db")
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success() && done.stdout.starts_with(br#"[{"id":1,"#),
+        "{done:?}"
+    );
 }
 
 #[test]
 fn flags_that_contradict_each_other_are_refused() {
     for (words, said) in [
-        (&["--ephemeral", "--database", "pets.db"][..], "--ephemeral and --database cannot be combined"),
-        (&["--ephemeral", "--first-key-file", "key"], "cannot be combined"),
+        (
+            &["--ephemeral", "--database", "pets.db"][..],
+            "--ephemeral and --database cannot be combined",
+        ),
+        (
+            &["--ephemeral", "--first-key-file", "key"],
+            "cannot be combined",
+        ),
         (&["--sample", "5"], "--sample needs --ephemeral"),
-        (&["serve", "--", "true"], "a command after -- needs --ephemeral"),
+        (
+            &["serve", "--", "true"],
+            "a command after -- needs --ephemeral",
+        ),
         (&["--ephemeral", "--"], "-- needs a command"),
         (&["--ephemeral", "--", ""], "-- needs a command"),
         (&["--fail", "0.5"], "--fail needs --ephemeral"),
-        (&["--ephemeral", "--fail", "1.5"], "--fail must be a number from 0 to 1"),
+        (
+            &["--ephemeral", "--fail", "1.5"],
+            "--fail must be a number from 0 to 1",
+        ),
         (&["--ephemeral", "--fail", "NaN"], "--fail must be"),
-        (&["--ephemeral", "--sample", "-1"], "--sample must be a number"),
+        (
+            &["--ephemeral", "--sample", "-1"],
+            "--sample must be a number",
+        ),
         (&["--delay", "300"], "--delay needs --ephemeral"),
-        (&["--ephemeral", "--delay", "300-100"], "--delay must be milliseconds up to 60000"),
-        (&["--ephemeral", "--delay", "60001"], "--delay must be milliseconds"),
+        (
+            &["--ephemeral", "--delay", "300-100"],
+            "--delay must be milliseconds up to 60000",
+        ),
+        (
+            &["--ephemeral", "--delay", "60001"],
+            "--delay must be milliseconds",
+        ),
     ] {
         expect_refusal(output(&mut petstore(words)), 2, said);
     }
     for (program, code, said) in [
-        ("/nowhere/at-all", 127, "cannot run /nowhere/at-all: No such file or directory (os error 2)\n"),
+        (
+            "/nowhere/at-all",
+            127,
+            "cannot run /nowhere/at-all: No such file or directory (os error 2)\n",
+        ),
         ("/", 126, "cannot run /: Permission denied (os error 13)\n"),
     ] {
-        expect_refusal(output(&mut petstore(&["--ephemeral", "--", program])), code, said);
+        expect_refusal(
+            output(&mut petstore(&["--ephemeral", "--", program])),
+            code,
+            said,
+        );
     }
 }
 
@@ -177,23 +380,39 @@ fn key_is_printed_with_lines_for_curl_that_work() {
     let mut command = petstore(&["--ephemeral", "--listen", "127.0.0.1:0"]);
     let mut process = Process::start(command.env("TMPDIR", folder.path()));
     let shown = process.take_first_lines(10);
-    let key = shown.lines().find_map(|line| line.strip_prefix("    petstore_")).expect(&shown);
-    let curl: Vec<&str> = shown.lines().filter(|line| line.starts_with("    curl ")).collect();
+    let key = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("    petstore_"))
+        .expect(&shown);
+    let curl: Vec<&str> = shown
+        .lines()
+        .filter(|line| line.starts_with("    curl "))
+        .collect();
     assert_eq!(curl.len(), 2, "{shown}");
     let ask = |line: &str| output(Command::new("sh").args(["-c", &format!("{line} -fsS")]));
     assert!(curl.iter().all(|line| line.contains(key)));
     assert!(ask(curl[0]).status.success());
-    assert_eq!(ask(curl[1]).stdout, br#"[{"id":1,"name":"Rex","categoryId":1}]"#);
+    assert_eq!(
+        ask(curl[1]).stdout,
+        br#"[{"id":1,"name":"Rex","categoryId":1}]"#
+    );
 }
 
 /// How a create ends for its client: `created`, the code of a failure, or `broken`.
 fn outcome(server: &Server, name: usize) -> String {
     let mut connection = server.connect();
-    connection.send(post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":1}}"#)));
+    connection.send(post(
+        "/v1/pets",
+        KEY,
+        &format!(r#"{{"name":"{name}","categoryId":1}}"#),
+    ));
     match connection.reply_unless_ended() {
         Some(reply) if reply.status == 201 => "created".to_owned(),
         Some(reply) => {
-            let code = reply.expect(503).json()["code"].as_str().unwrap().to_owned();
+            let code = reply.expect(503).json()["code"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             // The advice of the real failure.
             let advice = "Send it again, with the same Idempotency-Key if it had one.";
             assert_eq!(
@@ -218,7 +437,9 @@ fn part_of_the_requests_fails_as_asked_and_in_the_same_way_again() {
         }
         let database = rusqlite::Connection::open(databases(&server.folder).remove(0)).unwrap();
         let mut statement = database.prepare("SELECT name FROM pets").unwrap();
-        let names = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        let names = statement
+            .query_map([], |row| row.get::<_, String>(0))
+            .unwrap();
         let kept: BTreeSet<usize> = names.map(|name| name.unwrap().parse().unwrap()).collect();
         (outcomes, kept)
     };
@@ -269,12 +490,22 @@ fn responses_are_held_back_and_hold_up_no_worker() {
     let mut connections: Vec<_> = (0..20).map(|_| server.connect()).collect();
     for (i, connection) in connections.iter_mut().enumerate() {
         let create = || post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#);
-        connection.send(if i % 2 == 0 { get("/v1/pets", KEY) } else { create() });
+        connection.send(if i % 2 == 0 {
+            get("/v1/pets", KEY)
+        } else {
+            create()
+        });
     }
-    let replies: Vec<u16> = connections.iter_mut().map(|connection| connection.reply().status).collect();
+    let replies: Vec<u16> = connections
+        .iter_mut()
+        .map(|connection| connection.reply().status)
+        .collect();
     let took = began.elapsed();
     assert_eq!(replies, [200, 201].repeat(10));
-    assert!(Duration::from_millis(300) <= took && took < Duration::from_secs(3), "{took:?}");
+    assert!(
+        Duration::from_millis(300) <= took && took < Duration::from_secs(3),
+        "{took:?}"
+    );
     // The same connection serves the next request, and the end of the service does not wait.
     connections[0].get("/v1/pets", KEY).expect(200);
     server.stop();
@@ -291,18 +522,33 @@ fn reset(server: &Server) -> Reply {
 fn reset_is_not_for_pages_of_other_sites() {
     let server = start(&["--sample", "5", "--admin", "0"]);
     let home = server.admin.unwrap();
-    server.connect().post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#).expect(201);
+    server
+        .connect()
+        .post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#)
+        .expect(201);
     for (fields, status) in [
-        (format!("Host: {home}\r\nOrigin: http://evil.example\r\n"), 403),
+        (
+            format!("Host: {home}\r\nOrigin: http://evil.example\r\n"),
+            403,
+        ),
         (format!("Host: {home}\r\nOrigin: null\r\n"), 403),
         (format!("Host: evil.example:{}\r\n", home.port()), 421),
-        ("Host: evil.example\r\nOrigin: http://evil.example\r\n".to_owned(), 421),
+        (
+            "Host: evil.example\r\nOrigin: http://evil.example\r\n".to_owned(),
+            421,
+        ),
     ] {
         let mut connection = Connection::open(home);
-        connection.send(format!("POST /internal/reset HTTP/1.1\r\n{fields}Content-Length: 0\r\n\r\n"));
+        connection.send(format!(
+            "POST /internal/reset HTTP/1.1\r\n{fields}Content-Length: 0\r\n\r\n"
+        ));
         connection.reply().expect(status);
     }
-    assert_eq!(server.connect().get_all("/v1/pets", KEY).len(), 6, "nothing was reset");
+    assert_eq!(
+        server.connect().get_all("/v1/pets", KEY).len(),
+        6,
+        "nothing was reset"
+    );
 }
 
 #[test]
@@ -310,8 +556,13 @@ fn reset_brings_back_pets_ids_retries_keys_and_whatever_is_remembered() {
     let server = start(&["--sample", "5", "--admin", "0"]);
     let ci = add_key(&databases(&server.folder)[0], &["ci"]);
     let mut connection = server.connect();
-    let create =
-        with_body("POST", "/v1/pets", KEY, "Idempotency-Key: one\r\n", r#"{"name":"Rex","categoryId":1}"#);
+    let create = with_body(
+        "POST",
+        "/v1/pets",
+        KEY,
+        "Idempotency-Key: one\r\n",
+        r#"{"name":"Rex","categoryId":1}"#,
+    );
     for _ in 0..2 {
         let pets = connection.get("/v1/pets", KEY).json();
         assert_eq!(pets.as_array().unwrap().len(), 5);
@@ -330,7 +581,11 @@ fn reset_brings_back_pets_ids_retries_keys_and_whatever_is_remembered() {
 #[test]
 fn reset_begins_the_failures_again() {
     let server = start(&["--fail", "0.5", "--admin", "0"]);
-    let outcomes = || (0..30).map(|name| outcome(&server, name)).collect::<Vec<_>>();
+    let outcomes = || {
+        (0..30)
+            .map(|name| outcome(&server, name))
+            .collect::<Vec<_>>()
+    };
     let first = outcomes();
     assert_ne!(outcomes(), first);
     reset(&server).expect(204);
@@ -353,15 +608,29 @@ fn recipe_of_the_guide_for_a_job_works() {
     let folder = Folder::new();
     std::os::unix::fs::symlink(program(), folder.path().join("petstore")).unwrap();
     let script = lines.join("\n");
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        folder.path().display(),
+        std::env::var("PATH").unwrap()
+    );
     // A test that fails leaves nothing behind that the next run meets.
     for (script, is_well) in [(script.clone() + "\nfalse", false), (script, true)] {
         for program in ["sh", "bash"] {
             let mut shell = Command::new(program);
             shell.args(["-e", "-c", &script]).current_dir(folder.path());
-            let done = output(shell.env_clear().env("PATH", &path).env("TMPDIR", folder.path()));
+            let done = output(
+                shell
+                    .env_clear()
+                    .env("PATH", &path)
+                    .env("TMPDIR", folder.path()),
+            );
             assert_eq!(done.status.success(), is_well, "{program}: {done:?}");
-            assert_eq!(serde_json::from_slice::<Vec<serde_json::Value>>(&done.stdout).unwrap().len(), 20);
+            assert_eq!(
+                serde_json::from_slice::<Vec<serde_json::Value>>(&done.stdout)
+                    .unwrap()
+                    .len(),
+                20
+            );
             assert!(databases(&folder).is_empty(), "the service has ended");
         }
     }

@@ -5,12 +5,11 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use petstore::{
-    Config, Error, ErrorKind, Expiry, Import, ImportOptions, Inventory, KeyRing, KeyScope, Listen, PetPatch,
-    Server, Source,
+    Config, Error, ErrorKind, Expiry, Import, ImportIds, ImportOptions, Inventory, KeyRing,
+    KeyScope, Listen, PetPatch, Server, Source,
 };
 
 use support::harness::{Folder, change};
@@ -25,7 +24,9 @@ fn config(database: PathBuf) -> Config {
 fn start(database: PathBuf, change: impl FnOnce(&mut Config)) -> ErrorKind {
     let mut config = config(database);
     change(&mut config);
-    Server::start(config).expect_err("the start must fail").kind()
+    Server::start(config)
+        .expect_err("the start must fail")
+        .kind()
 }
 
 /// A new database with one key, named `ci`.
@@ -47,17 +48,29 @@ fn start_distinguishes_settings_and_addresses() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = taken.local_addr().unwrap();
     let deaf: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
-    let key = |config: &mut Config| config.api_key = Some("two words".to_owned());
+    let key = |config: &mut Config| config.api_key = Some("two words".into());
     assert_eq!(start(database(), key), ErrorKind::Config("api_key"));
-    assert_eq!(start(database(), |config| config.workers = 0), ErrorKind::Config("workers"));
-    assert_eq!(start(database(), |config| config.listen = address.into()), ErrorKind::AddressInUse);
-    assert_eq!(start(database(), |config| config.admin = Some(address.into())), ErrorKind::AddressInUse);
+    assert_eq!(
+        start(database(), |config| config.workers = 0),
+        ErrorKind::Config("workers")
+    );
+    assert_eq!(
+        start(database(), |config| config.listen = address.into()),
+        ErrorKind::AddressInUse
+    );
+    assert_eq!(
+        start(database(), |config| config.admin = Some(address.into())),
+        ErrorKind::AddressInUse
+    );
     // Reserved for documentation (RFC 5737).
     let elsewhere = |config: &mut Config| config.listen = ([192, 0, 2, 1], 80).into();
     assert_eq!(start(database(), elsewhere), ErrorKind::AddressUnavailable);
     let passed = |config: &mut Config| config.listen = Listen::Socket(Arc::new(deaf));
     assert_eq!(start(database(), passed), ErrorKind::SocketUnusable);
-    assert_eq!(start(database(), |config| config.open_files = Some(9)), ErrorKind::Resources);
+    assert_eq!(
+        start(database(), |config| config.open_files = Some(9)),
+        ErrorKind::Resources
+    );
     assert!(!database().exists());
 }
 
@@ -67,7 +80,11 @@ fn start_distinguishes_databases() {
     let at = |name: &str| folder.path().join(name);
     let refused = |database: PathBuf| start(database, |_| {});
     assert_eq!(refused(at("nowhere/pets.db")), ErrorKind::DatabaseMissing);
-    std::fs::write(at("text"), "not a database, but long enough to be looked at").unwrap();
+    std::fs::write(
+        at("text"),
+        "not a database, but long enough to be looked at",
+    )
+    .unwrap();
     assert_eq!(refused(at("text")), ErrorKind::DatabaseForeign);
     change(&at("theirs"), "CREATE TABLE theirs (x)");
     assert_eq!(refused(at("theirs")), ErrorKind::DatabaseForeign);
@@ -97,21 +114,45 @@ fn lost_database_is_why_a_service_has_ended() {
 #[test]
 fn keys_and_pets_are_distinguished() {
     let folder = Folder::new();
-    expect(petstore::api_keys(&folder.database()), ErrorKind::DatabaseMissing);
-    expect(Inventory::open_to_read(&folder.database()), ErrorKind::DatabaseMissing);
+    expect(
+        petstore::api_keys(&folder.database()),
+        ErrorKind::DatabaseMissing,
+    );
+    expect(
+        Inventory::open_to_read(&folder.database()),
+        ErrorKind::DatabaseMissing,
+    );
     let database = new_database(&folder);
     let mut ring = KeyRing::open(&database).unwrap();
     let ready = |_: &str| Ok(());
-    expect(ring.add("ci", None, KeyScope::Full, ready), ErrorKind::KeyExists);
-    expect(ring.add("a b", None, KeyScope::Full, ready), ErrorKind::InvalidInput);
-    expect(ring.add("old", Some(1), KeyScope::Full, ready), ErrorKind::InvalidInput);
-    expect(ring.rotate("bob", Duration::ZERO, Expiry::Kept, ready), ErrorKind::KeyUnknown);
+    expect(
+        ring.add("ci", None, KeyScope::Full, ready),
+        ErrorKind::KeyExists,
+    );
+    expect(
+        ring.add("a b", None, KeyScope::Full, ready),
+        ErrorKind::InvalidInput,
+    );
+    expect(
+        ring.add("old", Some(1), KeyScope::Full, ready),
+        ErrorKind::InvalidInput,
+    );
+    expect(
+        ring.rotate("bob", Duration::ZERO, Expiry::Kept, ready),
+        ErrorKind::KeyUnknown,
+    );
     expect(ring.revoke("bob", None), ErrorKind::KeyUnknown);
     expect(ring.revoke("ci", Some("x")), ErrorKind::KeyUnknown);
     change(&database, "UPDATE api_keys SET expires_at = 1");
-    expect(ring.rotate("ci", Duration::ZERO, Expiry::Kept, ready), ErrorKind::KeyExpired);
+    expect(
+        ring.rotate("ci", Duration::ZERO, Expiry::Kept, ready),
+        ErrorKind::KeyExpired,
+    );
     let mut inventory = Inventory::open(&database).unwrap();
-    expect(inventory.update(&[1], &PetPatch::new()), ErrorKind::PetUnknown);
+    expect(
+        inventory.update(&[1], &PetPatch::new()),
+        ErrorKind::PetUnknown,
+    );
     expect(inventory.delete(&[1]), ErrorKind::PetUnknown);
 }
 
@@ -121,12 +162,18 @@ fn failures_of_backups_are_distinguished() {
     let (copy, text) = (folder.path().join("copy.db"), folder.path().join("text"));
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
     let backup = |file: &Path| petstore::backup(&folder.database(), file, &|| false);
-    let keys = petstore::RestoredKeys::Current;
+    let keys = petstore::RestoredKeys::Automatic;
     let restore = |file: &Path| petstore::restore(file, &folder.database(), keys, &|| false);
     expect(backup(&copy), ErrorKind::DatabaseMissing);
     let database = new_database(&folder);
-    expect(backup(&folder.path().join("nowhere/copy.db")), ErrorKind::FileMissing);
-    expect(petstore::backup(&database, &copy, &|| true), ErrorKind::Interrupted);
+    expect(
+        backup(&folder.path().join("nowhere/copy.db")),
+        ErrorKind::FileMissing,
+    );
+    expect(
+        petstore::backup(&database, &copy, &|| true),
+        ErrorKind::Interrupted,
+    );
     assert!(!copy.exists());
     backup(&copy).unwrap();
     expect(backup(&copy), ErrorKind::FileExists);
@@ -150,27 +197,46 @@ fn failures_of_imports_are_distinguished() {
     };
     let keeping_ids = || {
         let mut options = ImportOptions::default();
-        options.keep_ids = true;
+        options.ids = ImportIds::Keep;
         options
     };
     let pet = "{\"id\":1,\"name\":\"Rex\",\"categoryId\":1}\n";
-    expect(check("{}", ImportOptions::default()), ErrorKind::InvalidRows);
-    expect(check("name,categoryId", ImportOptions::default()), ErrorKind::InvalidInput);
+    expect(
+        check("{}", ImportOptions::default()),
+        ErrorKind::InvalidRows,
+    );
+    expect(
+        check("name,categoryId", ImportOptions::default()),
+        ErrorKind::InvalidInput,
+    );
     let missing = Source::File(folder.path().join("none"));
-    let checked = Import::check(&folder.database(), missing, ImportOptions::default(), |_, _| {});
+    let checked = Import::check(
+        &folder.database(),
+        missing,
+        ImportOptions::default(),
+        |_, _| {},
+    );
     expect(checked, ErrorKind::FileMissing);
-    let import = check(pet, keeping_ids()).unwrap();
-    expect(import.write(&AtomicBool::new(true), |_| {}), ErrorKind::Interrupted);
-    check(pet, keeping_ids()).unwrap().write(&AtomicBool::new(false), |_| {}).unwrap();
+    check(pet, keeping_ids()).unwrap().write().unwrap();
     expect(check(pet, keeping_ids()), ErrorKind::ImportedBefore);
+    let mut other = ImportOptions::default();
+    expect(
+        check(
+            "{\"id\":1,\"name\":\"Tom\",\"categoryId\":1}",
+            other.clone(),
+        ),
+        ErrorKind::PetExists,
+    );
+    other.ids = ImportIds::Update;
+    expect(check("{\"id\":2}", other), ErrorKind::PetUnknown);
     let mut again = keeping_ids();
     again.again = true;
     expect(check(pet, again), ErrorKind::DatabaseNotNew);
     let mut dry_run = ImportOptions::default();
     dry_run.dry_run = true;
     let import = check("{\"name\":\"Tom\",\"categoryId\":1}", dry_run).unwrap();
-    assert_eq!(import.valid(), 1);
-    assert_eq!(import.write(&AtomicBool::new(false), |_| {}).unwrap(), None);
+    assert_eq!(import.preview().added, 1);
+    assert_eq!(import.write().unwrap().ids, None);
     let mut pets = Vec::new();
     petstore::export(&folder.database(), petstore::Format::Ndjson, &mut pets).unwrap();
     assert_eq!(pets, pet.as_bytes());

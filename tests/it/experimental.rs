@@ -28,7 +28,10 @@ fn description_without_the_switch_has_nothing_of_it() {
             is_kept
         });
     }
-    with["paths"].as_object_mut().unwrap().retain(|_, item| !item.as_object().unwrap().is_empty());
+    with["paths"]
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, item| !item.as_object().unwrap().is_empty());
     removed.sort_unstable();
     let mut all = OPERATIONS;
     all.sort_unstable();
@@ -37,7 +40,9 @@ fn description_without_the_switch_has_nothing_of_it() {
     for schema in ["PetPatch", "Inventory"] {
         schemas.remove(schema).unwrap();
     }
-    let codes = schemas["Error"]["properties"]["code"]["examples"].as_array_mut().unwrap();
+    let codes = schemas["Error"]["properties"]["code"]["examples"]
+        .as_array_mut()
+        .unwrap();
     codes.retain(|code| code != "precondition_failed");
     assert_eq!(with, without);
 }
@@ -63,7 +68,9 @@ fn methods_without_the_switch_are_those_of_the_contract() {
         let fields = format!(
             "Authorization: Bearer {KEY}\r\nIf-Match: \"x\"\r\nContent-Type: application/merge-patch+json\r\n"
         );
-        for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "BREW"] {
+        for method in [
+            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "BREW",
+        ] {
             let reply = server.ask(method, path, &fields);
             assert_eq!(reply.header("Accept-Patch"), None, "{method} {path}");
             match (method, allow.split(", ").any(|known| known == method)) {
@@ -72,7 +79,11 @@ fn methods_without_the_switch_are_those_of_the_contract() {
                 (_, true) => assert_ne!(reply.status, 405, "{method} {path}"),
                 (_, false) if allow.is_empty() => assert_eq!(reply.status, 404, "{method} {path}"),
                 (_, false) => {
-                    assert_eq!((reply.status, reply.header("Allow")), (405, Some(*allow)), "{method} {path}");
+                    assert_eq!(
+                        (reply.status, reply.header("Allow")),
+                        (405, Some(*allow)),
+                        "{method} {path}"
+                    );
                 }
             }
         }
@@ -84,12 +95,24 @@ fn methods_without_the_switch_are_those_of_the_contract() {
 fn methods_with_the_switch_are_allowed_and_described() {
     let mut server = Server::start_with(|command| command.arg("--experimental"));
     let options = server.ask("OPTIONS", "/v1/pets/1", "");
-    assert_eq!(options.expect(204).header("Allow"), Some("GET, HEAD, PATCH, DELETE, OPTIONS"));
-    assert_eq!(options.header("Accept-Patch"), Some("application/merge-patch+json"));
-    assert_eq!(server.ask("OPTIONS", "/v1/pets", "").header("Accept-Patch"), None);
+    assert_eq!(
+        options.expect(204).header("Allow"),
+        Some("GET, HEAD, PATCH, DELETE, OPTIONS")
+    );
+    assert_eq!(
+        options.header("Accept-Patch"),
+        Some("application/merge-patch+json")
+    );
+    assert_eq!(
+        server.ask("OPTIONS", "/v1/pets", "").header("Accept-Patch"),
+        None
+    );
     server.signal("TERM");
     let (_, printed, _) = server.ended();
-    assert!(printed.contains("petstore has experimental operations, "), "{printed}");
+    assert!(
+        printed.contains("petstore has experimental operations, "),
+        "{printed}"
+    );
 }
 
 #[cfg(feature = "site")]
@@ -105,7 +128,11 @@ fn pages_show_the_operations_with_the_switch_alone() {
             ("/docs/errors", "precondition_failed"),
         ] {
             let page = server.ask("GET", path, "").expect(200).body.clone();
-            assert_eq!(String::from_utf8(page).unwrap().contains(part), is_shown, "{path}: {part}");
+            assert_eq!(
+                String::from_utf8(page).unwrap().contains(part),
+                is_shown,
+                "{path}: {part}"
+            );
         }
     }
 }

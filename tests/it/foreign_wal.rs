@@ -32,13 +32,26 @@ fn put_backup(from: &Folder, over: &Folder) {
 
 #[track_caller]
 fn run(program: &str, words: &[&str], folder: &Path) {
-    assert!(Command::new(program).args(words).current_dir(folder).status().unwrap().success(), "{program}");
+    assert!(
+        Command::new(program)
+            .args(words)
+            .current_dir(folder)
+            .status()
+            .unwrap()
+            .success(),
+        "{program}"
+    );
 }
 
 /// Writes as sqlite3 does, and leaves the log as a crash would.
 fn write_and_crash(folder: &Path, sql: &str) {
     let other = rusqlite::Connection::open(folder.join("pets.db")).unwrap();
-    other.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+    other
+        .set_db_config(
+            rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
+            true,
+        )
+        .unwrap();
     other.execute_batch(sql).unwrap();
 }
 
@@ -55,13 +68,22 @@ fn crashed_database_starts_after_what_operators_do_with_files() {
         },
         // The last write of sqlite3, and a crash of that as well.
         |folder| write_and_crash(folder, "UPDATE sqlite_sequence SET seq = 1000"),
-        |folder| write_and_crash(folder, "UPDATE pets SET status = 'sold'; PRAGMA wal_checkpoint; VACUUM"),
+        |folder| {
+            write_and_crash(
+                folder,
+                "UPDATE pets SET status = 'sold'; PRAGMA wal_checkpoint; VACUUM",
+            );
+        },
     ];
     for (i, way) in ways.into_iter().enumerate() {
         let folder = crashed();
         way(folder.path());
         let server = Server::start_in(folder, |command| command);
-        assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 3, "{i}");
+        assert_eq!(
+            server.get("/v1/pets").json().as_array().unwrap().len(),
+            3,
+            "{i}"
+        );
     }
 }
 
@@ -75,13 +97,18 @@ fn advice_about_the_log_of_another_database_costs_nothing() {
         put_backup(&other, &one);
         let refused = harness::run(&["--listen", "127.0.0.1:0"], &one.database());
         let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(said.contains("first copy both files into another folder"), "{said}");
+        assert!(
+            said.contains("first copy both files into another folder"),
+            "{said}"
+        );
         let copy = Folder::new();
         for name in ["pets.db", "pets.db-wal"] {
             fs::copy(one.path().join(name), copy.path().join(name)).unwrap();
         }
         assert!(
-            said.contains("without the log and then with it. Then put back the database of that log"),
+            said.contains(
+                "without the -wal or -journal and then with it. Then put back what belongs together"
+            ),
             "{said}"
         );
         let spoilt = fs::read(copy.database()).unwrap();
@@ -96,12 +123,17 @@ fn advice_about_the_log_of_another_database_costs_nothing() {
                     // As the shell, it ends by moving the log into the file.
                     let shell = rusqlite::Connection::open(copy.database()).unwrap();
                     counts.push(
-                        shell.query_row(sql.trim_end_matches('\''), [], |row| row.get::<_, i64>(0)).unwrap(),
+                        shell
+                            .query_row(sql.trim_end_matches('\''), [], |row| row.get::<_, i64>(0))
+                            .unwrap(),
                     );
                 }
                 None => run(
                     "sh",
-                    &["-c", &format!("{line} && test -s pets.db-wal.old -o -s pets.db-wal")],
+                    &[
+                        "-c",
+                        &format!("{line} && test -s pets.db-wal.old -o -s pets.db-wal"),
+                    ],
                     copy.path(),
                 ),
             }
@@ -119,13 +151,22 @@ fn advice_about_the_log_of_another_database_costs_nothing() {
             let backup = other.path().join("backup.db");
             succeed(&["backup", backup.to_str().unwrap()], &other.database());
             succeed(&["restore", backup.to_str().unwrap()], &one.database());
-            let kept = |end: &str| names(one.path()).into_iter().find(|name| name.ends_with(end)).unwrap();
+            let kept = |end: &str| {
+                names(one.path())
+                    .into_iter()
+                    .find(|name| name.ends_with(end))
+                    .unwrap()
+            };
             assert_eq!(fs::read(one.path().join(kept("Z-wal"))).unwrap(), own_log);
             assert!(fs::read(one.path().join(kept("Z"))).unwrap() == spoilt);
             one
         };
         let server = Server::start_in(folder, |command| command);
-        assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 3, "{put_back}");
+        assert_eq!(
+            server.get("/v1/pets").json().as_array().unwrap().len(),
+            3,
+            "{put_back}"
+        );
     }
 }
 
@@ -134,11 +175,18 @@ fn backup_is_not_mixed_with_a_log_that_is_left() {
     let server = Server::start();
     server.fill(["first"]);
     let copy = server.folder.path().join("copy.db");
-    succeed(&["backup", copy.to_str().unwrap()], &server.folder.database());
+    succeed(
+        &["backup", copy.to_str().unwrap()],
+        &server.folder.database(),
+    );
     server.fill(["second"]);
     let folder = server.kill();
     fs::copy(&copy, folder.database()).unwrap();
-    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), messages::LOG_FOREIGN);
+    refuse(
+        &["--listen", "127.0.0.1:0"],
+        &folder.database(),
+        messages::LOG_FOREIGN,
+    );
     succeed(&["restore", copy.to_str().unwrap()], &folder.database());
     let server = Server::start_in(folder, |command| command);
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 1);
@@ -166,7 +214,8 @@ fn copy_that_the_log_continues_loses_nothing() {
 fn commands_refuse_the_log_of_another_database_too() {
     let (one, other) = (crashed(), crashed());
     put_backup(&other, &one);
-    let before = [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
+    let before =
+        [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
     let copy = one.path().join("copy.db");
     for words in [
         &["key", "add", "ci"][..],
@@ -178,7 +227,8 @@ fn commands_refuse_the_log_of_another_database_too() {
         &["backup", copy.to_str().unwrap()],
     ] {
         refuse(words, &one.database(), messages::LOG_FOREIGN);
-        let now = [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
+        let now =
+            [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
         assert!(now == before, "{words:?}");
     }
 }
@@ -194,10 +244,20 @@ fn older_copy_of_the_database_is_not_mixed_with_its_log() {
     empty_log(&server);
     server.fill(["in the log"]);
     let folder = server.kill();
-    assert_ne!(fs::metadata(folder.path().join("pets.db-wal")).unwrap().len(), 0);
+    assert_ne!(
+        fs::metadata(folder.path().join("pets.db-wal"))
+            .unwrap()
+            .len(),
+        0
+    );
     fs::write(folder.database(), old).unwrap();
     fs::remove_file(folder.path().join("pets.db-shm")).unwrap();
-    for words in [&["check"][..], &["export"], &["--listen", "127.0.0.1:0"], &["key", "add", "ci"]] {
+    for words in [
+        &["check"][..],
+        &["export"],
+        &["--listen", "127.0.0.1:0"],
+        &["key", "add", "ci"],
+    ] {
         refuse(words, &folder.database(), messages::LOG_FOREIGN);
     }
 }

@@ -12,16 +12,26 @@ struct Row {
 }
 
 fn refused(request: impl AsRef<[u8]>, status: u16) -> Row {
-    Row { request: request.as_ref().to_vec(), status, persists: false }
+    Row {
+        request: request.as_ref().to_vec(),
+        status,
+        persists: false,
+    }
 }
 
 fn served(request: impl AsRef<[u8]>, status: u16) -> Row {
-    Row { request: request.as_ref().to_vec(), status, persists: true }
+    Row {
+        request: request.as_ref().to_vec(),
+        status,
+        persists: true,
+    }
 }
 
 /// A create with these header fields and this body.
 fn post(headers: &str, body: &str) -> String {
-    format!("POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n{headers}\r\n{body}")
+    format!(
+        "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n{headers}\r\n{body}"
+    )
 }
 
 fn get(headers: &str) -> String {
@@ -60,21 +70,39 @@ fn rows() -> Vec<Row> {
         refused(post("Content-Length: 5\r\nContent-Length: 6\r\n", ""), 400),
         refused(post("Content-Length: 65537\r\n", ""), 413),
         refused(post("Content-Length: 9000000000000000000\r\n", ""), 413),
-        refused(post("Expect: 100-continue\r\nContent-Length: 65537\r\n", ""), 413),
+        refused(
+            post("Expect: 100-continue\r\nContent-Length: 65537\r\n", ""),
+            413,
+        ),
         served(get("Content-Length: 3\r\n") + "abc", 200),
         // Transfer-Encoding.
-        refused(post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", ""), 400),
+        refused(
+            post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", ""),
+            400,
+        ),
         refused(post("Transfer-Encoding: xchunked\r\n", ""), 501),
-        refused("POST /v1/pets HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        refused(
+            "POST /v1/pets HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+        ),
         served(post(chunked, CHUNKED_PET), 201),
         refused(post(chunked, "x\r\n"), 400),
         refused(post(chunked, "10001\r\n"), 413),
-        refused(post(chunked, &format!("0\r\n{}", "X: y\r\n".repeat(3000))), 431),
+        refused(
+            post(chunked, &format!("0\r\n{}", "X: y\r\n".repeat(3000))),
+            431,
+        ),
         // Expect.
         refused(get("Expect: tea\r\n"), 417),
         // Bounds.
-        refused(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8192)), 414),
-        served(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8191)), 404),
+        refused(
+            format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8192)),
+            414,
+        ),
+        served(
+            format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8191)),
+            404,
+        ),
         refused(get(&format!("X: {}\r\n", "x".repeat(16_384))), 431),
         refused(get(&"X: y\r\n".repeat(100)), 431),
         served(get(&"X: y\r\n".repeat(99)), 200),
@@ -109,11 +137,16 @@ fn rules_of_framing_hold() {
 #[test]
 fn request_may_come_byte_by_byte_and_behind_another() {
     let server = Server::start();
-    for (request, status) in
-        [(post("Transfer-Encoding: chunked\r\n", CHUNKED_PET), 201), (get("X : y\r\n"), 400)]
-    {
+    for (request, status) in [
+        (post("Transfer-Encoding: chunked\r\n", CHUNKED_PET), 201),
+        (get("X : y\r\n"), 400),
+    ] {
         let mut connection = server.connect();
-        for byte in [post("Content-Length: 27\r\n", PET), request].concat().as_bytes().chunks(1) {
+        for byte in [post("Content-Length: 27\r\n", PET), request]
+            .concat()
+            .as_bytes()
+            .chunks(1)
+        {
             connection.try_send(byte);
         }
         connection.reply().expect(201);
@@ -128,7 +161,10 @@ fn many_pipelined_requests_are_answered_in_order() {
     let mut requests = String::new();
     for i in 0..300 {
         if i % 3 == 0 {
-            requests += &post(&format!("Content-Length: 27\r\nX-Request-Id: r{i}\r\n"), PET);
+            requests += &post(
+                &format!("Content-Length: 27\r\nX-Request-Id: r{i}\r\n"),
+                PET,
+            );
         } else {
             requests += &get(&format!("X-Request-Id: r{i}\r\n"));
         }
@@ -207,19 +243,41 @@ fn no_header_field_breaks_the_lane() {
         let head = "GET /v1/pets/1 HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n";
         connection.send([head.as_bytes(), field, b"\r\n\r\n"].concat());
         let reply = connection.reply();
-        assert!(statuses.contains(&reply.status), "{} {field:?}", reply.status);
+        assert!(
+            statuses.contains(&reply.status),
+            "{} {field:?}",
+            reply.status
+        );
         assert_eq!(reply.header("X-Request-Id"), Some("mine"), "{field:?}");
     };
-    for name in
-        ["Authorization", "Accept", "Accept-Encoding", "Content-Type", "Idempotency-Key", "If-None-Match"]
-    {
+    for name in [
+        "Authorization",
+        "Accept",
+        "Accept-Encoding",
+        "Content-Type",
+        "Idempotency-Key",
+        "If-None-Match",
+    ] {
         for byte in (b' '..=u8::MAX).filter(|byte| *byte != 0x7f).chain([b'\t']) {
-            ask(&[name.as_bytes(), b": a", &[byte], b"b"].concat(), &[200, 400, 401]);
+            ask(
+                &[name.as_bytes(), b": a", &[byte], b"b"].concat(),
+                &[200, 400, 401],
+            );
         }
         ask(format!("{name}:").as_bytes(), &[200, 400, 401]);
-        ask(format!("{name}: {}", "x".repeat(15_000)).as_bytes(), &[200, 400, 401]);
+        ask(
+            format!("{name}: {}", "x".repeat(15_000)).as_bytes(),
+            &[200, 400, 401],
+        );
     }
-    for field in ["T: 1 forged", "T: 0 -", "Connection: upgrade", "Upgrade: x", "TE: gzip", "Trailer: x"] {
+    for field in [
+        "T: 1 forged",
+        "T: 0 -",
+        "Connection: upgrade",
+        "Upgrade: x",
+        "TE: gzip",
+        "Trailer: x",
+    ] {
         ask(field.as_bytes(), &[200, 401]);
     }
 }

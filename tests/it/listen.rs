@@ -10,8 +10,11 @@ use support::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, r
 /// A server on a Unix socket in its folder, and the path.
 fn unix(folder: Folder) -> (Server, PathBuf) {
     let path = folder.path().join("http.sock");
-    let server =
-        Server::start_in(folder, |command| command.args(["--listen", &place(&path)]).env("RUST_LOG", "info"));
+    let server = Server::start_in(folder, |command| {
+        command
+            .args(["--listen", &place(&path)])
+            .env("RUST_LOG", "info")
+    });
     assert_eq!(server.place, place(&path));
     (server, path)
 }
@@ -29,12 +32,20 @@ fn refused(listen: &str, said: &str) {
 #[test]
 fn unix_socket_is_served_and_removed_at_the_end() {
     let (server, path) = unix(Folder::new());
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o660
+    );
     let mut client = Connection::open_unix(&path);
-    client.post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#).expect(201);
+    client
+        .post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#)
+        .expect(201);
     client.get("/v1/pets", KEY).expect(200);
     let logged = server.stop();
-    assert!(logged.contains(" unix ") && logged.contains(" GET /v1/pets 200 "), "{logged}");
+    assert!(
+        logged.contains(" unix ") && logged.contains(" GET /v1/pets 200 "),
+        "{logged}"
+    );
     assert!(!path.exists());
 }
 
@@ -43,7 +54,9 @@ fn proxy_at_a_unix_socket_names_the_client_whatever_other_proxies_are_trusted() 
     let folder = Folder::new();
     let path = folder.path().join("http.sock");
     let server = Server::start_in(folder, |command| {
-        command.args(["--listen", &place(&path), "--trusted-proxy", "10.0.0.1"]).env("RUST_LOG", "info")
+        command
+            .args(["--listen", &place(&path), "--trusted-proxy", "10.0.0.1"])
+            .env("RUST_LOG", "info")
     });
     let mut client = Connection::open_unix(&path);
     client.send(get("/v1/pets", KEY).replace("Host: h", "Host: h\r\nX-Forwarded-For: 1.2.3.4"));
@@ -58,7 +71,9 @@ fn socket_of_a_killed_service_is_replaced() {
     let folder = server.kill();
     assert!(path.exists());
     let (_server, path) = unix(folder);
-    Connection::open_unix(&path).get("/v1/pets", KEY).expect(200);
+    Connection::open_unix(&path)
+        .get("/v1/pets", KEY)
+        .expect(200);
 }
 
 #[test]
@@ -70,8 +85,14 @@ fn paths_that_cannot_be_had_are_refused_and_left_alone() {
     std::fs::write(at("file"), "mine").unwrap();
     refused(&place(&at("file")), "is not a socket");
     assert_eq!(std::fs::read(at("file")).unwrap(), b"mine");
-    refused(&place(&at("missing/socket")), "missing/socket: No such file or directory");
-    refused(&place(&at(&"x".repeat(200))), "path must be shorter than SUN_LEN");
+    refused(
+        &place(&at("missing/socket")),
+        "missing/socket: No such file or directory",
+    );
+    refused(
+        &place(&at(&"x".repeat(200))),
+        "path must be shorter than SUN_LEN",
+    );
 }
 
 #[test]
@@ -90,8 +111,14 @@ fn socket_of_another_user_is_left_alone() {
 #[test]
 fn addresses_that_cannot_be_had_are_refused_with_the_reason() {
     // An address and a name that are reserved (RFC 5737 and RFC 6761).
-    refused("192.0.2.1:80", "192.0.2.1:80: Cannot assign requested address");
-    refused("nowhere.invalid:80", "the host nowhere.invalid has no address");
+    refused(
+        "192.0.2.1:80",
+        "192.0.2.1:80: Cannot assign requested address",
+    );
+    refused(
+        "nowhere.invalid:80",
+        "the host nowhere.invalid has no address",
+    );
 }
 
 #[test]

@@ -16,8 +16,11 @@ struct Litestream {
 impl Litestream {
     fn start(database: &Path) -> Self {
         let [connection, reader] = [(); 2].map(|()| Connection::open(database).unwrap());
-        connection.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
-        let tables = "CREATE TABLE IF NOT EXISTS _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);
+        connection
+            .pragma_update(None, "wal_autocheckpoint", 0)
+            .unwrap();
+        let tables =
+            "CREATE TABLE IF NOT EXISTS _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);
             CREATE TABLE IF NOT EXISTS _litestream_lock (id INTEGER)";
         connection.execute_batch(tables).unwrap();
         let litestream = Self { connection, reader };
@@ -26,12 +29,16 @@ impl Litestream {
     }
 
     fn hold(&self) {
-        self.reader.execute_batch("BEGIN; SELECT count(1) FROM _litestream_seq").unwrap();
+        self.reader
+            .execute_batch("BEGIN; SELECT count(1) FROM _litestream_seq")
+            .unwrap();
     }
 
     /// Copies the log with the write lock held, and moves it into the file.
     fn checkpoint(&self, mode: &str) {
-        self.connection.execute_batch("BEGIN; INSERT INTO _litestream_lock VALUES (1); ROLLBACK").unwrap();
+        self.connection
+            .execute_batch("BEGIN; INSERT INTO _litestream_lock VALUES (1); ROLLBACK")
+            .unwrap();
         self.reader.execute_batch("ROLLBACK").unwrap();
         let pragma = format!("PRAGMA wal_checkpoint({mode})");
         self.connection.query_row(&pragma, [], |_| Ok(())).unwrap();
@@ -43,7 +50,10 @@ impl Litestream {
 
 #[track_caller]
 fn expect_pets(server: &Server, number: usize) {
-    assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), number);
+    assert_eq!(
+        server.get("/v1/pets").json().as_array().unwrap().len(),
+        number
+    );
 }
 
 #[test]
@@ -61,8 +71,12 @@ fn service_and_commands_work_beside_it() {
     succeed(&["backup", copy.to_str().unwrap()], &database);
     for file in [&database, &copy] {
         let said = succeed(&["check", file.to_str().unwrap()], &database);
-        let also = "it also has the table _litestream_lock\nit also has the table _litestream_seq\n";
-        assert!(said.contains("is sound: 4 pets") && said.ends_with(also), "{said}");
+        let also =
+            "it also has the table _litestream_lock\nit also has the table _litestream_seq\n";
+        assert!(
+            said.contains("is sound: 4 pets") && said.ends_with(also),
+            "{said}"
+        );
     }
     // A crash and a restart beside it, and a checkpoint of its own between them.
     server.fill(["fifth"]);
@@ -74,10 +88,16 @@ fn service_and_commands_work_beside_it() {
     let folder = server.kill();
     let restore = || {
         let output = run(&["restore", copy.to_str().unwrap()], &database);
-        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.success(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let (is_done, said) = restore();
-    assert!(!is_done && said.contains("another process uses the database"), "{said}");
+    assert!(
+        !is_done && said.contains("another process uses the database"),
+        "{said}"
+    );
     drop(litestream);
     let (is_done, said) = restore();
     assert!(is_done, "{said}");

@@ -53,7 +53,9 @@ impl Work {
                 let count = if tries.is_multiple_of(4) { 2 } else { 1 };
                 let at_once: Vec<_> = (0..count).map(|_| self.send(&name)).collect();
                 for connection in at_once.into_iter().flatten() {
-                    let Some(id) = receive(connection, loss) else { continue };
+                    let Some(id) = receive(connection, loss) else {
+                        continue;
+                    };
                     assert_eq!(*known.get_or_insert(id), id, "{name}");
                 }
                 known.is_some() && loss.is_none()
@@ -81,8 +83,11 @@ fn receive(mut connection: Connection, loss: Option<Loss>) -> Option<i64> {
     if loss == Some(Loss::Within) {
         connection.taste(40);
     }
-    let reply =
-        if matches!(loss, Some(Loss::Before | Loss::Within)) { None } else { connection.whole_reply() };
+    let reply = if matches!(loss, Some(Loss::Before | Loss::Within)) {
+        None
+    } else {
+        connection.whole_reply()
+    };
     connection.reset();
     let reply = reply.filter(|reply| reply.status != 503)?;
     reply.expect(201).json()["id"].as_i64()
@@ -113,20 +118,28 @@ fn each_intent_makes_one_pet_whatever_is_lost() {
             let (least, at_most_every) = if seconds == 0 { (CLIENTS, 0) } else { (1, 1) };
             let (born, goal) = (Instant::now(), work.done.load(Ordering::SeqCst) + least);
             wait_until("the end of a life", || {
-                born.elapsed().as_secs() >= at_most_every && work.done.load(Ordering::SeqCst) >= goal
+                born.elapsed().as_secs() >= at_most_every
+                    && work.done.load(Ordering::SeqCst) >= goal
             });
             server = Server::start_in(server.kill(), |command| command);
             *work.address.lock().unwrap() = server.address;
             lives += 1;
         }
         work.is_over.store(true, Ordering::SeqCst);
-        let pets = clients.into_iter().flat_map(|client| client.join().unwrap());
+        let pets = clients
+            .into_iter()
+            .flat_map(|client| client.join().unwrap());
         (server, pets.collect::<BTreeMap<_, _>>())
     });
     let listed = server.connect().get_all("/v1/pets?limit=100", KEY);
     let ascends = |pair: &[Value]| pair[0]["id"].as_i64() < pair[1]["id"].as_i64();
     assert!(listed.windows(2).all(ascends), "an id twice");
-    let named = |pet: &Value| (pet["name"].as_str().unwrap().to_owned(), pet["id"].as_i64().unwrap());
+    let named = |pet: &Value| {
+        (
+            pet["name"].as_str().unwrap().to_owned(),
+            pet["id"].as_i64().unwrap(),
+        )
+    };
     let made: BTreeMap<_, _> = listed.iter().map(named).collect();
     assert_eq!(listed.len(), made.len(), "two pets for one intent");
     assert_eq!(made, intended);

@@ -1,5 +1,9 @@
 //! The service as its users see it: the real executable on a free port, over sockets.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 mod messages;
 
@@ -29,6 +33,8 @@ mod environment;
 mod ephemeral;
 mod error_kinds;
 mod experimental;
+mod foreign_journal;
+mod foreign_schema;
 mod foreign_wal;
 mod framing;
 mod full_disk;

@@ -16,6 +16,6 @@ pub const NOT_NEW: &str =
     "already has or had pets; import without --keep-ids, or choose a new database with --database";
 pub const PAGE_MISSING: &str = "is not sound: a page is missing";
 pub const PET_UNKNOWN: &str = "there is no pet with the id 1";
-pub const REFUSED_ROWS: &str = "refused, so nothing was written; correct the input or --format, or leave these lines out with --skip-invalid";
+pub const REFUSED_ROWS: &str = "refused, so nothing was imported; correct the input or --format, or leave these lines out with --skip-invalid";
 pub const TABLE_MISSING: &str = "the table api_keys is missing";
 pub const TOO_LARGE: &str = "may not grow further";

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::backup::{filled, succeed};
 use support::client::{Connection, post};
-use support::harness::{KEY, Server};
+use support::harness::{KEY, Server, change};
 use support::wait::wait_until;
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
@@ -15,7 +15,9 @@ const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 fn create(address: SocketAddr, taken: &AtomicUsize) {
     let mut connection = Connection::open(address);
     while connection.is_taken(post("/v1/pets", KEY, REX)) {
-        let Some(reply) = connection.reply_unless_ended() else { return };
+        let Some(reply) = connection.reply_unless_ended() else {
+            return;
+        };
         reply.expect(201);
         taken.fetch_add(1, Ordering::SeqCst);
         if reply.header("Connection") == Some("close") {
@@ -25,17 +27,37 @@ fn create(address: SocketAddr, taken: &AtomicUsize) {
 }
 
 #[test]
+fn trigger_on_pets_is_named_at_the_start() {
+    let server = Server::start();
+    let triggers = "CREATE TABLE log (id); CREATE TRIGGER quiet AFTER INSERT ON log BEGIN SELECT 1; END;
+        CREATE TRIGGER \"of\nCRM\" AFTER INSERT ON PETS BEGIN UPDATE pets SET name = upper(name); END";
+    change(&server.folder.database(), triggers);
+    let server = Server::start_in(server.kill(), |command| command);
+    assert_eq!(server.create(REX).expect(201).json()["name"], "Rex");
+    assert_eq!(server.get("/v1/pets/1").json()["name"], "REX");
+    let logged = server.stop();
+    let named = r"the trigger of\nCRM can change the pets that clients send";
+    assert!(
+        logged.contains(named) && !logged.contains("quiet"),
+        "{logged}"
+    );
+}
+
+#[test]
 fn work_of_others_on_the_database_disturbs_no_create() {
     let server = Server::start_in(filled(2000), |command| command);
     let (address, database) = (server.address, server.folder.database());
-    let (taken, exported) = (AtomicUsize::new(0), server.folder.path().join("pets.ndjson"));
+    let (taken, exported) = (
+        AtomicUsize::new(0),
+        server.folder.path().join("pets.ndjson"),
+    );
     std::thread::scope(|scope| {
         scope.spawn(|| create(address, &taken));
         wait_until("a create", || taken.load(Ordering::SeqCst) > 0);
         fs::write(&exported, succeed(&["export"], &database)).unwrap();
         for (i, words) in [
             &["key", "add", "ci"][..],
-            &["import", exported.to_str().unwrap()],
+            &["import", "--new-ids", exported.to_str().unwrap()],
             &["pet", "delete", "5"],
             &["key", "revoke", "ci"],
             &["check"],
@@ -49,10 +71,14 @@ fn work_of_others_on_the_database_disturbs_no_create() {
             let other = rusqlite::Connection::open(&database).unwrap();
             other.busy_timeout(support::wait::PATIENCE).unwrap();
             other
-                .execute_batch("VACUUM; PRAGMA wal_checkpoint(RESTART); UPDATE pets SET status = 'sold'")
+                .execute_batch(
+                    "VACUUM; PRAGMA wal_checkpoint(RESTART); UPDATE pets SET status = 'sold'",
+                )
                 .unwrap();
             let before = taken.load(Ordering::SeqCst);
-            wait_until("creates to go on", || taken.load(Ordering::SeqCst) > before + 20);
+            wait_until("creates to go on", || {
+                taken.load(Ordering::SeqCst) > before + 20
+            });
         }
         server.stop();
     });

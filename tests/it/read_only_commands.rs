@@ -17,22 +17,36 @@ fn commands_that_read_need_no_lock_and_leave_nothing() {
     let copy = folder.path().join("copy.db");
     let words = |words: &[&'static str]| -> Vec<String> {
         let file = (words == ["backup"]).then(|| copy.to_str().unwrap());
-        words.iter().copied().chain(file).map(str::to_owned).collect()
+        words
+            .iter()
+            .copied()
+            .chain(file)
+            .map(str::to_owned)
+            .collect()
     };
     for is_locked in [true, false] {
         let other = Connection::open(folder.database()).unwrap();
         if is_locked {
-            other.execute_batch("BEGIN IMMEDIATE; DELETE FROM pets").unwrap();
+            other
+                .execute_batch("BEGIN IMMEDIATE; DELETE FROM pets")
+                .unwrap();
         }
         for command in COMMANDS {
             let words = words(command);
-            succeed(&words.iter().map(String::as_str).collect::<Vec<_>>(), &folder.database());
+            succeed(
+                &words.iter().map(String::as_str).collect::<Vec<_>>(),
+                &folder.database(),
+            );
             let _ = fs::remove_file(&copy);
         }
         drop(other);
         assert_eq!(names(folder.path()), ["pets.db"], "{is_locked}");
     }
-    refuse(&["key", "list"], &folder.path().join("none.db"), messages::DATABASE_MISSING);
+    refuse(
+        &["key", "list"],
+        &folder.path().join("none.db"),
+        messages::DATABASE_MISSING,
+    );
 }
 
 #[test]
@@ -44,7 +58,11 @@ fn commands_that_read_read_what_can_only_be_read() {
         let mut command = as_nobody(words);
         command.args((words == ["backup"]).then(|| folder.path().join("copy.db")));
         let output = output(command.env("PETSTORE_DATABASE", folder.database()));
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let _ = fs::remove_file(folder.path().join("copy.db"));
         // The owner of the file could not write a log of another user.
         assert_eq!(names(folder.path()), ["pets.db"], "{words:?}");
@@ -58,5 +76,9 @@ fn file_that_this_user_cannot_reach_is_named() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o000)).unwrap();
     let refused = output(&mut as_nobody(&["check", file.to_str().unwrap()]));
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    expect_refusal(refused, 1, &format!("cannot read {}: Permission denied", file.display()));
+    expect_refusal(
+        refused,
+        1,
+        &format!("cannot read {}: Permission denied", file.display()),
+    );
 }

@@ -17,9 +17,16 @@ fn values(description: &Value, schema: &Value) -> Vec<Value> {
     match (schema["enum"].as_array(), schema["type"].as_str()) {
         (Some(words), _) => words.clone(),
         (None, Some("integer")) => {
-            let bounds = ["minimum", "maximum"].map(|bound| schema[bound].as_i64().unwrap());
+            // A bound at the end of int64 is left out.
+            let bounds = [("minimum", i64::MIN), ("maximum", i64::MAX)]
+                .map(|(bound, end)| schema[bound].as_i64().unwrap_or(end));
             let within = |number: &i64| (bounds[0]..=bounds[1]).contains(number);
-            [i64::MIN, -1, 0, i64::MAX].into_iter().chain(bounds).filter(within).map(Value::from).collect()
+            [i64::MIN, -1, 0, i64::MAX]
+                .into_iter()
+                .chain(bounds)
+                .filter(within)
+                .map(Value::from)
+                .collect()
         }
         (None, Some("string")) => [
             "",
@@ -39,11 +46,23 @@ fn values(description: &Value, schema: &Value) -> Vec<Value> {
 /// Pets that have every member: together they have each value of each.
 fn pets(server: &Server) -> Vec<Map<String, Value>> {
     let description = server.ask("GET", "/openapi.json", "").json();
-    let members = description["components"]["schemas"]["NewPet"]["properties"].as_object().unwrap();
-    let members: Vec<_> = members.iter().map(|(name, of)| (name, values(&description, of))).collect();
-    let count = members.iter().map(|(_, values)| values.len()).max().unwrap();
+    let members = description["components"]["schemas"]["NewPet"]["properties"]
+        .as_object()
+        .unwrap();
+    let members: Vec<_> = members
+        .iter()
+        .map(|(name, of)| (name, values(&description, of)))
+        .collect();
+    let count = members
+        .iter()
+        .map(|(_, values)| values.len())
+        .max()
+        .unwrap();
     let pet = |i: usize| {
-        members.iter().map(|(name, values)| ((*name).clone(), values[i % values.len()].clone())).collect()
+        members
+            .iter()
+            .map(|(name, values)| ((*name).clone(), values[i % values.len()].clone()))
+            .collect()
     };
     (0..count).map(pet).collect()
 }
@@ -67,12 +86,19 @@ fn every_member_comes_out_as_it_went_in() {
             assert_eq!(reply.expect(201).json(), Value::from(created.clone()));
             expected.push(Value::from(created));
         }
-        assert_eq!(send(&server, &key, &body).expect(201).json(), expected[expected.len() - 1]);
+        assert_eq!(
+            send(&server, &key, &body).expect(201).json(),
+            expected[expected.len() - 1]
+        );
         for (name, _) in pet {
             // Another pet, so another create.
             let mut other = pet.clone();
-            other[name] =
-                pets.iter().map(|pet| &pet[name]).find(|value| **value != pet[name]).unwrap().clone();
+            other[name] = pets
+                .iter()
+                .map(|pet| &pet[name])
+                .find(|value| **value != pet[name])
+                .unwrap()
+                .clone();
             send(&server, &key, &Value::from(other).to_string()).expect(422);
         }
     }
@@ -82,16 +108,29 @@ fn every_member_comes_out_as_it_went_in() {
     }
     let export = |format: &str, database: &Path| succeed(&["export", "--format", format], database);
     let exported = export("ndjson", &database);
-    let lines: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = exported
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines, expected);
     for format in ["ndjson", "csv"] {
         let file = folder.path().join(format);
         std::fs::write(&file, export(format, &database)).unwrap();
-        let words = ["import", "--create", "--format", format, file.to_str().unwrap()];
+        let words = [
+            "import",
+            "--create",
+            "--format",
+            format,
+            file.to_str().unwrap(),
+        ];
         for flags in [&[][..], &["--keep-ids"]] {
             let other = Folder::new();
             succeed(&[&words[..], flags].concat(), &other.database());
-            assert_eq!(export("ndjson", &other.database()), exported, "{format} {flags:?}");
+            assert_eq!(
+                export("ndjson", &other.database()),
+                exported,
+                "{format} {flags:?}"
+            );
         }
     }
     let backup = folder.path().join("backup.db");
@@ -99,6 +138,7 @@ fn every_member_comes_out_as_it_went_in() {
     let other = Folder::new();
     succeed(&["restore", backup.to_str().unwrap()], &other.database());
     assert_eq!(export("ndjson", &other.database()), exported);
-    let copy = Server::start_with(|command| command.arg("--read-only").env("PETSTORE_DATABASE", &backup));
+    let copy =
+        Server::start_with(|command| command.arg("--read-only").env("PETSTORE_DATABASE", &backup));
     assert_eq!(listed(&copy), expected);
 }

@@ -5,7 +5,11 @@ use support::harness::{Folder, KEY, Server, run};
 use support::openapi;
 
 fn ask(server: &Server, method: &str, target: &str, key: bool) -> Reply {
-    let authorization = if key { format!("Authorization: Bearer {KEY}\r\n") } else { String::new() };
+    let authorization = if key {
+        format!("Authorization: Bearer {KEY}\r\n")
+    } else {
+        String::new()
+    };
     server.ask(method, target, &authorization)
 }
 
@@ -35,16 +39,28 @@ fn unknown_paths_are_404() {
 fn known_paths() -> Vec<(String, Vec<String>)> {
     let described = openapi::document()["paths"].as_object().unwrap();
     let methods = |path: &serde_json::Value| -> Vec<String> {
-        path.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect()
+        path.as_object()
+            .unwrap()
+            .keys()
+            .map(|method| method.to_uppercase())
+            .collect()
     };
     let mut known: Vec<_> = described
         .iter()
-        .map(|(path, known)| (format!("/v1{}", path.replace("{petId}", "1")), methods(known)))
+        .map(|(path, known)| {
+            (
+                format!("/v1{}", path.replace("{petId}", "1")),
+                methods(known),
+            )
+        })
         .collect();
     known.push(("/healthz".to_owned(), vec!["GET".to_owned()]));
     for (_, methods) in &mut known {
         methods.retain(|method| method.chars().all(char::is_uppercase) && method != "PARAMETERS");
-        let head = methods.iter().any(|method| method == "GET").then_some("HEAD");
+        let head = methods
+            .iter()
+            .any(|method| method == "GET")
+            .then_some("HEAD");
         methods.extend(head.into_iter().chain(["OPTIONS"]).map(str::to_owned));
         methods.sort();
     }
@@ -53,7 +69,12 @@ fn known_paths() -> Vec<(String, Vec<String>)> {
 
 /// The methods in `Allow`, in the order of their names.
 fn allowed(reply: &Reply) -> Vec<String> {
-    let mut methods: Vec<_> = reply.header("Allow").unwrap().split(", ").map(str::to_owned).collect();
+    let mut methods: Vec<_> = reply
+        .header("Allow")
+        .unwrap()
+        .split(", ")
+        .map(str::to_owned)
+        .collect();
     methods.sort();
     methods
 }
@@ -77,7 +98,10 @@ fn known_paths_say_which_methods_they_take() {
 fn options_lists_methods_without_a_key() {
     let server = Server::start_with(|command| command.arg("--experimental"));
     let paths = known_paths();
-    let mut all: Vec<_> = paths.iter().flat_map(|(_, methods)| methods.clone()).collect();
+    let mut all: Vec<_> = paths
+        .iter()
+        .flat_map(|(_, methods)| methods.clone())
+        .collect();
     all.sort();
     all.dedup();
     let whole = ["*", "http://example.org"].map(|target| (target.to_owned(), all.clone()));
@@ -90,20 +114,34 @@ fn options_lists_methods_without_a_key() {
 #[test]
 fn unknown_methods_are_501() {
     let server = Server::start();
-    for (method, target) in
-        [("BREW", "/v1/pets"), ("get", "/healthz"), ("PROPFIND", "/nowhere"), ("M-SEARCH", "/")]
-    {
+    for (method, target) in [
+        ("BREW", "/v1/pets"),
+        ("get", "/healthz"),
+        ("PROPFIND", "/nowhere"),
+        ("M-SEARCH", "/"),
+    ] {
         ask(&server, method, target, true).expect_error(501, "not_implemented", "method");
     }
     ask(&server, "CONNECT", "example.org:443", true).expect_error(501, "not_implemented", "method");
+    ask(&server, "patch", "/v1/pets/1", true).expect_error(501, "not_implemented", "in capitals");
 }
 
 #[test]
 fn head_answers_like_get_without_the_body() {
     let server = Server::start();
     server.fill(["Rex"]);
-    for target in ["/v1/pets", "/v1/pets/1", "/v1/pets/2", "/v1/store/orders", "/healthz", "/nowhere"] {
-        let (get, head) = (ask(&server, "GET", target, true), ask(&server, "HEAD", target, true));
+    for target in [
+        "/v1/pets",
+        "/v1/pets/1",
+        "/v1/pets/2",
+        "/v1/store/orders",
+        "/healthz",
+        "/nowhere",
+    ] {
+        let (get, head) = (
+            ask(&server, "GET", target, true),
+            ask(&server, "HEAD", target, true),
+        );
         assert_eq!(get.status, head.status, "{target}");
         let [get, head] = [get, head].map(|reply| {
             let others = |(name, _): &(String, String)| name != "X-Request-Id" && name != "Date";
@@ -127,7 +165,9 @@ fn head_leaves_the_connection_in_step() {
 #[test]
 fn orders_are_not_implemented_yet() {
     let server = Server::start();
-    server.get("/v1/store/orders").expect_error(501, "not_implemented", "orders");
+    server
+        .get("/v1/store/orders")
+        .expect_error(501, "not_implemented", "orders");
     ask(&server, "GET", "/v1/store/orders", false).expect(401);
 }
 
@@ -141,16 +181,28 @@ fn health_needs_no_key() {
 #[test]
 fn absolute_form_and_old_versions_are_served() {
     let server = Server::start();
-    ask(&server, "GET", "http://example.org:80/v1/pets?limit=1", true).expect(200);
+    ask(
+        &server,
+        "GET",
+        "http://example.org:80/v1/pets?limit=1",
+        true,
+    )
+    .expect(200);
     ask(&server, "GET", "HTTPS://example.org/healthz", false).expect(200);
     let mut connection = server.connect();
     connection.send("GET /healthz HTTP/1.0\r\n\r\n");
-    assert_eq!(connection.reply().expect(200).header("Connection"), Some("close"));
+    assert_eq!(
+        connection.reply().expect(200).header("Connection"),
+        Some("close")
+    );
     connection.expect_end();
     let mut connection = server.connect();
     for _ in 0..2 {
         connection.send("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(connection.reply().expect(200).header("Connection"), Some("keep-alive"));
+        assert_eq!(
+            connection.reply().expect(200).header("Connection"),
+            Some("keep-alive")
+        );
     }
 }
 
@@ -170,9 +222,15 @@ fn request_identifiers_are_the_clients_where_usable() {
         ("a\\b", false),
         ("", false),
     ] {
-        connection.send(format!("GET /healthz HTTP/1.1\r\nHost: h\r\nX-Request-Id: {given}\r\n\r\n"));
+        connection.send(format!(
+            "GET /healthz HTTP/1.1\r\nHost: h\r\nX-Request-Id: {given}\r\n\r\n"
+        ));
         let reply = connection.reply();
-        assert_eq!(reply.header("X-Request-Id") == Some(given), taken, "{given}");
+        assert_eq!(
+            reply.header("X-Request-Id") == Some(given),
+            taken,
+            "{given}"
+        );
     }
     assert_eq!(
         server
@@ -212,7 +270,12 @@ fn failure_of_head_has_no_body() {
 /// The bytes that a process has read so far, from files and sockets.
 fn bytes_read(server: &Server) -> u64 {
     let counted = std::fs::read_to_string(format!("/proc/{}/io", server.pid())).unwrap();
-    counted.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+    counted
+        .lines()
+        .find_map(|line| line.strip_prefix("rchar: "))
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -220,7 +283,9 @@ fn head_costs_what_its_head_costs() {
     let server = Server::start();
     server.fill(["x".repeat(60_000).as_str(); 15]);
     let site = Folder::new();
-    let bytes: Vec<u8> = (0..2_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let bytes: Vec<u8> = (0..2_000_000_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     std::fs::write(site.path().join("film.bin"), &bytes).unwrap();
     let mut targets = vec!["/v1/pets"];
     if cfg!(feature = "site") {
@@ -229,7 +294,10 @@ fn head_costs_what_its_head_costs() {
         targets.push("/film.bin");
     }
     for target in targets {
-        let (get, head) = (ask(&server, "GET", target, true), ask(&server, "HEAD", target, true));
+        let (get, head) = (
+            ask(&server, "GET", target, true),
+            ask(&server, "HEAD", target, true),
+        );
         let length = get.expect(200).body.len();
         assert_eq!(get.header("Content-Length"), Some(&*length.to_string()));
         // A list is made for its tag; and the writer may move its log meanwhile.
@@ -243,8 +311,18 @@ fn head_costs_what_its_head_costs() {
             length > 800_000 && (target != "/film.bin" || cost < 50_000),
             "{target}: {cost} bytes were read"
         );
-        for field in ["Content-Length", "ETag", "Content-Type", "Link", "Cache-Control"] {
-            assert_eq!(head.expect(200).header(field), get.header(field), "{target}");
+        for field in [
+            "Content-Length",
+            "ETag",
+            "Content-Type",
+            "Link",
+            "Cache-Control",
+        ] {
+            assert_eq!(
+                head.expect(200).header(field),
+                get.header(field),
+                "{target}"
+            );
         }
     }
 }

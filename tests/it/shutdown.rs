@@ -29,7 +29,8 @@ fn begun_requests_are_answered_under_load() {
                     loop {
                         // A request that comes after the idle connection was closed fails.
                         let taken = connection.is_taken(&request);
-                        let Some(reply) = taken.then(|| connection.reply_unless_ended()).flatten() else {
+                        let Some(reply) = taken.then(|| connection.reply_unless_ended()).flatten()
+                        else {
                             assert!(ending.load(Ordering::SeqCst), "closed before the signal");
                             return;
                         };
@@ -71,12 +72,20 @@ fn end_within_a_request_by(end: impl FnOnce(&Server)) -> (Server, Connection) {
 #[test]
 fn begun_request_may_be_finished_after_the_signal() {
     let (mut server, mut begun) = end_within_a_request();
-    begun.send(format!("Authorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"));
+    begun.send(format!(
+        "Authorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"
+    ));
     begun.send(r#"{"name":"x","categoryId":1}"#);
-    assert_eq!(begun.reply().expect(201).header("Connection"), Some("close"));
+    assert_eq!(
+        begun.reply().expect(201).header("Connection"),
+        Some("close")
+    );
     drop(begun);
     assert!(server.ended().0.success());
-    assert!(!server.folder.path().join("pets.db-wal").exists(), "the log was moved into the database");
+    assert!(
+        !server.folder.path().join("pets.db-wal").exists(),
+        "the log was moved into the database"
+    );
 }
 
 #[test]
@@ -84,14 +93,25 @@ fn signals_in_the_same_instant_are_one() {
     // Like timeout(1).
     let (mut server, mut begun) = end_within_a_request_by(|server| {
         let pid = server.pid().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid, &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
     });
-    begun.send(format!("Authorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"));
+    begun.send(format!(
+        "Authorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"
+    ));
     begun.send(r#"{"name":"x","categoryId":1}"#);
     begun.reply().expect(201);
     drop(begun);
     let (status, _, logged) = server.ended();
-    assert!(status.success() && logged.contains(messages::ENDED_BY_SIGTERM), "{logged}");
+    assert!(
+        status.success() && logged.contains(messages::ENDED_BY_SIGTERM),
+        "{logged}"
+    );
 }
 
 #[test]
@@ -100,13 +120,17 @@ fn second_signal_ends_at_once_and_both_are_in_the_log() {
         let (mut server, begun) = end_within_a_request_by(|server| server.signal(name));
         // Until one comes late enough to count as the second signal.
         wait_until("the end", || {
-            let _ = Command::new("kill").args([&format!("-{name}"), &server.pid().to_string()]).status();
+            let _ = Command::new("kill")
+                .args([&format!("-{name}"), &server.pid().to_string()])
+                .status();
             server.has_ended()
         });
         let (status, _, logged) = server.ended();
         assert_eq!(status.signal(), Some(number), "{status}");
         assert!(
-            logged.contains(&format!("SIG{name}: finishing the requests in progress; a second")),
+            logged.contains(&format!(
+                "SIG{name}: finishing the requests in progress; a second"
+            )),
             "{logged}"
         );
         let end = format!(" s: a second signal, SIG{name}; unfinished requests: 1");
@@ -129,8 +153,14 @@ fn signals_of_other_programs_end_nothing() {
 fn as_first(words: &[&str], folder: &Folder, input: Stdio) -> (Process, String) {
     let mut command = Command::new("unshare");
     // Whoever is not root becomes it in a namespace of users.
-    command.args(if is_root() { &["-pf"][..] } else { &["-rpf"] }).arg("--mount-proc").arg(program());
-    command.args(words).env("PETSTORE_DATABASE", folder.database()).env("TMPDIR", std::env::temp_dir());
+    command
+        .args(if is_root() { &["-pf"][..] } else { &["-rpf"] })
+        .arg("--mount-proc")
+        .arg(program());
+    command
+        .args(words)
+        .env("PETSTORE_DATABASE", folder.database())
+        .env("TMPDIR", std::env::temp_dir());
     let process = Process::start_with_input(&mut command, input);
     let id = process.child.id();
     let mut first = String::new();
@@ -160,7 +190,13 @@ fn process_1_ends_on_a_signal_too() {
                 let state = std::fs::read_to_string(format!("/proc/{first}/wchan")).unwrap();
                 state.contains("pipe")
             });
-            assert!(Command::new("kill").args([&format!("-{signal}"), &first]).status().unwrap().success());
+            assert!(
+                Command::new("kill")
+                    .args([&format!("-{signal}"), &first])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
             assert_eq!(process.ended().code(), Some(status), "{words:?} {signal}");
             drop(writer);
         }

@@ -29,16 +29,27 @@ impl Logged {
         let folder = Folder::new();
         let log = folder.path().join("log");
         let mut command = command(&folder);
-        command.stdin(Stdio::null()).stdout(out).stderr(File::create(&log).unwrap());
+        command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(File::create(&log).unwrap());
         let process = Process::spawn(&mut command);
         let mut address = None;
         wait_until("the address in the log", || {
             let logged = std::fs::read_to_string(&log).unwrap();
-            let words = logged.split("listens on http://").nth(1).and_then(|rest| rest.split(": ").next());
+            let words = logged
+                .split("listens on http://")
+                .nth(1)
+                .and_then(|rest| rest.split(": ").next());
             address = words.and_then(|word| word.parse().ok());
             address.is_some()
         });
-        Self { process, log, address: address.unwrap(), _folder: folder }
+        Self {
+            process,
+            log,
+            address: address.unwrap(),
+            _folder: folder,
+        }
     }
 
     fn logged(&self) -> String {
@@ -48,7 +59,9 @@ impl Logged {
     /// Sends a request, stops the server, and returns its log.
     #[track_caller]
     fn serves_and_ends(mut self) -> String {
-        Connection::open(self.address).get("/v1/pets", KEY).expect(200);
+        Connection::open(self.address)
+            .get("/v1/pets", KEY)
+            .expect(200);
         self.process.signal("TERM");
         let status = self.process.ended();
         assert!(status.success(), "{status} {}", self.logged());
@@ -72,21 +85,36 @@ fn full_standard_output_is_in_the_log() {
     let server = Logged::start(File::options().write(true).open("/dev/full").unwrap());
     let address = server.address;
     let logged = server.serves_and_ends();
-    assert!(logged.contains("cannot write to standard output"), "{logged}");
-    assert!(logged.contains(&format!("the service listens on http://{address}")), "{logged}");
+    assert!(
+        logged.contains("cannot write to standard output"),
+        "{logged}"
+    );
+    assert!(
+        logged.contains(&format!("the service listens on http://{address}")),
+        "{logged}"
+    );
 }
 
 #[test]
 fn log_has_a_priority_and_no_date_in_the_journal_alone() {
     for (more, begins) in [(0, "<6>[INFO  petstore::cli::serve] petstore "), (1, "[20")] {
         let command = |folder: &Folder| {
-            let file = File::create(folder.path().join("log")).unwrap().metadata().unwrap();
+            let file = File::create(folder.path().join("log"))
+                .unwrap()
+                .metadata()
+                .unwrap();
             let mut command = serve(folder);
-            command.env("JOURNAL_STREAM", format!("{}:{}", file.dev(), file.ino() + more));
+            command.env(
+                "JOURNAL_STREAM",
+                format!("{}:{}", file.dev(), file.ino() + more),
+            );
             command
         };
         let logged = Logged::start_with(command, Stdio::null()).serves_and_ends();
-        assert!(logged.lines().all(|line| line.starts_with(&begins[..3])), "{logged}");
+        assert!(
+            logged.lines().all(|line| line.starts_with(&begins[..3])),
+            "{logged}"
+        );
         assert!(logged.starts_with(begins), "{logged}");
     }
 }
@@ -96,12 +124,18 @@ fn key_that_can_be_guessed_is_a_warning() {
     for (key, is_warned) in [("secret", true), ("secret-8", false)] {
         let folder = Folder::new();
         let mut command = petstore(&["--listen", "0"]);
-        command.env("PETSTORE_API_KEY", key).env("PETSTORE_DATABASE", folder.database());
+        command
+            .env("PETSTORE_API_KEY", key)
+            .env("PETSTORE_DATABASE", folder.database());
         let mut process = Process::start(&mut command);
         process.take_first_line();
         process.signal("TERM");
         let logged = String::from_utf8(process.output().stderr).unwrap();
-        assert_eq!(logged.contains("fewer than 8 characters"), is_warned, "{logged}");
+        assert_eq!(
+            logged.contains("fewer than 8 characters"),
+            is_warned,
+            "{logged}"
+        );
     }
 }
 
@@ -110,7 +144,9 @@ fn filter_of_the_log_that_is_misspelt_is_named() {
     let logged = |filter: &str| {
         let command = |folder: &Folder| {
             let mut command = serve(folder);
-            command.env("RUST_LOG", filter).args(["--listen", "127.0.0.1:0"]);
+            command
+                .env("RUST_LOG", filter)
+                .args(["--listen", "127.0.0.1:0"]);
             command
         };
         Logged::start_with(command, Stdio::null()).serves_and_ends()
@@ -125,7 +161,9 @@ fn by_shell(folder: &Folder, streams: &str) -> Command {
     command.args(["-c", &format!("exec \"$0\" --listen 127.0.0.1:0 {streams}")]);
     command.arg(petstore(&[]).get_program());
     command.env_clear().env("TMPDIR", std::env::temp_dir());
-    command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+    command
+        .env("PETSTORE_API_KEY", KEY)
+        .env("PETSTORE_DATABASE", folder.database());
     command
 }
 
@@ -149,7 +187,12 @@ fn standard_error_that_is_full_closed_or_not_read_stops_nothing() {
 fn serves_and_ends_by_its_first_line(command: &mut Command) {
     let mut process = Process::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()));
     let line = process.take_first_line();
-    let address = line.trim_end().strip_prefix("petstore listening on http://").unwrap().parse().unwrap();
+    let address = line
+        .trim_end()
+        .strip_prefix("petstore listening on http://")
+        .unwrap()
+        .parse()
+        .unwrap();
     let mut connection = Connection::open(address);
     for _ in 0..1000 {
         connection.get("/v1/pets", KEY).expect(200);

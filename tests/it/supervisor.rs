@@ -9,7 +9,9 @@ use std::time::Instant;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use support::client::{Connection, get};
-use support::harness::{Folder, KEY, Process, Server, change, expect_refusal, output, passed, petstore};
+use support::harness::{
+    Folder, KEY, Process, Server, change, expect_refusal, output, passed, petstore,
+};
 use support::wait::PATIENCE;
 
 /// The socket for notifications.
@@ -29,7 +31,10 @@ impl Notices {
         loop {
             assert!(Instant::now() < deadline, "no {line}");
             let mut bytes = [0; 4096];
-            let count = self.0.recv(&mut bytes).unwrap_or_else(|error| panic!("no {line}: {error}"));
+            let count = self
+                .0
+                .recv(&mut bytes)
+                .unwrap_or_else(|error| panic!("no {line}: {error}"));
             let notice = String::from_utf8(bytes[..count].to_vec()).unwrap();
             if notice.lines().any(|other| other == line) {
                 return notice;
@@ -56,7 +61,9 @@ fn tcp() -> (TcpListener, SocketAddr) {
 }
 
 fn watched<'a>(command: &'a mut Command, folder: &Folder) -> &'a mut Command {
-    command.env("NOTIFY_SOCKET", folder.path().join("notify")).env("WATCHDOG_USEC", "200000")
+    command
+        .env("NOTIFY_SOCKET", folder.path().join("notify"))
+        .env("WATCHDOG_USEC", "200000")
 }
 
 #[test]
@@ -65,7 +72,10 @@ fn supervisor_is_notified_of_the_start_and_of_the_end() {
     let notices = Notices::bind(&notices_folder);
     let mut server = Server::start_with(|command| watched(command, &notices_folder));
     let ready = notices.expect("READY=1");
-    assert!(ready.contains(&format!("STATUS=listening on {}", server.place)), "{ready}");
+    assert!(
+        ready.contains(&format!("STATUS=listening on {}", server.place)),
+        "{ready}"
+    );
     let mut begun = server.connect();
     begun.send("GET /v1/pets HTTP/1.1\r\nHost: h\r\n");
     server.get("/v1/pets").expect(200);
@@ -78,11 +88,32 @@ fn supervisor_is_notified_of_the_start_and_of_the_end() {
 }
 
 #[test]
+fn supervisor_is_asked_for_more_time_while_a_start_takes_long() {
+    let notices_folder = Folder::new();
+    let notices = Notices::bind(&notices_folder);
+    let folder = Server::start().kill();
+    let lock = rusqlite::Connection::open(folder.database()).unwrap();
+    lock.execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE")
+        .unwrap();
+    let starting = std::thread::scope(|scope| {
+        let starting =
+            scope.spawn(|| Server::start_in(folder, |command| watched(command, &notices_folder)));
+        // A supervisor that heard of it only once would end a start that takes longer.
+        (0..2).for_each(|_| drop(notices.expect("EXTEND_TIMEOUT_USEC=30000000")));
+        drop(lock);
+        starting.join().unwrap()
+    });
+    notices.expect("READY=1");
+    starting.get("/v1/pets").expect(200);
+}
+
+#[test]
 fn watchdog_is_notified_even_if_all_connections_are_taken() {
     let notices_folder = Folder::new();
     let notices = Notices::bind(&notices_folder);
-    let server =
-        Server::start_with(|command| watched(command, &notices_folder).args(["--max-connections", "1"]));
+    let server = Server::start_with(|command| {
+        watched(command, &notices_folder).args(["--max-connections", "1"])
+    });
     notices.expect("READY=1");
     notices.expect_watchdog();
     let mut only = server.connect();
@@ -105,10 +136,14 @@ fn watchdog_is_notified_while_the_database_fails() {
 #[test]
 fn service_without_a_listener_to_its_notices_goes_on_and_says_so() {
     let folder = Folder::new();
-    let server = Server::start_with(|command| command.env("NOTIFY_SOCKET", folder.path().join("nobody")));
+    let server =
+        Server::start_with(|command| command.env("NOTIFY_SOCKET", folder.path().join("nobody")));
     server.get("/v1/pets").expect(200);
     let logged = server.stop();
-    assert!(logged.contains("cannot notify the supervisor (NOTIFY_SOCKET)"), "{logged}");
+    assert!(
+        logged.contains("cannot notify the supervisor (NOTIFY_SOCKET)"),
+        "{logged}"
+    );
 }
 
 #[test]
@@ -119,8 +154,9 @@ fn passed_socket_is_served_in_place_of_the_setting() {
     server.get("/v1/pets").expect(200);
     server.stop();
     let (listener, address) = tcp();
-    let server =
-        Server::start_on(listener, Folder::new(), |command| command.env("PETSTORE_LISTEN", "127.0.0.1:1"));
+    let server = Server::start_on(listener, Folder::new(), |command| {
+        command.env("PETSTORE_LISTEN", "127.0.0.1:1")
+    });
     assert_eq!(server.address, address);
     server.stop();
 }
@@ -129,9 +165,13 @@ fn passed_socket_is_served_in_place_of_the_setting() {
 fn passed_unix_socket_is_served_and_its_file_stays() {
     let folder = Folder::new();
     let path = folder.path().join("http.sock");
-    let mut server = Server::start_on(UnixListener::bind(&path).unwrap(), folder, |command| command);
+    let mut server = Server::start_on(UnixListener::bind(&path).unwrap(), folder, |command| {
+        command
+    });
     assert_eq!(server.place, format!("unix:{}", path.display()));
-    Connection::open_unix(&path).get("/v1/pets", KEY).expect(200);
+    Connection::open_unix(&path)
+        .get("/v1/pets", KEY)
+        .expect(200);
     server.signal("TERM");
     assert!(server.ended().0.success());
     assert!(path.exists(), "it is the supervisor's");
@@ -140,7 +180,9 @@ fn passed_unix_socket_is_served_and_its_file_stays() {
 #[test]
 fn restart_refuses_nobody() {
     let (listener, address) = tcp();
-    let mut server = Server::start_on(listener.try_clone().unwrap(), Folder::new(), |command| command);
+    let mut server = Server::start_on(listener.try_clone().unwrap(), Folder::new(), |command| {
+        command
+    });
     let mut begun = server.connect();
     begun.send("GET /v1/pets HTTP/1.1\r\nHost: h\r\n");
     server.get("/v1/pets").expect(200);
@@ -174,7 +216,8 @@ fn sockets_that_cannot_be_served_are_refused() {
     };
     expect_refusal(passed(&|_| {}), 1, "it is not a stream socket");
     let deaf = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
-    deaf.bind(&SockAddr::unix(folder.path().join("deaf")).unwrap()).unwrap();
+    deaf.bind(&SockAddr::unix(folder.path().join("deaf")).unwrap())
+        .unwrap();
     let mut command = support::harness::passed();
     command.env("PETSTORE_DATABASE", folder.database());
     let refused = Process::start_with_input(&mut command, OwnedFd::from(deaf).into()).output();
@@ -193,19 +236,31 @@ fn sockets_that_cannot_be_served_are_refused() {
 
 #[test]
 fn socket_for_another_process_is_not_taken() {
-    let server = Server::start_with(|command| command.env("LISTEN_FDS", "1").env("LISTEN_PID", "1"));
+    let server =
+        Server::start_with(|command| command.env("LISTEN_FDS", "1").env("LISTEN_PID", "1"));
     server.get("/v1/pets").expect(200);
-    assert!(output(petstore(&["--help"]).env("LISTEN_FDS", "1")).status.success());
+    assert!(
+        output(petstore(&["--help"]).env("LISTEN_FDS", "1"))
+            .status
+            .success()
+    );
 }
 
 #[test]
 fn address_that_a_passed_socket_replaces_is_reported() {
     for (listen, lines) in [("127.0.0.1:1", 1), ("127.0.0.1:8080", 0)] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server =
-            Server::start_on(listener, Folder::new(), |command| command.env("PETSTORE_LISTEN", listen));
+        let server = Server::start_on(listener, Folder::new(), |command| {
+            command.env("PETSTORE_LISTEN", listen)
+        });
         server.get("/v1/pets").expect(200);
         let logged = server.stop();
-        assert_eq!(logged.matches("--listen (PETSTORE_LISTEN) is ignored").count(), lines, "{logged}");
+        assert_eq!(
+            logged
+                .matches("--listen (PETSTORE_LISTEN) is ignored")
+                .count(),
+            lines,
+            "{logged}"
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! Names that no file can have: each gets a message of its own.
 
-use support::harness::{Folder, add_key, expect_refusal, output, petstore, run};
+use std::process::{Command, Output};
+
+use support::harness::{Folder, add_key, expect_refusal, is_root, output, program, run};
 
 const TOO_LONG: &str = ": File name too long";
 
@@ -24,18 +26,61 @@ fn name_that_is_too_long_is_reported_as_that() {
     }
 }
 
+/// Runs a command without `--database`, on a machine that a script has prepared.
+fn on_machine(script: &str, words: &[&str], folder: &Folder) -> Output {
+    let mut command = Command::new("unshare");
+    // Whoever is not root becomes it in a namespace of users.
+    command
+        .args(if is_root() { &["-m"][..] } else { &["-rm"] })
+        .args(["sh", "-ec"])
+        .arg(format!(
+            r#"mount -t tmpfs none /var/lib; mount -t tmpfs none /etc; {script} exec "$0" "$@""#
+        ))
+        .arg(program())
+        .args(words)
+        .env_remove("PETSTORE_DATABASE")
+        .current_dir(folder.path());
+    output(&mut command)
+}
+
 #[test]
 fn missing_database_is_named_with_the_folder_in_which_it_was_looked_for() {
     let folder = Folder::new();
+    std::fs::write(folder.path().join("other.db"), "").unwrap();
     let place = std::fs::canonicalize(folder.path()).unwrap();
     let said = format!(
-        "there is no database petstore.db in the folder {}; give the right file with --database",
+        "there is no database petstore.db in the folder {}; ",
         place.display()
     );
-    for words in
-        [&["key", "list"][..], &["export"], &["backup", "copy.db"], &["check"], &["pet", "delete", "1"]]
-    {
-        let mut command = petstore(words);
-        expect_refusal(output(command.current_dir(folder.path())), 1, &said);
+    let installed = "mkdir /var/lib/petstore; touch /var/lib/petstore/petstore.db;";
+    let moved = format!(
+        "{installed} echo 'PETSTORE_DATABASE=\"{}/other.db\"' >/etc/petstore.env;",
+        place.display()
+    );
+    for (words, typed) in [
+        (&["key", "list"][..], "key list"),
+        (&["export"], "export"),
+        (&["backup", "a copy.db"], "backup 'a copy.db'"),
+        (&["check"], "check"),
+        (&["pet", "delete", "1"], "pet delete 1"),
+        (&["restore", "backup.db"], "restore backup.db"),
+    ] {
+        let expect = |script: &str, advice: &str| {
+            let refused = on_machine(script, words, &folder);
+            expect_refusal(refused, 1, &format!("{said}{advice}\n"));
+        };
+        if words[0] != "restore" {
+            expect("", "give the right file with --database");
+        }
+        let paste = "to use that of the service: petstore --database";
+        expect(
+            installed,
+            &format!("{paste} /var/lib/petstore/petstore.db {typed}"),
+        );
+        expect(
+            &moved,
+            &format!("{paste} {}/other.db {typed}", place.display()),
+        );
     }
+    assert!(!folder.path().join("petstore.db").exists());
 }

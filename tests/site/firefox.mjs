@@ -78,7 +78,9 @@ export async function firefox() {
       const actions = [{ type: 'pointerMove', x: 0, y: 0, origin }, { type: 'pointerDown', button: 0 }, { type: 'pointerUp', button: 0 }];
       await act({ type: 'pointer', id: 'mouse', actions });
     },
-    press: (keys) => act({ type: 'key', id: 'keys', actions: [...keys].flatMap((value) => ['keyDown', 'keyUp'].map((type) => ({ type, value }))) }),
+    // Presses keys one after the other, with this many milliseconds for each.
+    press: (keys, duration = 0) =>
+      act({ type: 'key', id: 'keys', actions: [...keys].flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }, { type: 'pause', duration }]) }),
     async close() {
       await call('browser.close', {}).catch(() => child.kill());
       await ended;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { ENTER, firefox } from './firefox.mjs';
-import { KEY, serve } from './harness.mjs';
+import { KEY, KEY_MS, namesOf, serve, TYPED } from './harness.mjs';
 
 let service;
 let browser;
@@ -47,6 +47,23 @@ test('Firefox changes the status of a pet on the page of pets', async () => {
   assert.equal((await pets.json())[0].status, 'sold');
   assert.deepEqual(browser.said, []);
 });
+
+for (const delay of ['300', '1200']) {
+  test(`Firefox adds what is typed while pets are on their way to the letter, after ${delay} ms each`, async () => {
+    const to = await serve('--ephemeral', '--delay', delay);
+    await browser.goto(`${to.url}/#key=${KEY}`);
+    await browser.until("sessionStorage.getItem('key')");
+    await browser.goto(`${to.url}/pets`);
+    await browser.click('#add-open');
+    await browser.evaluate("document.querySelector('#add-category').value = '1'");
+    await browser.press(`${TYPED.join(ENTER)}${ENTER}and more`, KEY_MS);
+    await browser.shows('#state', `Added: pet ${TYPED.length}, ${TYPED.at(-1)}.`);
+    assert.deepEqual(await namesOf(to), TYPED);
+    assert.equal(await browser.evaluate('document.activeElement.id + document.activeElement.value'), 'add-nameand more');
+    assert.deepEqual(browser.said, []);
+    await to.stop();
+  });
+}
 
 test('Firefox opens the page of domains', async () => {
   const key = await service.run('key', 'add', 'owner', '--admin');

@@ -25,7 +25,8 @@ const PROGRAM = process.env.PETSTORE ?? join(TARGET, 'release', 'petstore');
 export async function serve(...words) {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-site-'));
   const database = join(folder, 'petstore.db');
-  const child = spawn(PROGRAM, ['--listen', '127.0.0.1:0', ...(words.includes('--database') ? [] : ['--database', database]), ...words], {
+  const hasOwn = words.includes('--database') || words.includes('--ephemeral');
+  const child = spawn(PROGRAM, ['--listen', '127.0.0.1:0', ...(hasOwn ? [] : ['--database', database]), ...words], {
     env: { ...process.env, PETSTORE_API_KEY: KEY },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -41,6 +42,9 @@ export async function serve(...words) {
   const url = /^petstore listening on (http:\S+)$/.exec(first)?.[1];
   assert.ok(url, `the service started: ${first}`);
   const admin = words.includes('--admin') ? /^petstore admin on (http:\S+)$/.exec(await line())[1] : null;
+  // A test that fails stops no service: its file must end all the same.
+  for (const part of [child, child.stdout, child.stderr]) part.unref();
+  process.on('exit', () => child.kill('SIGKILL'));
   return {
     url,
     admin,
@@ -52,6 +56,7 @@ export async function serve(...words) {
       return stdout.trim();
     },
     async stop() {
+      child.ref();
       child.kill();
       assert.equal(await ended, 0, log);
       rmSync(folder, { recursive: true });
@@ -95,6 +100,16 @@ export async function open(browser, options = LOOKS.light) {
   page.on('pageerror', (error) => said.push(`error: ${error.message}`));
   page.on('request', (request) => asked.push(request.url()));
   return { page, said, asked, close: () => context.close() };
+}
+
+// Names as somebody types them, one after the other, without a look at the page; and the interval between two keys.
+export const TYPED = ['Maximilian', 'Constantine', 'Bartholomew', 'Rex', 'Zoë', 'Maximilian', 'O’Malley the 2nd', 'Wilhelmina'];
+export const KEY_MS = 60;
+
+// The names of the first twenty pets of a service.
+export async function namesOf({ url }) {
+  const pets = await fetch(`${url}/v1/pets`, { headers: { Authorization: `Bearer ${KEY}` } });
+  return (await pets.json()).map(({ name }) => name);
 }
 
 // The parts of one operation in the reference.

@@ -1,5 +1,6 @@
 // Where things stand on the pages: measured in a browser, in the sizes that people have.
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
@@ -49,6 +50,44 @@ test('nothing moves while a page loads, whatever its address names', async () =>
       await close();
     }
   }
+});
+
+test('nothing moves when the rest of a page comes after its first paint', async (t) => {
+  let isPainted;
+  const painted = new Promise((resolve) => (isPainted = resolve));
+  const slow = createServer(async ({ url, headers }, response) => {
+    const page = await fetch(service.url + url, { headers: { accept: headers.accept } });
+    const text = Buffer.from(await page.arrayBuffer());
+    response.setHeader('Content-Type', page.headers.get('content-type'));
+    const half = url === PATH ? text.indexOf('<h1') : 0;
+    if (half) {
+      response.write(text.subarray(0, half));
+      await painted;
+    }
+    response.end(text.subarray(half));
+  });
+  const PATH = '/docs/read-only';
+  // Also if the test fails.
+  t.after(() => {
+    slow.close();
+    slow.closeAllConnections();
+  });
+  await new Promise((resolve) => slow.listen(0, '127.0.0.1', resolve));
+  const { page, close } = await open(browser, LOOKS.phone);
+  await page.exposeFunction('isPainted', isPainted);
+  await page.addInitScript(() => {
+    globalThis.moved = [];
+    new PerformanceObserver(() => globalThis.isPainted()).observe({ type: 'paint', buffered: true });
+    new PerformanceObserver((list) => globalThis.moved.push(...list.getEntries().map(({ value }) => value))).observe({
+      type: 'layout-shift',
+      buffered: true,
+    });
+  });
+  await page.goto(`http://127.0.0.1:${slow.address().port}${PATH}`, { waitUntil: 'networkidle' });
+  const moved = await page.evaluate(() => globalThis.moved);
+  const sum = moved.reduce((all, value) => all + value, 0);
+  assert.ok(sum <= 0.02, `${moved}`);
+  await close();
 });
 
 test('pages have five sizes of type, and the first one a sixth', async () => {
@@ -274,7 +313,7 @@ test('the first page says what the service is and leads on', async () => {
 test('in forced colours, the current page, the current section and the chosen result can be told from the others', async () => {
   const { page, close } = await open(browser, { ...LOOKS.light, forcedColors: 'active' });
   const look = (selector, property) => page.locator(selector).first().evaluate((part, name) => getComputedStyle(part)[name], property);
-  await page.goto(`${service.url}/docs/settings#the-public-url`);
+  await page.goto(`${service.url}/docs/configuration#the-public-url`);
   await page.locator('.contents [aria-current]').waitFor();
   for (const bar of ['.side', '.contents']) {
     const [current, other] = [`${bar} a[aria-current]`, `${bar} a:not([aria-current])`];

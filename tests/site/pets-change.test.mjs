@@ -145,6 +145,37 @@ test('a check of the key that ends late takes nothing away', async () => {
   await close();
 });
 
+test('changes that are sent while another one is on its way wait for their turn', async () => {
+  const ids = [];
+  for (const name of ['Ava', 'Ben', 'Cleo']) ids.push((await (await api('POST', '/pets', JSON.stringify({ name, categoryId: 1 }))).json()).id);
+  const [ava, ben, cleo] = ids;
+  const { page, row, state, status, save, detail, button, said, close } = await at(`?after=${ava - 1}`);
+  let answer;
+  const held = new Promise((resolve) => (answer = resolve));
+  await page.route(`**/v1/pets/${ava}`, (route) => held.then(() => route.continue()));
+  await status(ava).selectOption('sold');
+  await save(ava).click();
+  await save(ava).click();
+  await status(ben).selectOption('pending');
+  await save(ben).click();
+  await status(ava).selectOption('available');
+  await save(ava).click();
+  await row(cleo).getByRole('link').click();
+  await button('Delete…').click();
+  await button('Delete').click();
+  await button('Add a pet').click();
+  for (const [field, text] of [['category', '2'], ['name', 'Dora']]) await page.locator(`#add-${field}`).fill(text);
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('Eve');
+  answer();
+  await assertText(state, `Added: pet ${cleo + 1}, Dora.`);
+  assert.deepEqual([(await one(ava)).status, (await one(ben)).status, (await api('GET', `/pets/${cleo}`)).status], ['available', 'pending', 404]);
+  assert.deepEqual([await page.locator('#add-name').inputValue(), await isFocused(page.locator('#add-name'))], ['Eve', true]);
+  assert.equal(await detail.count(), 0);
+  assert.deepEqual(said, []);
+  await close();
+});
+
 test('what was typed into an open pet outlives a change of another pet, a conflict and an added pet', async () => {
   const [{ id }, other] = await Promise.all(['Mia', 'Leo'].map(async (name) => (await api('POST', '/pets', JSON.stringify({ name, categoryId: 1 }))).json()));
   const { page, row, state, status, save, detail, button, said, close } = await at(`?after=${Math.min(id, other.id) - 1}`);
@@ -163,9 +194,20 @@ test('what was typed into an open pet outlives a change of another pet, a confli
   await button('Add a pet').click();
   await page.locator('#add-name').fill('Ida');
   await page.locator('#add-category').fill('1');
+  let answer;
+  const held = new Promise((resolve) => (answer = resolve));
+  const isList = (address) => address.pathname === '/v1/pets';
+  await page.route(isList, (route) => held.then(() => route.continue()));
   await page.locator('#add').getByRole('button', { name: 'Add' }).click();
+  await name.focus();
+  await page.keyboard.press('Home');
+  await page.keyboard.type('My ');
+  answer();
   await assertText(state, 'Added: ');
-  assert.equal(await name.inputValue(), 'Mimi');
+  await page.keyboard.type('own ');
+  assert.equal(await name.inputValue(), 'My own Mimi');
+  await page.unroute(isList);
+  await name.fill('Mimi');
   await button('Save changes').click();
   await assertText(state, `pet ${id}, Mimi is saved`);
   assert.deepEqual(await one(id), { id, name: 'Mimi', categoryId: 2 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { assertText, barriers, KEY, launch, LOOKS, open, panel, serve, SHOTS } from './harness.mjs';
+import { assertText, barriers, KEY, KEY_MS, launch, LOOKS, namesOf, open, panel, serve, SHOTS, TYPED } from './harness.mjs';
 
 let service;
 let browser;
@@ -132,11 +132,13 @@ test('the filter, the page and the open pet are in the address', async () => {
   assert.equal(await list.page.locator('.filters [aria-current]').count(), 1);
   await list.field('Pets per page').selectOption('50');
   await leads('?status=sold&limit=50');
+  await list.rows.nth(14).waitFor();
   assert.equal(await list.rows.count(), 15);
   await list.link('Pending').click();
   await assertText(list.state, 'No pet is pending.');
   await list.button('All pets').click();
   await leads('?limit=50');
+  await list.rows.nth(44).waitFor();
   assert.equal((await list.ids()).length, 45);
   assert.deepEqual(list.said, []);
   await list.close();
@@ -175,6 +177,8 @@ test('a pet has an address, wherever it is in the list', async () => {
   await page.goto('about:blank');
   await page.goto(`${to.url}/pets#45`);
   await page.waitForURL(`${to.url}/pets?after=44#45`);
+  // The address comes before the pets.
+  await detail.waitFor();
   assert.deepEqual(await ids(), ['45']);
   for (const [id, sentence] of [['46', 'There is no pet 46.'], ['9223372036854775807', 'There is no pet 9223372036854775807.']]) {
     await field('Go to id').fill(id);
@@ -223,29 +227,35 @@ test('a pet is added once, however often its response is lost', async () => {
     return route.abort('connectionreset');
   };
   await page.route('**/v1/pets', lose);
-  for (let i = 0; i < 2; i += 1) {
-    await button('Add').click();
-    await assertText(state, 'It is unclear if the pet was added. Choose Add again: it is added only once.');
-  }
-  await page.unroute('**/v1/pets', lose);
+  const unadded = page.locator('#unadded');
   await button('Add').click();
+  for (let i = 0; i < 2; i += 1) {
+    await assertText(unadded, 'Rex: The service is not responding, or the connection broke. It is unclear if it was added.');
+    const again = page.waitForRequest('**/v1/pets');
+    await button('Try again').click();
+    await again;
+  }
+  await button('Try again').waitFor();
+  await page.unroute('**/v1/pets', lose);
+  await button('Try again').click();
   await assertText(state, 'Already added, and only once: pet 1, Rex.');
   assert.deepEqual(await rows.allTextContents(), ['1Rex7pending']);
   assert.match(keys[0], /^[0-9a-f]{32}$/);
-  assert.equal(new Set(keys).size, 1);
+  assert.deepEqual([keys.length, new Set(keys).size, await unadded.textContent()], [4, 1, '']);
   assert.ok(await isFocused(field('Name')));
 
-  // The second try sends another pet.
-  await field('Name').fill('Tom');
+  // Another pet does not take its place.
   await page.route('**/v1/pets', lose);
+  await field('Name').fill('Tom');
   await button('Add').click();
-  await assertText(state, 'It is unclear');
+  await assertText(unadded, 'It is unclear');
+  assert.equal(await button('Put it back into the form').count(), 0, 'it may be there already');
   await page.unroute('**/v1/pets', lose);
   await field('Name').fill('Tim');
   await button('Add').click();
-  await assertText(state, 'This one was not added');
-  await button('Add').click();
   await assertText(state, 'Added: pet 3, Tim.');
+  await button('Try again').click();
+  await assertText(state, 'Already added, and only once: pet 2, Tom.');
   assert.deepEqual(await rows.locator('.name').allTextContents(), ['Rex', 'Tom', 'Tim']);
   assert.equal(new Set(keys).size, 3);
   await state.getByRole('link').click();
@@ -254,11 +264,151 @@ test('a pet is added once, however often its response is lost', async () => {
   await field('Category id').fill('9223372036854775808');
   await field('Name').fill('Max');
   await button('Add').click();
-  await assertText(state, '400 Bad Request');
-  assert.equal(await field('Name').inputValue(), 'Max');
+  await assertText(unadded, 'Max: 400 Bad Request');
+  await field('Name').fill('Ida');
+  await button('Put it back into the form').click();
+  await assertText(state, 'There is another pet in the form.');
+  assert.equal(await field('Name').inputValue(), 'Ida');
+  await field('Name').fill('');
+  await button('Put it back into the form').click();
+  assert.deepEqual([await field('Name').inputValue(), await field('Category id').inputValue(), await unadded.textContent()], ['Max', '9223372036854775808', '']);
   await close();
   await to.stop();
 });
+
+test('a proxy that lost the response, or answers with a page of its own, makes no second pet', async () => {
+  const to = await serve();
+  const { page, state, field, button, close } = await at(to);
+  const unadded = page.locator('#unadded');
+  await button('Add a pet').click();
+  await field('Category id').fill('1');
+  const statuses = [504, 502, 200];
+  for (const status of statuses) {
+    const answerBadly = async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await route.fetch();
+      return route.fulfill({ status, body: '<html>Sorry', contentType: 'text/html' });
+    };
+    await page.route('**/v1/pets', answerBadly);
+    await field('Name').fill(`Pet ${status}`);
+    await button('Add').click();
+    await assertText(unadded, 'The response is not from the API. It is unclear if it was added.');
+    assert.equal(await button('Put it back into the form').count(), 0);
+    await page.unroute('**/v1/pets', answerBadly);
+    await button('Try again').click();
+    await assertText(state, `Already added, and only once: pet ${statuses.indexOf(status) + 1}, Pet ${status}.`);
+  }
+  assert.deepEqual(await namesOf(to), statuses.map((status) => `Pet ${status}`));
+  await close();
+  await to.stop();
+});
+
+test('a try whose outcome is unclear stays so, whatever the next one is answered', async () => {
+  const to = await serve();
+  const { page, state, field, button, close } = await at(to);
+  const unadded = page.locator('#unadded');
+  const again = unadded.getByRole('button', { name: 'Try again' });
+  await button('Add a pet').click();
+  await field('Category id').fill('1');
+  const json = (code, status) => ({ status, body: JSON.stringify({ code, message: 'No.', status }), contentType: 'application/json' });
+  // Each is answered after the service has added the pet; none says so.
+  const answers = {
+    'no body': [{ status: 201, body: '' }],
+    'an empty object': [{ status: 200, body: '{}', contentType: 'application/json' }],
+    'no pet': [{ status: 201, body: '{"id":9}', contentType: 'application/json' }],
+    'no content': [{ status: 204, body: '' }],
+    'the code of a proxy': [{ status: 504, body: '{"code":504,"message":"timeout"}', contentType: 'application/json' }],
+    'the word of a proxy': [{ status: 502, body: '{"code":"BAD_GATEWAY","status":502}', contentType: 'application/json' }],
+    'a page that refuses': [{ status: 429, body: '<html>Later', contentType: 'text/html' }],
+    'a refusal after a lost response': [{ status: 502, body: '' }, json('overloaded', 503), json('unauthorized', 401)],
+  };
+  for (const [at, [name, ofIt]] of Object.entries(answers).entries()) {
+    const keys = new Set();
+    const left = [...ofIt];
+    const answerBadly = async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      keys.add(route.request().headers()['idempotency-key']);
+      if (left.length === ofIt.length) await route.fetch();
+      return route.fulfill(left.shift());
+    };
+    await page.route('**/v1/pets', answerBadly);
+    await field('Name').fill(name);
+    await button('Add').click();
+    for (let tries = 1; tries <= ofIt.length; tries += 1) {
+      await assertText(unadded, 'It is unclear if it was added.');
+      assert.equal(await button('Put it back into the form').count(), 0, name);
+      if (tries < ofIt.length) await again.click();
+    }
+    await page.unroute('**/v1/pets', answerBadly);
+    await again.click();
+    await assertText(state, `Already added, and only once: pet ${at + 1}, ${name}.`);
+    assert.equal(keys.size, 1);
+  }
+  assert.deepEqual(await namesOf(to), Object.keys(answers));
+
+  // The connection breaks while a request is on its way: the page was online when it was sent.
+  await page.route('**/v1/pets', async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    await route.fetch();
+    await page.context().setOffline(true);
+    return route.abort('connectionreset');
+  });
+  await field('Name').fill('Rex');
+  await button('Add').click();
+  await assertText(unadded, 'Rex: You are offline. It is unclear if it was added.');
+  await page.unroute('**/v1/pets');
+  await again.click();
+  await assertText(unadded, 'Rex: You are offline. It is unclear if it was added.');
+  await page.context().setOffline(false);
+  await again.click();
+  await assertText(state, `Already added, and only once: pet ${Object.keys(answers).length + 1}, Rex.`);
+  await close();
+  await to.stop();
+});
+
+test('pets that wait go where they were added to, and are not left behind without a question', async () => {
+  const other = await serve('--ephemeral', '--allow-origin', '*');
+  const to = await serve('--ephemeral', '--delay', '400', '--staging-url', `${other.url}/v1`);
+  const { page, state, field, button, close } = await at(to);
+  const questions = [];
+  page.on('dialog', (dialog) => {
+    questions.push(dialog.type());
+    return dialog.dismiss();
+  });
+  await button('Add a pet').click();
+  await field('Category id').fill('1');
+  for (const name of ['Rex', 'Tom', 'Ida']) {
+    await field('Name').fill(name);
+    await button('Add').click();
+  }
+  await page.getByLabel('Server').selectOption(`${other.url}/v1`);
+  await page.close({ runBeforeUnload: true });
+  await assertText(state, `Added: pet 3, Ida on ${to.url}/v1.`);
+  assert.deepEqual([await namesOf(to), await namesOf(other), questions], [['Rex', 'Tom', 'Ida'], [], ['beforeunload']]);
+  await close();
+  await Promise.all([to.stop(), other.stop()]);
+});
+
+for (const delay of ['300', '1200']) {
+  test(`what is typed while pets are on their way is added to the letter, after ${delay} ms each`, async () => {
+    const to = await serve('--ephemeral', '--delay', delay);
+    const { page, state, button, field, said, close } = await at(to);
+    await button('Add a pet').click();
+    await field('Category id').fill('1');
+    await field('Name').focus();
+    for (const name of TYPED) {
+      await page.keyboard.type(name, { delay: KEY_MS });
+      await page.keyboard.press('Enter');
+    }
+    await page.keyboard.type('and more', { delay: KEY_MS });
+    await assertText(state, `Added: pet ${TYPED.length}, ${TYPED.at(-1)}.`);
+    assert.deepEqual(await namesOf(to), TYPED);
+    assert.deepEqual([await field('Name').inputValue(), await isFocused(field('Name'))], ['and more', true]);
+    assert.deepEqual(said, []);
+    await close();
+    await to.stop();
+  });
+}
 
 test('failures are sentences with a way on, and keep the rows', async () => {
   const to = await filled(3);
@@ -267,7 +417,7 @@ test('failures are sentences with a way on, and keep the rows', async () => {
   const isOld = () => page.locator('.table.old').count();
   await page.context().setOffline(true);
   await link('Sold').click();
-  await assertText(state, 'You are offline, so nothing was sent.');
+  await assertText(state, 'You are offline.');
   assert.deepEqual([await rows.count(), await isOld()], [3, 1]);
   await page.context().setOffline(false);
   await button('Try again').click();

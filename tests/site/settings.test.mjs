@@ -166,7 +166,7 @@ test('the message for an apex has the addresses of the platform, and a pair of n
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), lines);
   await shown.getByRole('button', { name: 'More for' }).click();
   await page.getByRole('menuitem', { name: 'Remove' }).click();
-  await shows(page.getByRole('dialog'), 'It stops working immediately. This also removes the redirect from www.example.com to example.com. www.example.com stays, and then serves the site itself, unless you remove it too.');
+  await shows(page.getByRole('dialog'), 'It stops working immediately. Delete its DNS record too, so that nobody else on the platform can serve the name. This also removes the redirect from www.example.com to example.com. www.example.com stays, and then serves the site itself, unless you remove it too.');
   await page.keyboard.press('Escape');
   assert.ok(!(await page.getByLabel('Also add').isChecked()));
 });
@@ -221,6 +221,7 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   dns.records['example.com'] = { CAA: '0 issue "other.example"' };
   await verify.click();
   await shows(message, 'other.example');
+  await shows(message, /CAA records of (www\.)?example\.com block/);
   assert.deepEqual((await shown.locator('.record code').allTextContents()).slice(0, 4), ['CAA', '@', '0 issue "letsencrypt.org"', '3600']);
   dns.records['www.example.com'] = {};
   await verify.click();

@@ -264,7 +264,7 @@ test('whatever keeps a browser from a response is told in words of ours', async 
 
   await page.context().setOffline(true);
   await send.click();
-  await assertText(status, 'You are offline, so nothing was sent.');
+  await assertText(status, 'You are offline.');
   await page.context().setOffline(false);
 
   await page.route('**/v1/pets', () => {});

@@ -15,7 +15,10 @@ pub type State = Option<(i64, Option<&'static str>)>;
 #[derive(Clone, Copy, Debug)]
 pub enum Effect {
     Delete,
-    Set { category: Option<i64>, status: Option<Option<&'static str>> },
+    Set {
+        category: Option<i64>,
+        status: Option<Option<&'static str>>,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,15 +39,18 @@ pub enum Outcome {
 impl Change {
     /// The outcome for a pet in this state, and the state after it.
     fn apply(&self, state: State) -> (Outcome, State) {
-        let Some((category, status)) = state else { return (Outcome::NotFound, state) };
+        let Some((category, status)) = state else {
+            return (Outcome::NotFound, state);
+        };
         if self.known.is_some_and(|known| known != state) {
             return (Outcome::NotAsKnown, state);
         }
         let after = match self.effect {
             Effect::Delete => None,
-            Effect::Set { category: new, status: other } => {
-                Some((new.unwrap_or(category), other.unwrap_or(status)))
-            }
+            Effect::Set {
+                category: new,
+                status: other,
+            } => Some((new.unwrap_or(category), other.unwrap_or(status))),
         };
         (Outcome::Done(after), after)
     }
@@ -67,8 +73,16 @@ pub struct History {
 impl History {
     /// The history of a pet that is in one of these states.
     pub fn of(states: &[State]) -> Self {
-        let possible = states.iter().map(|state| (*state, BTreeMap::new())).collect();
-        Self { open: Vec::new(), lost: Vec::new(), possible, moments: vec![(0, states.to_vec())] }
+        let possible = states
+            .iter()
+            .map(|state| (*state, BTreeMap::new()))
+            .collect();
+        Self {
+            open: Vec::new(),
+            lost: Vec::new(),
+            possible,
+            moments: vec![(0, states.to_vec())],
+        }
     }
 
     pub fn under_way(&self) -> usize {
@@ -84,17 +98,29 @@ impl History {
     /// The change that was sent then had an outcome that `fits`; `None` stands for one that was not carried out.
     /// Returns whether some order of the changes explains it.
     #[must_use]
-    pub fn answer(&mut self, now: Tick, sent: Tick, fits: impl Fn(Option<Outcome>) -> bool) -> bool {
+    pub fn answer(
+        &mut self,
+        now: Tick,
+        sent: Tick,
+        fits: impl Fn(Option<Outcome>) -> bool,
+    ) -> bool {
         self.open.retain(|(other, _)| *other != sent);
-        self.possible.retain_mut(|(_, done)| fits(done.remove(&sent)));
+        self.possible
+            .retain_mut(|(_, done)| fits(done.remove(&sent)));
         self.explore(now);
         !self.possible.is_empty()
     }
 
     /// The change that was sent then is not answered: it may have been carried out, or may still be.
     pub fn lose(&mut self, now: Tick, sent: Tick) {
-        self.lost.extend(self.open.extract_if(.., |(other, _)| *other == sent).map(|(_, change)| change));
-        self.possible.iter_mut().for_each(|(_, done)| _ = done.remove(&sent));
+        self.lost.extend(
+            self.open
+                .extract_if(.., |(other, _)| *other == sent)
+                .map(|(_, change)| change),
+        );
+        self.possible
+            .iter_mut()
+            .for_each(|(_, done)| _ = done.remove(&sent));
         self.explore(now);
     }
 
@@ -105,8 +131,14 @@ impl History {
 
     /// The states that it may have been in since a moment.
     pub fn since(&self, begun: Tick) -> impl Iterator<Item = State> {
-        let first = self.moments.partition_point(|(tick, _)| *tick <= begun).saturating_sub(1);
-        self.moments[first..].iter().flat_map(|(_, states)| states).copied()
+        let first = self
+            .moments
+            .partition_point(|(tick, _)| *tick <= begun)
+            .saturating_sub(1);
+        self.moments[first..]
+            .iter()
+            .flat_map(|(_, states)| states)
+            .copied()
     }
 
     /// The state that somebody saw between a moment and now `fits`. Returns whether it was possible, and learns from it
@@ -132,13 +164,21 @@ impl History {
             if self.possible.contains(&(state, done.clone())) {
                 continue;
             }
-            for (sent, change) in self.open.iter().filter(|(sent, _)| !done.contains_key(sent)) {
+            for (sent, change) in self
+                .open
+                .iter()
+                .filter(|(sent, _)| !done.contains_key(sent))
+            {
                 let (outcome, after) = change.apply(state);
                 let mut done = done.clone();
                 done.insert(*sent, outcome);
                 left.push((after, done));
             }
-            left.extend(self.lost.iter().map(|change| (change.apply(state).1, done.clone())));
+            left.extend(
+                self.lost
+                    .iter()
+                    .map(|change| (change.apply(state).1, done.clone())),
+            );
             if !states.contains(&state) {
                 states.push(state);
             }

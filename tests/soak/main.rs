@@ -31,7 +31,10 @@ use support::random::Random;
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 fn main() -> ExitCode {
-    let numbers: Option<Vec<u64>> = std::env::args().skip(1).map(|word| word.parse().ok()).collect();
+    let numbers: Option<Vec<u64>> = std::env::args()
+        .skip(1)
+        .map(|word| word.parse().ok())
+        .collect();
     match numbers.as_deref() {
         Some([minutes]) => hold_against_model(*minutes, fresh_seed()),
         Some([minutes, seed]) => hold_against_model(*minutes, *seed),
@@ -44,7 +47,9 @@ fn main() -> ExitCode {
 
 /// Any seed, from the time and the process.
 fn fresh_seed() -> u64 {
-    let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
+    let now = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |time| time.as_nanos() as u64);
     Random::of_place(now, [u64::from(std::process::id()), 0]).below(1_000_000_000)
 }
 
@@ -60,13 +65,22 @@ fn hold_against_model(minutes: u64, first: u64) -> ExitCode {
         println!("life {} has the seed {seed}", lives + 1);
         SEED.store(seed, Ordering::SeqCst);
         let lived = std::panic::catch_unwind(|| round::live(seed, end));
-        let Some(counts) = lived.ok().filter(|_| !run::has_failed()) else { return ExitCode::FAILURE };
-        counts.into_iter().for_each(|(what, count)| *total.entry(what).or_insert(0) += count);
+        let Some(counts) = lived.ok().filter(|_| !run::has_failed()) else {
+            return ExitCode::FAILURE;
+        };
+        counts
+            .into_iter()
+            .for_each(|(what, count)| *total.entry(what).or_insert(0) += count);
         lives += 1;
         seed = seeds.below(1_000_000_000);
     }
-    println!("{lives} lives in {} s, and nothing was wrong", begun.elapsed().as_secs());
-    total.iter().for_each(|(what, count)| println!("{count:9}  {what}"));
+    println!(
+        "{lives} lives in {} s, and nothing was wrong",
+        begun.elapsed().as_secs()
+    );
+    total
+        .iter()
+        .for_each(|(what, count)| println!("{count:9}  {what}"));
     ExitCode::SUCCESS
 }
 
@@ -79,7 +93,9 @@ fn report_failures() {
         }
         usual(info);
         eprintln!("This thread did last:");
-        run::recent().iter().for_each(|line| eprintln!("  {line:.400}"));
+        run::recent()
+            .iter()
+            .for_each(|line| eprintln!("  {line:.400}"));
         eprintln!(
             "The seed of this life is {seed}; to repeat it: scripts/soak 1 {seed}",
             seed = SEED.load(Ordering::SeqCst)

@@ -117,7 +117,9 @@ impl Model {
     pub fn intend(&mut self, asked: Asked, once: Option<(String, String)>) -> Place {
         let place = self.intents.len();
         assert!(
-            self.by_name.insert(asked.name.as_str().into(), place).is_none(),
+            self.by_name
+                .insert(asked.name.as_str().into(), place)
+                .is_none(),
             "the plan gives a name twice"
         );
         let history = History::of(&[asked.state()]);
@@ -147,7 +149,12 @@ impl Model {
         let top = self.by_id.last_key_value().map_or(0, |(id, _)| *id);
         let intent = &mut self.intents[place];
         intent.inside += 1;
-        Attempt { intent: place, sent, top, was_made: intent.made.is_some() }
+        Attempt {
+            intent: place,
+            sent,
+            top,
+            was_made: intent.made.is_some(),
+        }
     }
 
     /// The attempt was refused, or never sent to its end: it has made nothing.
@@ -176,11 +183,16 @@ impl Model {
             );
         }
         if !is_replay && attempt.was_made {
-            self.fault(&[place], format!("a pet that was there was made again, with the id {id}"));
+            self.fault(
+                &[place],
+                format!("a pet that was there was made again, with the id {id}"),
+            );
         }
         if !is_replay && id <= attempt.top {
-            let text =
-                format!("the id {id} is not above {}, which was known when the create was sent", attempt.top);
+            let text = format!(
+                "the id {id} is not above {}, which was known when the create was sent",
+                attempt.top
+            );
             self.fault(&[place], text);
         }
         self.place(place, id);
@@ -190,7 +202,10 @@ impl Model {
     /// Notes that a pet exists.
     fn place(&mut self, place: Place, id: i64) {
         if let Some(known) = self.intents[place].id.filter(|known| *known != id) {
-            self.fault(&[place], format!("one intent made two pets, {known} and {id}"));
+            self.fault(
+                &[place],
+                format!("one intent made two pets, {known} and {id}"),
+            );
         }
         match self.by_id.insert(id, place) {
             Some(other) if other != place => {
@@ -221,19 +236,34 @@ impl Model {
                 self.fault(&[], format!("nobody has asked for the pet {pet:.200?}"));
             };
             if pet.id <= last || pet.id > look.up_to {
-                self.fault(&[place], format!("the pet {} comes after {last} in {look:?}", pet.id));
+                self.fault(
+                    &[place],
+                    format!("the pet {} comes after {last} in {look:?}", pet.id),
+                );
             }
             last = pet.id;
             let intent = &self.intents[place];
             if intent.made.is_none() && !intent.lost && intent.inside == 0 {
-                self.fault(&[place], format!("the pet {} is there, and was refused", pet.id));
+                self.fault(
+                    &[place],
+                    format!("the pet {} is there, and was refused", pet.id),
+                );
             }
             let state = pet.state();
-            if !self.intents[place].history.look(look.begun, now, |other| other == state) {
-                self.fault(&[place], format!("no order of the changes explains {pet:.200?}"));
+            if !self.intents[place]
+                .history
+                .look(look.begun, now, |other| other == state)
+            {
+                self.fault(
+                    &[place],
+                    format!("no order of the changes explains {pet:.200?}"),
+                );
             }
             if look.status.is_some() && look.status != pet.status {
-                self.fault(&[place], format!("the pet {} does not have the status of {look:?}", pet.id));
+                self.fault(
+                    &[place],
+                    format!("the pet {} does not have the status of {look:?}", pet.id),
+                );
             }
             if self.intents[place].id.is_none() {
                 self.intents[place].story.push((now, "seen"));
@@ -257,16 +287,26 @@ impl Model {
             }
         }
         if !missing.is_empty() {
-            let all: Vec<_> =
-                missing.iter().map(|place| self.intents[*place].id.unwrap_or_default()).collect();
-            self.fault(&missing[..missing.len().min(5)], format!("missing from {look:?}: {all:?}"));
+            let all: Vec<_> = missing
+                .iter()
+                .map(|place| self.intents[*place].id.unwrap_or_default())
+                .collect();
+            self.fault(
+                &missing[..missing.len().min(5)],
+                format!("missing from {look:?}: {all:?}"),
+            );
         }
     }
 
     /// Decides what was never answered, from all pets of a service that has ended. Nothing is under way.
     pub fn settle(&mut self, pets: &[Seen]) {
         self.end();
-        let look = Look { begun: self.tick(), after: 0, up_to: i64::MAX, status: None };
+        let look = Look {
+            begun: self.tick(),
+            after: 0,
+            up_to: i64::MAX,
+            status: None,
+        };
         self.observe(&look, pets);
         for place in 0..self.intents.len() {
             let intent = &self.intents[place];
@@ -280,14 +320,19 @@ impl Model {
             let intent = &mut self.intents[place];
             intent.history.settle();
             // Made and deleted while the backup was taken, so that its create may be a replay.
-            intent.lost =
-                intent.made.is_none() && intent.history.since(look.begun).any(|state| state.is_none());
+            intent.lost = intent.made.is_none()
+                && intent
+                    .history
+                    .since(look.begun)
+                    .any(|state| state.is_none());
         }
     }
 
     /// The service has ended.
     pub fn end(&mut self) {
-        self.intents.iter_mut().for_each(|intent| intent.history.end());
+        self.intents
+            .iter_mut()
+            .for_each(|intent| intent.history.end());
     }
 
     /// Notes that a change of a pet is sent, and returns the time.
@@ -321,7 +366,10 @@ impl Model {
     }
 
     fn may_be_there(&self, place: Place) -> bool {
-        self.intents[place].history.since(self.now).any(|state| state.is_some())
+        self.intents[place]
+            .history
+            .since(self.now)
+            .any(|state| state.is_some())
     }
 
     /// Some pet that may be there; `None` if there is none.
@@ -338,22 +386,40 @@ impl Model {
         let is_large = |(_, place): &(&i64, &Place)| {
             self.intents[**place].asked.name.len() > LARGE && self.may_be_there(**place)
         };
-        self.by_id.iter().filter(is_large).take(most).map(|(id, place)| (*id, *place)).collect()
+        self.by_id
+            .iter()
+            .filter(is_large)
+            .take(most)
+            .map(|(id, place)| (*id, *place))
+            .collect()
     }
 
     /// The state as a backup begins.
     pub fn remember(&mut self) -> Past {
         let begun = self.tick();
-        Past { begun, intents: self.intents.clone(), states: Vec::new(), maybe: Vec::new() }
+        Past {
+            begun,
+            intents: self.intents.clone(),
+            states: Vec::new(),
+            maybe: Vec::new(),
+        }
     }
 
     /// Completes the memory when the backup has ended: what came up meanwhile may be in it.
     pub fn remembered(&self, past: &mut Past) {
         let may_be = |intent: &Intent| intent.made.is_some() || intent.lost || intent.inside > 0;
-        let was_made = |place: &Place| past.intents.get(*place).is_some_and(|then| then.made.is_some());
-        let maybe = (0..self.intents.len()).filter(|place| may_be(&self.intents[*place]) && !was_made(place));
+        let was_made = |place: &Place| {
+            past.intents
+                .get(*place)
+                .is_some_and(|then| then.made.is_some())
+        };
+        let maybe = (0..self.intents.len())
+            .filter(|place| may_be(&self.intents[*place]) && !was_made(place));
         past.maybe = maybe.collect();
-        let states = self.intents.iter().map(|intent| intent.history.since(past.begun).collect());
+        let states = self
+            .intents
+            .iter()
+            .map(|intent| intent.history.since(past.begun).collect());
         past.states = states.collect();
     }
 
@@ -366,11 +432,20 @@ impl Model {
             match past.intents.get(place) {
                 Some(then) => {
                     let retired = intent.retired;
-                    *intent = Intent { inside: 0, lost: false, retired, ..then.clone() };
+                    *intent = Intent {
+                        inside: 0,
+                        lost: false,
+                        retired,
+                        ..then.clone()
+                    };
                 }
                 None => (intent.id, intent.made, intent.lost) = (None, None, false),
             }
-            let states = past.states.get(place).cloned().unwrap_or_else(|| vec![intent.asked.state()]);
+            let states = past
+                .states
+                .get(place)
+                .cloned()
+                .unwrap_or_else(|| vec![intent.asked.state()]);
             intent.history = History::of(&states);
             story.push((now, "restored"));
             intent.story = story;
@@ -390,7 +465,9 @@ impl Model {
         let now = self.tick();
         let all = std::mem::take(&mut self.by_id).into_iter();
         self.by_id = all.filter(|(_, place)| self.may_be_there(*place)).collect();
-        self.intents.iter_mut().for_each(|intent| intent.retired |= intent.made.is_some());
+        self.intents
+            .iter_mut()
+            .for_each(|intent| intent.retired |= intent.made.is_some());
         self.keys.move_out(now);
     }
 
@@ -398,8 +475,18 @@ impl Model {
     pub fn fault(&self, places: &[Place], text: String) -> ! {
         let stories = places.iter().map(|place| {
             let intent = &self.intents[*place];
-            let Intent { asked, once, id, story, history, .. } = intent;
-            let (name, state) = (asked.name.chars().take(60).collect::<String>(), asked.state());
+            let Intent {
+                asked,
+                once,
+                id,
+                story,
+                history,
+                ..
+            } = intent;
+            let (name, state) = (
+                asked.name.chars().take(60).collect::<String>(),
+                asked.state(),
+            );
             format!("\n  {name:?} {state:?}, retry key {once:?}, id {id:?}: {story:?}; {history:?}")
         });
         panic!("{text}; now is {}{}", self.now, stories.collect::<String>())

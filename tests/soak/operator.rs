@@ -39,7 +39,13 @@ pub struct Operator {
 impl Operator {
     pub fn new() -> Self {
         let (service, workers) = (Service::new(), "1".to_owned());
-        Self { service, backups: Vec::new(), imports: Vec::new(), workers, count: 0 }
+        Self {
+            service,
+            backups: Vec::new(),
+            imports: Vec::new(),
+            workers,
+            count: 0,
+        }
     }
 
     fn next(&mut self) -> u64 {
@@ -63,7 +69,9 @@ impl Operator {
             SELECT i + 1 FROM n WHERE i < 20000) SELECT -i, randomblob(16), zeroblob(16), unixepoch() FROM n \
             WHERE NOT EXISTS (SELECT 1 FROM retries WHERE pet < 0)";
         let database = Connection::open(&self.service.database).expect("a database");
-        database.busy_timeout(Duration::from_secs(60)).expect("a patient connection");
+        database
+            .busy_timeout(Duration::from_secs(60))
+            .expect("a patient connection");
         database.execute_batch(records).expect("records");
     }
 
@@ -78,7 +86,13 @@ impl Operator {
                 return;
             }
             note(format!("at {at}: {deed:?}"));
-            run.count(format!("{deed:?}").split([' ', '{']).next().unwrap_or_default().to_owned());
+            run.count(
+                format!("{deed:?}")
+                    .split([' ', '{'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
             self.do_deed(run, *deed);
         }
     }
@@ -108,7 +122,9 @@ impl Operator {
             Deed::Lock { ms, kill } => {
                 run.excuses.lock.fetch_or(ms > LONG_MS, Ordering::SeqCst);
                 let other = Connection::open(&self.service.database).expect("a database");
-                other.busy_timeout(Duration::from_secs(60)).expect("a patient connection");
+                other
+                    .busy_timeout(Duration::from_secs(60))
+                    .expect("a patient connection");
                 other.execute_batch("BEGIN IMMEDIATE").expect("a lock");
                 wait(ms);
                 if kill {
@@ -130,32 +146,34 @@ impl Operator {
                 strace.signal("INT");
                 wait_for("the end of strace", || strace.has_ended());
             }
-            Deed::FullBatch { ms, room, crowd } => self.fill_up_within_a_batch(run, ms, room, crowd),
+            Deed::FullBatch { ms, room, crowd } => {
+                self.fill_up_within_a_batch(run, ms, room, crowd);
+            }
             Deed::Snapshot { ms } => {
                 let other = Connection::open(&self.service.database).expect("a database");
-                other.execute_batch("BEGIN; SELECT count(*) FROM pets").expect("a snapshot");
+                other
+                    .execute_batch("BEGIN; SELECT count(*) FROM pets")
+                    .expect("a snapshot");
                 wait(ms);
             }
             Deed::Backup => self.back_up(run),
-            Deed::KilledBackup { ms } => {
-                let name = format!("killed-{}.db", self.next());
-                let path = self.service.path().join(name);
-                let words = ["backup", path.to_str().expect("a name")];
-                let mut backup =
-                    self.service.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-                wait(ms);
-                let backup = backup.as_mut().expect("a command that runs");
-                let _ = backup.kill();
-                let _ = backup.wait();
-                let _ = std::fs::remove_file(path);
-            }
+            Deed::KilledBackup { ms } => self.kill_backup(ms),
             Deed::Export => self.look(run),
             Deed::Import { pets, spoilt } => self.import(run, pets, spoilt),
             Deed::KilledImport { pets, ms } => self.kill_import(run, pets, ms),
             Deed::SetStatus { pick, status } => {
                 let picked = run.model().pick(pick);
-                let effect = Effect::Set { category: None, status: Some(Some(status)) };
-                self.change(run, &["pet", "status"], picked.as_slice(), &[status], effect);
+                let effect = Effect::Set {
+                    category: None,
+                    status: Some(Some(status)),
+                };
+                self.change(
+                    run,
+                    &["pet", "status"],
+                    picked.as_slice(),
+                    &[status],
+                    effect,
+                );
             }
             Deed::Delete { pick, count } => self.delete(run, pick, count),
             Deed::AddKey { name, read_only } => self.add_key(run, name, read_only),
@@ -177,10 +195,12 @@ impl Operator {
         run.excuses.full.store(true, Ordering::SeqCst);
         let name = format!("crowd-{}", self.next());
         let other = Connection::open(&self.service.database).expect("a database");
-        other.busy_timeout(Duration::from_secs(60)).expect("a patient connection");
+        other
+            .busy_timeout(Duration::from_secs(60))
+            .expect("a patient connection");
         other.execute_batch("BEGIN IMMEDIATE").expect("a lock");
-        let log =
-            std::fs::metadata(self.service.database.with_extension("db-wal")).map_or(0, |log| log.len());
+        let log = std::fs::metadata(self.service.database.with_extension("db-wal"))
+            .map_or(0, |log| log.len());
         std::thread::scope(|scope| {
             scope.spawn(|| Visitor::new(run, name, Vec::new(), Vec::new()).crowd(crowd));
             sleep(Duration::from_millis(ms));
@@ -195,7 +215,8 @@ impl Operator {
         let mut past = run.model().remember();
         let name = format!("backup-{}.db", self.next());
         let path = self.service.path().join(name);
-        self.service.succeed(&["backup", path.to_str().expect("a name")]);
+        self.service
+            .succeed(&["backup", path.to_str().expect("a name")]);
         run.model().remembered(&mut past);
         self.backups.push(Backup { path, past });
         if self.backups.len() > KEPT {
@@ -203,16 +224,36 @@ impl Operator {
         }
     }
 
+    fn kill_backup(&mut self, ms: u64) {
+        let name = format!("killed-{}.db", self.next());
+        let path = self.service.path().join(name);
+        let words = ["backup", path.to_str().expect("a name")];
+        let mut command = self.service.command(&words);
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut backup = quiet.spawn().expect("a command that runs");
+        sleep(Duration::from_millis(ms));
+        let _ = backup.kill();
+        let _ = backup.wait();
+        let _ = std::fs::remove_file(path);
+    }
+
     /// All pets, as the database has them at one moment.
     fn export(&self) -> Vec<Seen> {
         let text = self.service.succeed(&["export"]);
-        text.lines().map(|line| seen(&serde_json::from_str(line).expect("JSON"))).collect()
+        text.lines()
+            .map(|line| seen(&serde_json::from_str(line).expect("JSON")))
+            .collect()
     }
 
     fn look(&self, run: &Run) {
         let begun = run.model().tick();
         let pets = self.export();
-        let look = Look { begun, after: 0, up_to: i64::MAX, status: None };
+        let look = Look {
+            begun,
+            after: 0,
+            up_to: i64::MAX,
+            status: None,
+        };
         run.model().observe(&look, &pets);
     }
 
@@ -223,7 +264,11 @@ impl Operator {
         let mut attempts = Vec::new();
         let lines = (0..pets).map(|line| {
             let status = STATUSES[line as usize % STATUSES.len()];
-            let asked = Asked { name: format!("import {number}.{line}"), category: number as i64, status };
+            let asked = Asked {
+                name: format!("import {number}.{line}"),
+                category: number as i64,
+                status,
+            };
             let mut pet = json!({"name": asked.name, "categoryId": asked.category});
             if let Some(status) = status {
                 pet["status"] = status.into();
@@ -243,15 +288,22 @@ impl Operator {
         let path = self.service.path().join("import");
         std::fs::write(&path, lines).expect("a file");
         let words = ["import", path.to_str().expect("a name")];
-        let output = self.service.command(&words).output().expect("a command that runs");
+        let output = self
+            .service
+            .command(&words)
+            .output()
+            .expect("a command that runs");
         let mut model = run.model();
         if spoilt {
             assert_eq!(output.status.code(), Some(1), "a spoilt import: {output:?}");
-            attempts.iter().for_each(|attempt| model.refuse(*attempt, "in a spoilt import"));
+            attempts
+                .iter()
+                .for_each(|attempt| model.refuse(*attempt, "in a spoilt import"));
         } else {
             expect_success(&words, &output);
             attempts.iter().for_each(|attempt| model.imported(*attempt));
-            self.imports.push(attempts.iter().map(|attempt| attempt.intent).collect());
+            self.imports
+                .push(attempts.iter().map(|attempt| attempt.intent).collect());
         }
     }
 
@@ -261,36 +313,67 @@ impl Operator {
         std::fs::write(&path, lines).expect("a file");
         let words = ["import", path.to_str().expect("a name")];
         let mut command = self.service.command(&words);
-        let mut import =
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a command that runs");
+        let mut import = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a command that runs");
         sleep(Duration::from_millis(ms));
         let _ = import.kill();
         let is_done = import.wait().expect("a status").success();
         let mut model = run.model();
         for attempt in &attempts {
-            if is_done { model.imported(*attempt) } else { model.lose(*attempt, "in a killed import") }
+            if is_done {
+                model.imported(*attempt);
+            } else {
+                model.lose(*attempt, "in a killed import");
+            }
         }
-        self.imports.push(attempts.iter().map(|attempt| attempt.intent).collect());
+        self.imports
+            .push(attempts.iter().map(|attempt| attempt.intent).collect());
     }
 
     fn delete(&self, run: &Run, pick: u64, count: u64) {
-        let mut picked: Vec<(i64, Place)> =
-            (0..count).filter_map(|i| run.model().pick(pick.wrapping_add(i * 7))).collect();
+        let mut picked: Vec<(i64, Place)> = (0..count)
+            .filter_map(|i| run.model().pick(pick.wrapping_add(i * 7)))
+            .collect();
         picked.sort_unstable();
         picked.dedup();
         self.change(run, &["pet", "delete"], &picked, &[], Effect::Delete);
     }
 
     /// Changes all of these pets, or none, if one is not there.
-    fn change(&self, run: &Run, command: &[&str], pets: &[(i64, Place)], words: &[&str], effect: Effect) {
+    fn change(
+        &self,
+        run: &Run,
+        command: &[&str],
+        pets: &[(i64, Place)],
+        words: &[&str],
+        effect: Effect,
+    ) {
         if pets.is_empty() {
             return;
         }
         let ids: Vec<String> = pets.iter().map(|(id, _)| id.to_string()).collect();
-        let words = [command, &ids.iter().map(String::as_str).collect::<Vec<_>>(), words].concat();
-        let change = Change { effect, known: None };
-        let sent: Vec<Tick> = pets.iter().map(|(_, place)| run.model().change(*place, change)).collect();
-        let output = self.service.command(&words).output().expect("a command that runs");
+        let words = [
+            command,
+            &ids.iter().map(String::as_str).collect::<Vec<_>>(),
+            words,
+        ]
+        .concat();
+        let change = Change {
+            effect,
+            known: None,
+        };
+        let sent: Vec<Tick> = pets
+            .iter()
+            .map(|(_, place)| run.model().change(*place, change))
+            .collect();
+        let output = self
+            .service
+            .command(&words)
+            .output()
+            .expect("a command that runs");
         let said = String::from_utf8_lossy(&output.stderr);
         let missing = said.split("there is no pet with the id ").nth(1);
         let missing = missing.map(|rest| rest.trim_end().split(';').next().unwrap_or_default());
@@ -304,9 +387,13 @@ impl Operator {
                     matches!(outcome, Some(Outcome::Done(_)))
                 }),
                 Some(missing) if missing == id.to_string() => {
-                    model.changed(*place, sent, "missing", |outcome| outcome == Some(Outcome::NotFound));
+                    model.changed(*place, sent, "missing", |outcome| {
+                        outcome == Some(Outcome::NotFound)
+                    });
                 }
-                Some(_) => model.changed(*place, sent, "left as it was", |outcome| outcome.is_none()),
+                Some(_) => {
+                    model.changed(*place, sent, "left as it was", |outcome| outcome.is_none());
+                }
             }
         }
     }
@@ -316,7 +403,9 @@ impl Operator {
             return self.rotate_key(run, name);
         }
         let words = ["key", "add", name, "--read-only"];
-        let key = self.service.succeed(&words[..if read_only { 4 } else { 3 }]);
+        let key = self
+            .service
+            .succeed(&words[..if read_only { 4 } else { 3 }]);
         run.model().keys.add(name, key.trim(), read_only);
     }
 
@@ -341,11 +430,16 @@ impl Operator {
         self.settle(run);
         for import in std::mem::take(&mut self.imports) {
             let model = run.model();
-            let ids: Vec<i64> = import.iter().filter_map(|place| model.intents[*place].id).collect();
-            let is_prefix = import.iter().take(ids.len()).all(|place| model.intents[*place].id.is_some());
-            if !is_prefix || !ids.is_sorted() {
-                model
-                    .fault(&import[..1], format!("an import is there in parts: {ids:?} of {}", import.len()));
+            let ids: Vec<i64> = import
+                .iter()
+                .filter_map(|place| model.intents[*place].id)
+                .collect();
+            let is_whole = ids.is_empty() || ids.len() == import.len();
+            if !is_whole || ids.windows(2).any(|pair| pair[1] != pair[0] + 1) {
+                model.fault(
+                    &import[..1],
+                    format!("an import is there in parts: {ids:?} of {}", import.len()),
+                );
             }
         }
     }
@@ -366,7 +460,9 @@ impl Operator {
                 self.service.succeed(&["restore", &name(&backup.path)]);
                 run.model().go_back(&backup.past);
                 self.settle(run);
-                let kept = std::fs::read_dir(self.service.path()).expect("a folder").flatten();
+                let kept = std::fs::read_dir(self.service.path())
+                    .expect("a folder")
+                    .flatten();
                 let is_kept = |name: &str| name.contains(".db.2");
                 kept.filter(|file| file.file_name().to_str().is_some_and(is_kept))
                     .for_each(|file| drop(std::fs::remove_file(file.path())));
@@ -377,7 +473,8 @@ impl Operator {
                 std::fs::write(&path, self.service.succeed(&["export"])).expect("a file");
                 let number = self.next();
                 self.service.database = self.service.path().join(format!("moved-{number}.db"));
-                self.service.succeed(&["import", "--create", "--keep-ids", &name(&path)]);
+                self.service
+                    .succeed(&["import", "--create", "--keep-ids", &name(&path)]);
                 self.backups.clear();
                 run.model().move_out();
                 self.settle(run);
@@ -385,7 +482,8 @@ impl Operator {
             }
             Turn::TryBackup { pick } if !self.backups.is_empty() => {
                 let backup = &self.backups[pick as usize % self.backups.len()];
-                self.service.succeed(&["check", "--restored", &name(&backup.path)]);
+                self.service
+                    .succeed(&["check", "--restored", &name(&backup.path)]);
                 run.count("backups tried");
             }
             Turn::Nothing | Turn::Restore { .. } | Turn::TryBackup { .. } => {}

@@ -216,13 +216,18 @@ pub struct Crowd {
 
 impl Crowd {
     fn draw(random: &mut Random) -> Self {
-        Self { caller: random.bits(), seed: random.bits() }
+        Self {
+            caller: random.bits(),
+            seed: random.bits(),
+        }
     }
 
     /// What it does to large pets. A batch with all of it changes more pages than the page cache holds.
     pub fn effects(self) -> Vec<Effect> {
         let mut random = Random::of_place(self.seed, [0, 0]);
-        std::iter::repeat_with(|| Effect::draw(&mut random)).take(60).collect()
+        std::iter::repeat_with(|| Effect::draw(&mut random))
+            .take(60)
+            .collect()
     }
 }
 
@@ -239,21 +244,33 @@ impl Round {
             (0..each).map(|_| Operation::draw(&mut random)).collect()
         });
         let clients = clients.collect();
-        let mut deeds: Vec<_> =
-            (0..4 + random.below(9)).map(|_| (random.below(count * each), Deed::draw(&mut random))).collect();
+        let mut deeds: Vec<_> = (0..4 + random.below(9))
+            .map(|_| (random.below(count * each), Deed::draw(&mut random)))
+            .collect();
         deeds.sort_by_key(|(at, _)| *at);
         if is_drill {
             deeds.clear();
         }
-        let (restored, tried) =
-            (Turn::Restore { pick: random.bits() }, Turn::TryBackup { pick: random.bits() });
+        let (restored, tried) = (
+            Turn::Restore {
+                pick: random.bits(),
+            },
+            Turn::TryBackup {
+                pick: random.bits(),
+            },
+        );
         Self {
             workers: 1 + random.below(3),
             clients,
             deeds,
             ends_by_kill: random.one_in(2),
             walk_limit: 1 + random.below(100),
-            turn: random.weighed(&[(4, Turn::Nothing), (4, restored), (1, Turn::Move), (1, tried)]),
+            turn: random.weighed(&[
+                (4, Turn::Nothing),
+                (4, restored),
+                (1, Turn::Move),
+                (1, tried),
+            ]),
         }
     }
 }
@@ -265,17 +282,27 @@ impl Draft {
         let letters: Vec<char> = "abc é😀\"\\\u{1}\u{0}\n,;{}<&".chars().collect();
         let filler = match most {
             50_000 => "x".repeat(length),
-            _ => std::iter::repeat_with(|| random.among(&letters)).take(length).collect(),
+            _ => std::iter::repeat_with(|| random.among(&letters))
+                .take(length)
+                .collect(),
         };
         let small = random.below(100) as i64;
         let category = random.weighed(&[(20, small), (1, i64::MAX), (1, i64::MIN)]);
-        Self { filler, category, status: random.among(&STATUSES) }
+        Self {
+            filler,
+            category,
+            status: random.among(&STATUSES),
+        }
     }
 }
 
 impl Manner {
     fn draw(random: &mut Random) -> Self {
-        let (piece, unsent, taken) = (1 + random.below(200), 1 + random.below(60), 1 + random.below(300));
+        let (piece, unsent, taken) = (
+            1 + random.below(200),
+            1 + random.below(60),
+            1 + random.below(300),
+        );
         let (is_reset, whole) = (random.one_in(2), Self::Whole);
         random.weighed(&[
             (24, whole),
@@ -293,9 +320,27 @@ impl Effect {
         // Few values, so that a pet often comes back to a state that it had.
         let (category, status) = (random.below(3) as i64, random.among(&STATUSES));
         random.weighed(&[
-            (6, Self::Set { category: None, status: Some(status) }),
-            (2, Self::Set { category: Some(category), status: None }),
-            (1, Self::Set { category: Some(category), status: Some(status) }),
+            (
+                6,
+                Self::Set {
+                    category: None,
+                    status: Some(status),
+                },
+            ),
+            (
+                2,
+                Self::Set {
+                    category: Some(category),
+                    status: None,
+                },
+            ),
+            (
+                1,
+                Self::Set {
+                    category: Some(category),
+                    status: Some(status),
+                },
+            ),
             (2, Self::Delete),
         ])
     }
@@ -306,36 +351,77 @@ impl Operation {
         let (pick, manner, caller) = (random.bits(), Manner::draw(random), random.bits());
         let (draft, status) = (Draft::draw(random), random.among(&STATUSES));
         match random.below(123) {
-            0..22 => Self::Create { draft, manner, caller },
-            22..42 => Self::CreateOnce { draft, manner, caller, tries: random.below(4) },
+            0..22 => Self::Create {
+                draft,
+                manner,
+                caller,
+            },
+            22..42 => Self::CreateOnce {
+                draft,
+                manner,
+                caller,
+                tries: random.below(4),
+            },
             42..46 => Self::AtOnce { draft, caller },
             46..51 => {
-                let drafts = std::iter::repeat_with(|| Draft::draw(random)).take(2 + pick as usize % 6);
-                Self::Burst { drafts: drafts.collect(), once: caller.is_multiple_of(2) }
+                let drafts =
+                    std::iter::repeat_with(|| Draft::draw(random)).take(2 + pick as usize % 6);
+                Self::Burst {
+                    drafts: drafts.collect(),
+                    once: caller.is_multiple_of(2),
+                }
             }
             51..57 => Self::Retry { pick, manner },
             57..62 => Self::Replay { pick },
             62..64 => Self::Reuse { pick, draft },
             64..70 => {
-                use Wrong::{IdempotencyKey, Json, Key, MediaType, Member, Missing, Status, TooLarge};
-                let wrongs = [Json, Member, Missing, Status, Key, MediaType, TooLarge, IdempotencyKey];
-                Self::Refused { draft, wrong: random.among(&wrongs) }
+                use Wrong::{
+                    IdempotencyKey, Json, Key, MediaType, Member, Missing, Status, TooLarge,
+                };
+                let wrongs = [
+                    Json,
+                    Member,
+                    Missing,
+                    Status,
+                    Key,
+                    MediaType,
+                    TooLarge,
+                    IdempotencyKey,
+                ];
+                Self::Refused {
+                    draft,
+                    wrong: random.among(&wrongs),
+                }
             }
             70..80 => Self::Get { pick },
             80..90 => {
                 // Often the same list again, which the service keeps.
                 let any = 1 + random.below(100);
-                Self::List { pick, limit: random.weighed(&[(1, 20), (1, 100), (2, any)]), status }
+                Self::List {
+                    pick,
+                    limit: random.weighed(&[(1, 20), (1, 100), (2, any)]),
+                    status,
+                }
             }
             90..94 => Self::Revalidate,
-            94..97 => Self::Walk { limit: 20 + random.below(81), status },
+            94..97 => Self::Walk {
+                limit: 20 + random.below(81),
+                status,
+            },
             97..100 => Self::Ready,
             100..103 => Self::Crowd(Crowd::draw(random)),
             _ => {
                 let (is_careful, twice) = (random.one_in(2), random.one_in(3));
                 // Often one of a few pets, which clients then change at the same time.
                 let pick = if random.one_in(2) { pick % 5 } else { pick };
-                Self::Change { pick, effect: Effect::draw(random), caller, manner, is_careful, twice }
+                Self::Change {
+                    pick,
+                    effect: Effect::draw(random),
+                    caller,
+                    manner,
+                    is_careful,
+                    twice,
+                }
             }
         }
     }
@@ -344,7 +430,11 @@ impl Operation {
 impl Deed {
     fn draw(random: &mut Random) -> Self {
         let (pick, yes, name) = (random.bits(), random.one_in(2), random.among(&KEY_NAMES));
-        let (pause_ms, pets, ms) = (random.below(200), 1 + random.below(300), 20 + random.below(400));
+        let (pause_ms, pets, ms) = (
+            random.below(200),
+            1 + random.below(300),
+            20 + random.below(400),
+        );
         match random.below(100) {
             0..22 => Self::Kill { pause_ms },
             22..26 => Self::Terminate,
@@ -352,19 +442,38 @@ impl Deed {
             31..38 => Self::Lock { ms, kill: false },
             38..41 => Self::Lock { ms, kill: true },
             // Longer than a create waits for it.
-            41..42 => Self::Lock { ms: 6500, kill: false },
+            41..42 => Self::Lock {
+                ms: 6500,
+                kill: false,
+            },
             42..45 => Self::Snapshot { ms: 2 * ms },
             45..47 => Self::FullDisk { ms: 2 * ms },
-            47..52 => Self::FullBatch { ms, room: random.below(2_000_000), crowd: Crowd::draw(random) },
+            47..52 => Self::FullBatch {
+                ms,
+                room: random.below(2_000_000),
+                crowd: Crowd::draw(random),
+            },
             52..54 => Self::Backup,
             54..57 => Self::KilledBackup { ms: ms / 10 },
             57..62 => Self::Export,
             62..67 => Self::Import { pets, spoilt: yes },
             // More than one batch of an import.
-            67..70 => Self::KilledImport { pets: 15 * pets, ms: ms / 2 },
-            70..78 => Self::SetStatus { pick, status: random.among(&["available", "pending", "sold"]) },
-            78..84 => Self::Delete { pick, count: 1 + random.below(3) },
-            84..89 => Self::AddKey { name, read_only: random.one_in(4) },
+            67..70 => Self::KilledImport {
+                pets: 15 * pets,
+                ms: ms / 2,
+            },
+            70..78 => Self::SetStatus {
+                pick,
+                status: random.among(&["available", "pending", "sold"]),
+            },
+            78..84 => Self::Delete {
+                pick,
+                count: 1 + random.below(3),
+            },
+            84..89 => Self::AddKey {
+                name,
+                read_only: random.one_in(4),
+            },
             89..93 => Self::RotateKey { name },
             93..96 => Self::RevokeKey { name },
             _ => Self::Check,

@@ -13,13 +13,20 @@ pub struct Request {
 impl Request {
     pub fn get(target: &str, key: &str, id: &str) -> Self {
         let fields = format!("Authorization: Bearer {key}\r\nX-Request-Id: {id}\r\n");
-        Self { method: "GET", target: target.to_owned(), fields, body: Vec::new() }
+        Self {
+            method: "GET",
+            target: target.to_owned(),
+            fields,
+            body: Vec::new(),
+        }
     }
 
     pub fn post(key: &str, id: &str, once: Option<&str>, body: String) -> Self {
         let mut request = Self::get("/v1/pets", key, id);
         request.method = "POST";
-        request.fields += &once.map(|once| format!("Idempotency-Key: {once}\r\n")).unwrap_or_default();
+        request.fields += &once
+            .map(|once| format!("Idempotency-Key: {once}\r\n"))
+            .unwrap_or_default();
         request.body = body.into_bytes();
         request
     }
@@ -29,15 +36,30 @@ impl Request {
             "POST" | "PATCH" => format!("Content-Length: {}\r\n", self.body.len()),
             _ => String::new(),
         };
-        let Self { method, target, fields, body } = self;
-        [format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}{length}\r\n").as_bytes(), body].concat()
+        let Self {
+            method,
+            target,
+            fields,
+            body,
+        } = self;
+        [
+            format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}{length}\r\n").as_bytes(),
+            body,
+        ]
+        .concat()
     }
 
     /// With its body in chunks of up to 100 bytes.
     pub fn chunked(&self) -> Vec<u8> {
-        let Self { method, target, fields, body } = self;
-        let head =
-            format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}Transfer-Encoding: chunked\r\n\r\n");
+        let Self {
+            method,
+            target,
+            fields,
+            body,
+        } = self;
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}Transfer-Encoding: chunked\r\n\r\n"
+        );
         let mut bytes = head.into_bytes();
         for chunk in body.chunks(100) {
             bytes.extend(format!("{:x}\r\n", chunk.len()).bytes());

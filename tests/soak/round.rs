@@ -63,7 +63,11 @@ fn drill(seed: u64, mut operator: Operator) -> Counts {
     let round = Round::draw(seed, ROUNDS, true);
     let run = Run::new(new_model(), true);
     note("the drill".to_owned());
-    run.set_address(Some(operator.service.start(&["--ephemeral", "--fail", FAIL])));
+    run.set_address(Some(operator.service.start(&[
+        "--ephemeral",
+        "--fail",
+        FAIL,
+    ])));
     play(&run, &round, ROUNDS, (Vec::new(), Vec::new()), |_| ());
     let mut walker = Visitor::new(&run, "walk-of-the-drill".to_owned(), Vec::new(), Vec::new());
     walker.is_sure = true;
@@ -82,7 +86,10 @@ fn new_model() -> Model {
 /// Sorts creates with retry keys anew into those that are pending and those that were made, as a restore may have
 /// undone some.
 fn sort(model: &Model, (pending, made): (Vec<Place>, Vec<Place>)) -> (Vec<Place>, Vec<Place>) {
-    let all = made.into_iter().chain(pending).filter(|place| !model.intents[*place].retired);
+    let all = made
+        .into_iter()
+        .chain(pending)
+        .filter(|place| !model.intents[*place].retired);
     all.partition(|place| model.intents[*place].made.is_none())
 }
 
@@ -121,5 +128,7 @@ fn play(
 }
 
 fn add(total: &mut Counts, counts: Counts) {
-    counts.into_iter().for_each(|(what, count)| *total.entry(what).or_insert(0) += count);
+    counts
+        .into_iter()
+        .for_each(|(what, count)| *total.entry(what).or_insert(0) += count);
 }

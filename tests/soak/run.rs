@@ -78,7 +78,9 @@ impl Run {
     }
 
     pub fn into_model(self) -> Model {
-        self.model.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.model
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts something for the summary.
@@ -88,7 +90,10 @@ impl Run {
     }
 
     pub fn counts(&self) -> BTreeMap<String, u64> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Where the service listens; `None` while there is none.

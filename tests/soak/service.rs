@@ -22,7 +22,12 @@ impl Service {
     /// A service that has not started, with a folder for its database.
     pub fn new() -> Self {
         let folder = Folder::new();
-        Self { database: folder.database(), folder: Some(folder), process: None, read: 0 }
+        Self {
+            database: folder.database(),
+            folder: Some(folder),
+            process: None,
+            read: 0,
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -35,19 +40,32 @@ impl Service {
 
     /// Starts it, on an address that no other process of this machine listens on by chance.
     pub fn start(&mut self, words: &[&str]) -> SocketAddr {
-        let log = File::options().create(true).append(true).open(self.log()).expect("a log");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .expect("a log");
         let [.., high, low] = std::process::id().to_be_bytes();
         let listen = format!("127.77.{high}.{}:0", low.max(1));
-        let mut command = petstore(&[&["serve", "--experimental", "--listen", &listen], words].concat());
+        let mut command =
+            petstore(&[&["serve", "--experimental", "--listen", &listen], words].concat());
         command.env("PETSTORE_API_KEY", KEY);
         if !words.contains(&"--ephemeral") {
             command.env("PETSTORE_DATABASE", &self.database);
         }
-        let mut process = Process::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log));
+        let mut process = Process::spawn(
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(log),
+        );
         let mut out = BufReader::new(process.child.stdout.take().expect("a pipe"));
         let mut line = String::new();
         out.read_line(&mut line).expect("a line");
-        let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
+        let Some(address) = line
+            .trim_end()
+            .strip_prefix("petstore listening on http://")
+        else {
             panic!("the service did not start: {line}{}", self.news());
         };
         self.process = Some((process, out));
@@ -74,7 +92,9 @@ impl Service {
             "/dev/null",
             "-p",
         ]);
-        strace.arg(process.child.id().to_string()).stderr(Stdio::piped());
+        strace
+            .arg(process.child.id().to_string())
+            .stderr(Stdio::piped());
         let mut strace = Process::spawn(&mut strace);
         let mut line = String::new();
         let err = strace.child.stderr.as_mut().expect("a pipe");
@@ -86,13 +106,27 @@ impl Service {
     /// Lets no file of the service grow beyond this size, such as `4096` or `unlimited`.
     pub fn limit_files(&self, size: &str) {
         let (process, _) = self.process.as_ref().expect("a service");
-        let words = ["--pid", &process.child.id().to_string(), &format!("--fsize={size}:")];
-        assert!(Command::new("prlimit").args(words).status().expect("prlimit").success());
+        let words = [
+            "--pid",
+            &process.child.id().to_string(),
+            &format!("--fsize={size}:"),
+        ];
+        assert!(
+            Command::new("prlimit")
+                .args(words)
+                .status()
+                .expect("prlimit")
+                .success()
+        );
     }
 
     /// Fails if it has ended by itself.
     pub fn expect_alive(&mut self) {
-        if self.process.as_mut().is_some_and(|(process, _)| process.has_ended()) {
+        if self
+            .process
+            .as_mut()
+            .is_some_and(|(process, _)| process.has_ended())
+        {
             panic!("the service ended by itself: {}", self.news());
         }
     }
@@ -108,7 +142,9 @@ impl Service {
     pub fn terminate(&mut self) {
         self.expect_alive();
         self.signal("TERM");
-        let Some((mut process, _)) = self.process.take() else { return };
+        let Some((mut process, _)) = self.process.take() else {
+            return;
+        };
         wait_for("the end of the service", || process.has_ended());
         let status = process.child.wait().expect("a status");
         assert!(status.success(), "after SIGTERM: {status}: {}", self.news());
@@ -125,7 +161,9 @@ impl Service {
     pub fn news(&mut self) -> String {
         let mut news = String::new();
         if let Ok(mut log) = File::open(self.log()) {
-            let _ = log.seek(SeekFrom::Start(self.read)).and_then(|_| log.read_to_string(&mut news));
+            let _ = log
+                .seek(SeekFrom::Start(self.read))
+                .and_then(|_| log.read_to_string(&mut news));
         }
         self.read += news.len() as u64;
         news
@@ -134,7 +172,9 @@ impl Service {
     /// A command on its database.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = petstore(words);
-        command.env("PETSTORE_DATABASE", &self.database).stdin(Stdio::null());
+        command
+            .env("PETSTORE_DATABASE", &self.database)
+            .stdin(Stdio::null());
         command
     }
 
@@ -148,7 +188,11 @@ impl Service {
 
 pub fn expect_success(words: &[&str], output: &Output) {
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "petstore {words:?} ended with {}: {said}", output.status);
+    assert!(
+        output.status.success(),
+        "petstore {words:?} ended with {}: {said}",
+        output.status
+    );
 }
 
 impl Drop for Service {

@@ -25,14 +25,23 @@ pub struct Reply {
 
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{} {:?} {}", self.status, self.headers, String::from_utf8_lossy(&self.body))
+        write!(
+            f,
+            "{} {:?} {}",
+            self.status,
+            self.headers,
+            String::from_utf8_lossy(&self.body)
+        )
     }
 }
 
 impl Reply {
     /// The value of a header field, which may be there at most once.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
+        let mut values = self
+            .headers
+            .iter()
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value.as_str());
         assert!(values.next().is_none(), "{name} is there twice: {self:?}");
         value
@@ -76,7 +85,10 @@ impl Connection {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, received: Vec::new() })
+        Ok(Self {
+            stream,
+            received: Vec::new(),
+        })
     }
 
     /// Opens one to a Unix socket, whose stream reads and writes as that of TCP does.
@@ -84,7 +96,10 @@ impl Connection {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Self { stream: OwnedFd::from(stream).into(), received: Vec::new() }
+        Self {
+            stream: OwnedFd::from(stream).into(),
+            received: Vec::new(),
+        }
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -112,7 +127,11 @@ impl Connection {
                 self.received.extend_from_slice(&piece[..count]);
                 count
             }
-            Err(error) if [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind()) => 0,
+            Err(error)
+                if [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind()) =>
+            {
+                0
+            }
             // The machine was stopped for a moment.
             Err(error) if error.kind() == ErrorKind::Interrupted => self.read_more(),
             Err(error) => panic!("no reply: {error}"),
@@ -122,7 +141,11 @@ impl Connection {
     /// Reads up to and including `end`; `None` if the connection ends first.
     fn read_until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
         loop {
-            if let Some(at) = self.received.windows(end.len()).position(|window| window == end) {
+            if let Some(at) = self
+                .received
+                .windows(end.len())
+                .position(|window| window == end)
+            {
                 return Some(self.received.drain(..at + end.len()).collect());
             }
             if self.read_more() == 0 {
@@ -147,7 +170,12 @@ impl Connection {
     #[track_caller]
     pub fn reply_to(&mut self, method: &str) -> Reply {
         let reply = self.whole_reply_to(method);
-        reply.unwrap_or_else(|| panic!("closed within: {:?}", String::from_utf8_lossy(&self.received)))
+        reply.unwrap_or_else(|| {
+            panic!(
+                "closed within: {:?}",
+                String::from_utf8_lossy(&self.received)
+            )
+        })
     }
 
     /// Reads one reply to a request other than HEAD; `None` if the connection ends before its last byte.
@@ -159,14 +187,28 @@ impl Connection {
     fn whole_reply_to(&mut self, method: &str) -> Option<Reply> {
         let head = String::from_utf8(self.read_until(b"\r\n\r\n")?).unwrap();
         let mut lines = head.trim_end_matches("\r\n").split("\r\n");
-        let status =
-            lines.next().unwrap().strip_prefix("HTTP/1.1 ").expect("a status line")[..3].parse().unwrap();
+        let status = lines
+            .next()
+            .unwrap()
+            .strip_prefix("HTTP/1.1 ")
+            .expect("a status line")[..3]
+            .parse()
+            .unwrap();
         let headers: Vec<(String, String)> = lines
-            .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("no header: {line}")))
+            .map(|line| {
+                line.split_once(": ")
+                    .unwrap_or_else(|| panic!("no header: {line}"))
+            })
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let mut reply = Reply { status, headers, body: Vec::new() };
-        let length = reply.header("Content-Length").map(|digits| digits.parse::<usize>().unwrap());
+        let mut reply = Reply {
+            status,
+            headers,
+            body: Vec::new(),
+        };
+        let length = reply
+            .header("Content-Length")
+            .map(|digits| digits.parse::<usize>().unwrap());
         if method != "HEAD" {
             while self.received.len() < length.unwrap_or(0) {
                 if self.read_more() == 0 {
@@ -181,7 +223,9 @@ impl Connection {
 
     /// Makes the end of the connection a reset.
     pub fn reset(self) {
-        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
+        SockRef::from(&self.stream)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
     }
 
     /// Waits for a reply, and reads at most this many bytes of it.
@@ -198,8 +242,17 @@ impl Connection {
     /// Waits for the server to close, without a further byte.
     #[track_caller]
     pub fn expect_end(&mut self) {
-        assert_eq!(self.read_more(), 0, "unasked: {:?}", String::from_utf8_lossy(&self.received));
-        assert!(self.received.is_empty(), "unasked: {:?}", String::from_utf8_lossy(&self.received));
+        assert_eq!(
+            self.read_more(),
+            0,
+            "unasked: {:?}",
+            String::from_utf8_lossy(&self.received)
+        );
+        assert!(
+            self.received.is_empty(),
+            "unasked: {:?}",
+            String::from_utf8_lossy(&self.received)
+        );
     }
 
     /// Sends one request without a body, and reads its reply.
@@ -218,7 +271,9 @@ impl Connection {
         loop {
             let reply = self.get(&target, key);
             items.extend(reply.expect(200).json().as_array().unwrap().clone());
-            let Some(link) = reply.header("Link") else { return items };
+            let Some(link) = reply.header("Link") else {
+                return items;
+            };
             let (next, rest) = link.strip_prefix('<').unwrap().split_once('>').unwrap();
             assert_eq!(rest, "; rel=\"next\"");
             target = next.to_owned();
@@ -267,6 +322,7 @@ const KNOWN_HEADERS: &[&str] = &[
     "Access-Control-Allow-Origin",
     "Access-Control-Expose-Headers",
     "Access-Control-Max-Age",
+    "Age",
     "Allow",
     "Cache-Control",
     "Clear-Site-Data",
@@ -296,37 +352,82 @@ const KNOWN_HEADERS: &[&str] = &[
 fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let mut seen = HashSet::new();
     for (name, _) in &reply.headers {
-        assert!(KNOWN_HEADERS.contains(&name.as_str()), "{name} is unknown: {reply:?}");
+        assert!(
+            KNOWN_HEADERS.contains(&name.as_str()),
+            "{name} is unknown: {reply:?}"
+        );
         // Even a list is one line: some proxies keep one of two.
         assert!(seen.insert(name), "{name} is there twice: {reply:?}");
     }
     assert_eq!(reply.header("Server"), Some("petstore"), "{reply:?}");
     // Only what has a tag may be cached.
     let is_document = reply.header("ETag").is_some();
-    assert_eq!(reply.header("Cache-Control") == Some("no-store"), !is_document, "{reply:?}");
-    assert_eq!(reply.header("X-Content-Type-Options"), Some("nosniff"), "{reply:?}");
-    assert!(reply.header("Date").is_some_and(|date| date.len() == 29 && date.ends_with(" GMT")), "{reply:?}");
-    assert!(reply.header("X-Request-Id").is_some_and(|id| !id.is_empty()), "{reply:?}");
+    assert_eq!(
+        reply.header("Cache-Control") == Some("no-store"),
+        !is_document,
+        "{reply:?}"
+    );
+    assert_eq!(
+        reply.header("X-Content-Type-Options"),
+        Some("nosniff"),
+        "{reply:?}"
+    );
+    assert!(
+        reply
+            .header("Date")
+            .is_some_and(|date| date.len() == 29 && date.ends_with(" GMT")),
+        "{reply:?}"
+    );
+    assert!(
+        reply
+            .header("X-Request-Id")
+            .is_some_and(|id| !id.is_empty()),
+        "{reply:?}"
+    );
     let has_no_body = [204, 304].contains(&reply.status);
     assert_eq!(length.is_none(), has_no_body, "{reply:?}");
     let is_redirect = [301, 302, 307, 308].contains(&reply.status) && reply.body.is_empty();
     let is_json = reply.header("Content-Type") == Some("application/json");
-    let is_text = reply.header("Content-Type").is_some_and(|kind| kind.starts_with("text/plain; "));
+    let is_text = reply
+        .header("Content-Type")
+        .is_some_and(|kind| kind.starts_with("text/plain; "));
     // A deploy may have a page of its own for what is not there.
-    let is_page = reply.status == 404 && reply.header("Content-Type") == Some("text/html; charset=utf-8");
-    assert!(is_json || has_no_body || is_redirect || is_document || is_text || is_page, "{reply:?}");
-    assert_eq!(reply.header("Content-Type").is_none(), has_no_body || is_redirect, "{reply:?}");
-    assert!(!is_redirect || reply.header("Location").is_some(), "{reply:?}");
+    let is_page =
+        reply.status == 404 && reply.header("Content-Type") == Some("text/html; charset=utf-8");
+    assert!(
+        is_json || has_no_body || is_redirect || is_document || is_text || is_page,
+        "{reply:?}"
+    );
+    assert_eq!(
+        reply.header("Content-Type").is_none(),
+        has_no_body || is_redirect,
+        "{reply:?}"
+    );
+    assert!(
+        !is_redirect || reply.header("Location").is_some(),
+        "{reply:?}"
+    );
     let is_final = String::from_utf8_lossy(&reply.body).contains("\"read_only\"");
-    assert_eq!(reply.header("Retry-After").is_some(), reply.status == 503 && !is_final, "{reply:?}");
-    assert_eq!(reply.header("WWW-Authenticate").is_some(), [401, 403].contains(&reply.status), "{reply:?}");
+    assert_eq!(
+        reply.header("Retry-After").is_some(),
+        reply.status == 503 && !is_final,
+        "{reply:?}"
+    );
+    assert_eq!(
+        reply.header("WWW-Authenticate").is_some(),
+        [401, 403].contains(&reply.status),
+        "{reply:?}"
+    );
     if reply.status >= 400 && method != "HEAD" && !is_page {
         let error = reply.json();
         let members: Vec<_> = error.as_object().unwrap().keys().collect();
         assert_eq!(members, ["code", "message", "status"], "{reply:?}");
         assert_eq!(error["status"], reply.status, "{reply:?}");
         let code = error["code"].as_str().unwrap();
-        assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{reply:?}");
+        assert!(
+            code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+            "{reply:?}"
+        );
         assert!(error["message"].as_str().unwrap().len() > 10, "{reply:?}");
     }
 }

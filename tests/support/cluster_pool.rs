@@ -40,11 +40,16 @@ pub fn execute(ip: &str, statements: &str) {
     stream.write_all((head + &body).as_bytes()).unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
-    assert!(reply.contains("\r\n\r\n{\"results\"") && !reply.contains("\"error\""), "{statements}: {reply}");
+    assert!(
+        reply.contains("\r\n\r\n{\"results\"") && !reply.contains("\"error\""),
+        "{statements}: {reply}"
+    );
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
+        IDLE.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(self.0.take());
     }
 }

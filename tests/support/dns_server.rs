@@ -41,7 +41,10 @@ impl Record {
                 expire: 3600,
                 minimum: 3600,
             }),
-            Self::Mx(exchange) => RData::MX(MX { preference: 10, exchange: name(exchange) }),
+            Self::Mx(exchange) => RData::MX(MX {
+                preference: 10,
+                exchange: name(exchange),
+            }),
             Self::Txt(text) => RData::TXT(TXT::new().with_string(text).unwrap()),
             Self::Caa(flag, tag, value) => RData::CAA(CAA {
                 flag: *flag,
@@ -60,11 +63,17 @@ pub fn respond(query: &[u8], records: &Records) -> Vec<u8> {
     let mut name = question.qname.to_string();
     // More rounds than a chain may have, so that a circle can be sent.
     for _ in 0..12 {
-        let own: Vec<_> = records.iter().filter(|(owner, _)| owner.eq_ignore_ascii_case(&name)).collect();
+        let own: Vec<_> = records
+            .iter()
+            .filter(|(owner, _)| owner.eq_ignore_ascii_case(&name))
+            .collect();
         let is_asked = |record: &Record| question.qtype == QTYPE::TYPE(record.data().type_code());
         let asked: Vec<_> = own.iter().filter(|(_, record)| is_asked(record)).collect();
         let answers = if asked.is_empty() {
-            own.iter().filter(|(_, record)| matches!(record, Record::Cname(_))).take(1).collect()
+            own.iter()
+                .filter(|(_, record)| matches!(record, Record::Cname(_)))
+                .take(1)
+                .collect()
         } else {
             asked
         };
@@ -83,7 +92,8 @@ pub fn respond(query: &[u8], records: &Records) -> Vec<u8> {
             _ => break,
         }
     }
-    let below = |owner: &str| owner.eq_ignore_ascii_case(&name) || owner.ends_with(&format!(".{name}"));
+    let below =
+        |owner: &str| owner.eq_ignore_ascii_case(&name) || owner.ends_with(&format!(".{name}"));
     if !records.iter().any(|(owner, _)| below(owner)) {
         *packet.rcode_mut() = RCODE::NameError;
     }
@@ -146,7 +156,8 @@ impl Server {
 
     /// A server that truncates over UDP and runs `over_tcp` over TCP.
     pub fn truncating(over_tcp: impl FnMut(&mut TcpStream, &[u8]) + Send + 'static) -> Self {
-        let truncated = |query: &[u8]| with_flags(respond(query, &Vec::new()), |flags| *flags |= 0x0200);
+        let truncated =
+            |query: &[u8]| with_flags(respond(query, &Vec::new()), |flags| *flags |= 0x0200);
         Self::with(
             (Ipv4Addr::LOCALHOST, 0).into(),
             move |socket, query, client| drop(socket.send_to(&truncated(query), client)),
@@ -160,8 +171,11 @@ impl Server {
         mut over_tcp: impl FnMut(&mut TcpStream, &[u8]) + Send + 'static,
     ) -> Self {
         let (socket, listener) = bind(address);
-        let server =
-            Self { address: socket.local_addr().unwrap(), asked: Arc::default(), stopping: Arc::default() };
+        let server = Self {
+            address: socket.local_addr().unwrap(),
+            asked: Arc::default(),
+            stopping: Arc::default(),
+        };
         let (asked, stopping) = (Arc::clone(&server.asked), Arc::clone(&server.stopping));
         std::thread::spawn(move || {
             let mut buffer = [0; 512];
@@ -198,7 +212,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
         // Wakes both threads.
-        let _ = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(&[], self.address);
+        let _ = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+            .unwrap()
+            .send_to(&[], self.address);
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -216,10 +232,17 @@ fn bind(address: SocketAddr) -> (UdpSocket, TcpListener) {
 
 fn note(asked: &Mutex<Vec<Asked>>, query: &[u8], over_tcp: bool) {
     if let Ok(packet) = Packet::parse(query) {
-        let QTYPE::TYPE(kind) = packet.questions[0].qtype else { panic!() };
+        let QTYPE::TYPE(kind) = packet.questions[0].qtype else {
+            panic!()
+        };
         let name = packet.questions[0].qname.to_string();
         let resolve = packet.has_flags(PacketFlag::RECURSION_DESIRED);
-        asked.lock().unwrap().push(Asked { name, kind, resolve, over_tcp });
+        asked.lock().unwrap().push(Asked {
+            name,
+            kind,
+            resolve,
+            over_tcp,
+        });
     }
 }
 
@@ -241,7 +264,8 @@ impl ChangingZone {
     pub fn start() -> Self {
         let zone = Arc::new(Mutex::new(Records::new()));
         let of_server = Arc::clone(&zone);
-        let server = Server::datagrams(move |query| vec![respond(query, &of_server.lock().unwrap())]);
+        let server =
+            Server::datagrams(move |query| vec![respond(query, &of_server.lock().unwrap())]);
         Self { server, zone }
     }
 

@@ -56,7 +56,10 @@ impl Drop for Process {
 }
 
 fn signal(pid: &str, name: &str) {
-    let _ = Command::new("kill").args([&format!("-{name}"), pid]).stderr(Stdio::null()).status();
+    let _ = Command::new("kill")
+        .args([&format!("-{name}"), pid])
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// True if a process is stopped (`man 5 proc_pid_stat`) or has ended.
@@ -73,7 +76,9 @@ fn is_old() -> bool {
     static IS_OLD: LazyLock<bool> = LazyLock::new(|| {
         // Old ones write it to their standard error.
         let output = Command::new(program()).arg("-version").output().unwrap();
-        [output.stdout, output.stderr].iter().any(|text| text.starts_with(b"rqlited 8"))
+        [output.stdout, output.stderr]
+            .iter()
+            .any(|text| text.starts_with(b"rqlited 8"))
     });
     *IS_OLD
 }
@@ -89,7 +94,8 @@ impl Nodes {
         static STARTED: AtomicU16 = AtomicU16::new(0);
         let [low, high] = (std::process::id() as u16).to_le_bytes();
         let cluster = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("petstore-cluster-{}-{cluster}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("petstore-cluster-{}-{cluster}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
         // No two processes share addresses, so no port is ever taken: 127.HIGH.LOW.4·CLUSTER+NODE.
@@ -102,8 +108,17 @@ impl Nodes {
             );
             std::fs::write(folder.join("users.json"), users).unwrap();
         }
-        let nodes = (0..count).map(|i| Node { ip: ip(i), process: None }).collect();
-        let mut nodes = Self { folder, options, nodes };
+        let nodes = (0..count)
+            .map(|i| Node {
+                ip: ip(i),
+                process: None,
+            })
+            .collect();
+        let mut nodes = Self {
+            folder,
+            options,
+            nodes,
+        };
         (0..count).for_each(|i| nodes.start_node(i));
         nodes.wait_until_ready();
         nodes
@@ -127,33 +142,70 @@ impl Nodes {
     /// The address of the database, without a user.
     pub fn address(&self) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(|node| node.ip.to_string()).collect();
-        format!("rqlite://{}/{}", hosts.join(","), if is_old() { "?allow-old" } else { "" })
+        format!(
+            "rqlite://{}/{}",
+            hosts.join(","),
+            if is_old() { "?allow-old" } else { "" }
+        )
     }
 
     /// Starts a node that was never started, or was killed, and does not wait for it.
     pub fn start_node(&mut self, i: usize) {
         let ip = self.nodes[i].ip;
-        let log =
-            File::options().append(true).create(true).open(self.folder.join(format!("log-{i}"))).unwrap();
-        let peers: Vec<String> = self.nodes.iter().map(|node| format!("{}:{RAFT}", node.ip)).collect();
+        let log = File::options()
+            .append(true)
+            .create(true)
+            .open(self.folder.join(format!("log-{i}")))
+            .unwrap();
+        let peers: Vec<String> = self
+            .nodes
+            .iter()
+            .map(|node| format!("{}:{RAFT}", node.ip))
+            .collect();
         let mut command = Command::new("sh");
         command
-            .args(["-c", r#""$@" </dev/null >&2 & echo $!; exec >/dev/null; cat; kill -9 $!; wait $!"#, "sh"])
+            .args([
+                "-c",
+                r#""$@" </dev/null >&2 & echo $!; exec >/dev/null; cat; kill -9 $!; wait $!"#,
+                "sh",
+            ])
             .arg(program());
         command.args(["-node-id", &i.to_string()]);
-        command.args(["-http-addr", &format!("{ip}:{HTTP}"), "-raft-addr", &format!("{ip}:{RAFT}")]);
+        command.args([
+            "-http-addr",
+            &format!("{ip}:{HTTP}"),
+            "-raft-addr",
+            &format!("{ip}:{RAFT}"),
+        ]);
         if peers.len() > 1 {
-            command.args(["-bootstrap-expect", &peers.len().to_string(), "-join", &peers.join(",")]);
+            command.args([
+                "-bootstrap-expect",
+                &peers.len().to_string(),
+                "-join",
+                &peers.join(","),
+            ]);
             command.args(["-join-interval", "100ms"]);
         }
         if self.options.user.is_some() {
             command.arg("-auth").arg(self.folder.join("users.json"));
         }
-        command.args(&self.options.words).arg(self.folder.join(format!("data-{i}")));
-        let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        command
+            .args(&self.options.words)
+            .arg(self.folder.join(format!("data-{i}")));
+        let mut shell = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
         let mut pid = String::new();
-        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut pid).unwrap();
-        self.nodes[i].process = Some(Process { shell, pid: pid.trim().to_owned() });
+        BufReader::new(shell.stdout.take().unwrap())
+            .read_line(&mut pid)
+            .unwrap();
+        self.nodes[i].process = Some(Process {
+            shell,
+            pid: pid.trim().to_owned(),
+        });
     }
 
     /// Adds words to the command line of nodes that are started from now on.
@@ -176,7 +228,11 @@ impl Nodes {
         self.signal(i, "STOP");
         // On a busy machine its threads stop a while later, and answer until then.
         let deadline = Instant::now() + PATIENCE;
-        while self.nodes[i].process.as_ref().is_some_and(|process| !is_stopped(&process.pid)) {
+        while self.nodes[i]
+            .process
+            .as_ref()
+            .is_some_and(|process| !is_stopped(&process.pid))
+        {
             assert!(Instant::now() < deadline, "node {i} does not freeze");
             std::thread::sleep(PAUSE);
         }
@@ -198,7 +254,11 @@ impl Nodes {
         let deadline = Instant::now() + PATIENCE;
         for i in (0..self.count()).filter(|&i| self.is_started(i)) {
             while !self.is_ready(i) {
-                assert!(Instant::now() < deadline, "node {i} does not get ready: {}", self.log(i));
+                assert!(
+                    Instant::now() < deadline,
+                    "node {i} does not get ready: {}",
+                    self.log(i)
+                );
                 std::thread::sleep(PAUSE);
             }
         }
@@ -206,7 +266,8 @@ impl Nodes {
 
     /// True if a node knows the leader.
     pub fn is_ready(&self, i: usize) -> bool {
-        self.ask(i, "GET", "/readyz?sync&timeout=1s", b"").is_some_and(|(status, _)| status == 200)
+        self.ask(i, "GET", "/readyz?sync&timeout=1s", b"")
+            .is_some_and(|(status, _)| status == 200)
     }
 
     /// The place of the leader, which exists.
@@ -227,15 +288,24 @@ impl Nodes {
             let status = self.ask(*i, "GET", "/status?key=store.raft", b"");
             status.is_some_and(|(_, body)| body.contains(r#""state":"Leader""#))
         };
-        let mut leaders = (0..self.count()).filter(|&i| self.is_started(i)).filter(leads);
+        let mut leaders = (0..self.count())
+            .filter(|&i| self.is_started(i))
+            .filter(leads);
         leaders.next().filter(|_| leaders.next().is_none())
     }
 
     /// Empties the database.
     pub fn empty(&self) {
         let deadline = Instant::now() + PATIENCE;
-        while self.ask(0, "POST", "/db/load", &empty_database()).is_none_or(|(status, _)| status != 200) {
-            assert!(Instant::now() < deadline, "the database cannot be emptied: {}", self.log(0));
+        while self
+            .ask(0, "POST", "/db/load", &empty_database())
+            .is_none_or(|(status, _)| status != 200)
+        {
+            assert!(
+                Instant::now() < deadline,
+                "the database cannot be emptied: {}",
+                self.log(0)
+            );
             std::thread::sleep(PAUSE);
         }
     }
@@ -244,16 +314,25 @@ impl Nodes {
     pub fn ask(&self, i: usize, method: &str, target: &str, body: &[u8]) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect_timeout(&self.host(i), Duration::from_secs(1)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-        let kind = if target == "/db/load" { "application/octet-stream" } else { "application/json" };
+        let kind = if target == "/db/load" {
+            "application/octet-stream"
+        } else {
+            "application/json"
+        };
         let mut head = format!(
             "{method} {target} HTTP/1.0\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n",
             body.len()
         );
         if let Some((name, password)) = &self.options.user {
-            let _ =
-                write!(head, "Authorization: Basic {}\r\n", base64(format!("{name}:{password}").as_bytes()));
+            let _ = write!(
+                head,
+                "Authorization: Basic {}\r\n",
+                base64(format!("{name}:{password}").as_bytes())
+            );
         }
-        stream.write_all(&[head.as_bytes(), b"\r\n", body].concat()).ok()?;
+        stream
+            .write_all(&[head.as_bytes(), b"\r\n", body].concat())
+            .ok()?;
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).ok()?;
         let reply = String::from_utf8_lossy(&reply).into_owned();
@@ -295,9 +374,15 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits, i| bits << 8 | usize::from(*three.get(i).unwrap_or(&0)));
+        let bits = (0..3).fold(0, |bits, i| {
+            bits << 8 | usize::from(*three.get(i).unwrap_or(&0))
+        });
         for i in 0..4 {
-            text.push(if i <= three.len() { char::from(DIGITS[bits >> (18 - 6 * i) & 63]) } else { '=' });
+            text.push(if i <= three.len() {
+                char::from(DIGITS[bits >> (18 - 6 * i) & 63])
+            } else {
+                '='
+            });
         }
     }
     text

@@ -13,7 +13,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
+        assert!(
+            Instant::now() < deadline,
+            "waited {PATIENCE:?} in vain for {what}"
+        );
         std::thread::sleep(PAUSE);
     }
 }

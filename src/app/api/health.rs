@@ -3,18 +3,28 @@
 
 use std::ops::ControlFlow;
 
-use super::{Handler, Operation, ReadContext, WriteContext};
-use crate::app::endpoint::Failure;
+use crate::app::endpoint::{Failure, Handler, Operation, ReadContext, WriteContext};
 use crate::base::http::{ApiError, Code, Response};
 use crate::model::{Page, PetQuery};
+use crate::store::{Cause, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[
-    Operation { rows: Some(0), ..Operation::new("/healthz", "checkHealth", HEALTH) },
-    Operation { rows: Some(1), ..Operation::new("/readyz", "checkReadiness", READINESS) },
+    Operation {
+        rows: Some(0),
+        ..Operation::new("/healthz", "checkHealth", HEALTH)
+    },
+    Operation {
+        rows: Some(1),
+        ..Operation::new("/readyz", "checkReadiness", READINESS)
+    },
 ];
 
 const OK: &str = r#"{"status":"ok"}"#;
-const HEALTH: Handler = Handler::Health { read: |_| Ok(()), write: is_alive, read_only_body: OK };
+const HEALTH: Handler = Handler::Health {
+    read: |_| Ok(()),
+    write: is_alive,
+    read_only_body: OK,
+};
 const READINESS: Handler = Handler::Health {
     read: can_read,
     write: can_write,
@@ -28,15 +38,21 @@ fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
 
 fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
     context.damage.found()?;
-    let any = PetQuery::all(Page { limit: 1, after: None });
+    let any = PetQuery::all(Page {
+        limit: 1,
+        after: None,
+    });
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 
-/// Readiness: 503 as soon as a batch has failed, and 200 again only after a write has succeeded.
+/// Readiness: 503 as soon as a batch has failed, and 200 again only after a write has succeeded. A lock alone is no
+/// failure.
 fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
     match context.takes_writes() {
         // A check has no outcome that could be unknown.
         Err(error) if error.is_unknown() => Err(ApiError::new(Code::StorageUnavailable))?,
+        // Another process writes, such as an import: the disk takes writes, and creates wait for it.
+        Err(StoreError::Unavailable(Cause::Locked, _)) => {}
         written => written?,
     }
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))

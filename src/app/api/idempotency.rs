@@ -3,9 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::Call;
-use crate::app::endpoint::HeaderField;
 use crate::app::endpoint::parameter::HeaderParameter;
+use crate::app::endpoint::{Call, HeaderField};
 use crate::base::http::{ApiError, Code};
 use crate::model::IdempotencyKey;
 
@@ -33,10 +32,14 @@ pub const REPLAYED: HeaderField = HeaderField {
 /// 400, if it is malformed or given twice.
 pub fn idempotency_key(call: &Call) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = call.header_values(&IDEMPOTENCY_KEY);
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     let text = read(value.trim()).filter(|text| (1..=MAX_BYTES).contains(&text.len()));
     match (text, values.next()) {
-        (Some(text), None) => Ok(call.caller.map(|caller| IdempotencyKey::new(caller, text.as_bytes()))),
+        (Some(text), None) => Ok(call
+            .caller
+            .map(|caller| IdempotencyKey::new(caller, text.as_bytes()))),
         _ => Err(ApiError::new(Code::InvalidIdempotencyKey)),
     }
 }
@@ -69,7 +72,10 @@ mod tests {
         for (value, text) in [
             ("8e03978e-40d5", "8e03978e-40d5"),
             ("\"8e03978e-40d5\"", "8e03978e-40d5"),
-            ("!#$%&'()*+-./:<=>?@[]^_`{|}~", "!#$%&'()*+-./:<=>?@[]^_`{|}~"),
+            (
+                "!#$%&'()*+-./:<=>?@[]^_`{|}~",
+                "!#$%&'()*+-./:<=>?@[]^_`{|}~",
+            ),
             (r#""a, b; \"c\" \\""#, r#"a, b; "c" \"#),
             ("", ""),
             ("\"\"", ""),

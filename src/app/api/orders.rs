@@ -1,13 +1,16 @@
 //! `GET /v1/store/orders`: the specification names it but does not describe it.
 
 use super::pets::PETS_TAG;
-use super::{Call, Handler, Operation, ReadContext};
-use crate::app::endpoint::{Failure, Stability, Tag};
+use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext, Stability, Tag};
 use crate::base::http::{ApiError, Code, Response};
 
 /// The pages show orders as a group of their own; in the interface description they share the tag that the
 /// specification fixes.
-pub static STORE: Tag = Tag { title: "Store", about: "Orders in the store.", ..PETS_TAG };
+pub static STORE: Tag = Tag {
+    title: "Store",
+    about: "Orders in the store.",
+    ..PETS_TAG
+};
 
 pub static OPERATIONS: &[Operation] = &[Operation {
     title: "List store orders",

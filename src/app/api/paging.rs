@@ -4,13 +4,11 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use super::Call;
-use super::entity_tag::tagged;
-use crate::app::endpoint::HeaderField;
 use crate::app::endpoint::parameter::QueryParameter;
+use crate::app::endpoint::{Call, HeaderField, tagged};
 use crate::base::http::limits::FULL_PAGE_BYTES;
 use crate::base::http::query::parameter;
-use crate::base::http::{ApiError, Response};
+use crate::base::http::{ApiError, Response, percent};
 use crate::base::json::{Integer, Json, object, reference};
 use crate::model::Page;
 
@@ -22,7 +20,11 @@ pub const MAX_PAGE_ROWS: u32 = MAX_LIMIT + 1;
 pub static LIMIT: QueryParameter<Integer> = QueryParameter {
     name: "limit",
     about: "Maximum number of items per page.",
-    schema: Integer { minimum: 1, maximum: MAX_LIMIT as i64, default: Some(DEFAULT_LIMIT) },
+    schema: Integer {
+        minimum: 1,
+        maximum: MAX_LIMIT as i64,
+        default: Some(DEFAULT_LIMIT),
+    },
 };
 /// The cursor: the id of the last item of the previous page.
 pub static AFTER: QueryParameter<Integer> = QueryParameter {
@@ -45,7 +47,9 @@ pub fn list_of(name: &str, about: &str) -> Json {
 /// Returns whether a query has a `limit` above the default.
 pub fn is_long_page(query: &str) -> bool {
     let limit = parameter(Some(query), LIMIT.name).ok().flatten();
-    limit.and_then(|limit| limit.parse().ok()).is_some_and(|limit: i64| limit > DEFAULT_LIMIT)
+    limit
+        .and_then(|limit| limit.parse().ok())
+        .is_some_and(|limit: i64| limit > DEFAULT_LIMIT)
 }
 
 /// Writes a page as a JSON array.
@@ -61,26 +65,46 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    /// Begins the page of a request.
+    /// Begins the page of a request. The link to the next page repeats each filter that the operation declares.
     ///
     /// # Errors
-    /// 400, if `limit` or `after` is given twice or has a wrong value.
+    /// 400, if a parameter is given twice, or `limit` or `after` has a wrong value.
     pub fn of(call: &Call) -> Result<Self, ApiError> {
         let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
-        Ok(Self::new(Page { limit, after: call.query(&AFTER)? }))
+        let mut list = Self::new(Page {
+            limit,
+            after: call.query(&AFTER)?,
+        });
+        let declared = call
+            .operation
+            .parameters
+            .iter()
+            .filter_map(|parameter| parameter.query());
+        for name in declared.filter(|name| ![LIMIT.name, AFTER.name].contains(name)) {
+            if let Some(value) = parameter(call.target.query, name)? {
+                list.filter(name, &value);
+            }
+        }
+        Ok(list)
     }
 
     fn new(page: Page) -> Self {
         let mut body = Vec::with_capacity(64 * page.limit as usize);
         body.push(b'[');
-        Self { page, filters: String::new(), body, shown: 0, last: None, is_followed: false }
+        Self {
+            page,
+            filters: String::new(),
+            body,
+            shown: 0,
+            last: None,
+            is_followed: false,
+        }
     }
 
-    /// Repeats a filter in the link to the next page. `value` must need no percent-encoding.
-    pub fn filter(&mut self, name: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.filters.extend(["&", name, "=", value]);
-        }
+    /// Repeats a filter in the link to the next page.
+    fn filter(&mut self, name: &str, value: &str) {
+        self.filters
+            .extend(["&", name, "=", &percent::encode(value)]);
     }
 
     /// Adds an item. If the page is already full, it notes that another page follows, and returns `Break`.
@@ -103,12 +127,14 @@ impl PageWriter {
     /// first page.
     pub fn finish(mut self, first: &str) -> Response {
         self.body.push(b']');
-        let response = tagged(Response::json_bytes(200, self.body), self.is_followed);
+        let response = tagged(Response::json_bytes(200, self.body), Some(self.is_followed));
         match self.last {
             Some(last) if self.is_followed => {
                 let (limit, filters) = (self.page.limit, self.filters);
-                response
-                    .header("Link", format!("<{first}?limit={limit}{filters}&after={last}>; rel=\"next\""))
+                response.header(
+                    "Link",
+                    format!("<{first}?limit={limit}{filters}&after={last}>; rel=\"next\""),
+                )
             }
             _ => response,
         }
@@ -121,8 +147,7 @@ mod tests {
 
     fn written(limit: u32, items: &[&str]) -> Response {
         let mut page = PageWriter::new(Page { limit, after: None });
-        page.filter("status", Some("sold"));
-        page.filter("other", None);
+        page.filter("status", "sold");
         for (cursor, item) in (5..).zip(items) {
             if page.push(cursor, item).is_break() {
                 break;
@@ -141,7 +166,10 @@ mod tests {
         assert_eq!((last.body(), link(&last)), (&br#"["a","b"]"#[..], None));
         let full = written(2, &["a", "b", "c"]);
         assert_eq!(full.body(), br#"["a","b"]"#);
-        assert_eq!(link(&full), Some("</x?limit=2&status=sold&after=6>; rel=\"next\""));
+        assert_eq!(
+            link(&full),
+            Some("</x?limit=2&status=sold&after=6>; rel=\"next\"")
+        );
         assert_eq!(written(2, &[]).body(), b"[]");
     }
 
@@ -149,9 +177,16 @@ mod tests {
     fn huge_page_ends_early() {
         let large = "x".repeat(FULL_PAGE_BYTES / 2);
         let huge = written(100, &[&large, &large, &large]);
-        assert_eq!(link(&huge), Some("</x?limit=100&status=sold&after=6>; rel=\"next\""));
+        assert_eq!(
+            link(&huge),
+            Some("</x?limit=100&status=sold&after=6>; rel=\"next\"")
+        );
         assert!(huge.body().len() < FULL_PAGE_BYTES + 10);
         let long = "x".repeat(1000);
-        assert_eq!(link(&written(100, &[long.as_str(); 100])), None, "ordinary names end no page");
+        assert_eq!(
+            link(&written(100, &[long.as_str(); 100])),
+            None,
+            "ordinary names end no page"
+        );
     }
 }

@@ -1,11 +1,12 @@
 //! `/v1/pets`: list, create, get, change and delete pets.
 
-use super::entity_tag::{ETAG, check_match, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
 use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
-use super::{Call, Handler, Operation, ReadContext, Staged};
 use crate::app::endpoint::parameter::{IF_MATCH, IF_NONE_MATCH, PathParameter, QueryParameter};
-use crate::app::endpoint::{Deprecation, Failure, HeaderField, Stability, Success, Tag};
+use crate::app::endpoint::{
+    Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
+    Staged, Success, Tag, check_match, tagged, unless_known,
+};
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::base::json::{Enumeration, Integer};
 use crate::model::{NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
@@ -15,7 +16,11 @@ const PETS: &str = "/v1/pets";
 const PET: &str = "/v1/pets/{petId}";
 
 /// The specification gives all its operations one tag (section 1).
-pub static PETS_TAG: Tag = Tag { name: "animals", title: "Pets", about: "The pets in the inventory." };
+pub static PETS_TAG: Tag = Tag {
+    name: "animals",
+    title: "Pets",
+    about: "The pets in the inventory.",
+};
 
 pub static OPERATIONS: &[Operation] = &[
     Operation {
@@ -49,7 +54,7 @@ pub static OPERATIONS: &[Operation] = &[
             status: 201,
             about: "The pet was added.",
             schema: Some("Pet"),
-            headers: &[LOCATION, REPLAYED],
+            headers: &[LOCATION, ETAG, REPLAYED],
         }),
         codes: &[
             Code::InvalidJson,
@@ -71,7 +76,12 @@ pub static OPERATIONS: &[Operation] = &[
         stability: Some(Stability::Stable),
         rows: Some(1),
         parameters: &[&PET_ID, &IF_NONE_MATCH],
-        success: Some(Success { status: 200, about: "The pet.", schema: Some("Pet"), headers: &[ETAG] }),
+        success: Some(Success {
+            status: 200,
+            about: "The pet.",
+            schema: Some("Pet"),
+            headers: &[ETAG],
+        }),
         codes: &[Code::NotFound],
         not_found: Some(NO_PET),
         deprecation: Some(&GET_PET_ENDS),
@@ -90,7 +100,7 @@ pub static EXPERIMENTAL: &[Operation] = &[
         tag: Some(&PETS_TAG),
         stability: Some(Stability::Beta),
         rows: Some(1),
-        parameters: &[&PET_ID, &IF_MATCH],
+        parameters: &[&PET_ID, &IF_MATCH, &IF_NONE_MATCH],
         body: Some("PetPatch"),
         media_types: &["application/merge-patch+json", "application/json"],
         success: Some(Success {
@@ -114,13 +124,18 @@ pub static EXPERIMENTAL: &[Operation] = &[
     Operation {
         title: "Delete a pet",
         summary: "Delete an animal",
-        about: "Deletes a pet. When you receive the 204, the pet is already gone from the disk. Its identifier is \
+        about: "Deletes a pet. When you receive the 204, the deletion is already on disk. Its identifier is \
             never used again. If you repeat the request, you get a 404.",
         tag: Some(&PETS_TAG),
         stability: Some(Stability::Beta),
         rows: Some(1),
-        parameters: &[&PET_ID, &IF_MATCH],
-        success: Some(Success { status: 204, about: "The pet was deleted.", schema: None, headers: &[] }),
+        parameters: &[&PET_ID, &IF_MATCH, &IF_NONE_MATCH],
+        success: Some(Success {
+            status: 204,
+            about: "The pet was deleted.",
+            schema: None,
+            headers: &[],
+        }),
         codes: &[Code::NotFound, Code::PreconditionFailed],
         not_found: Some(NO_PET),
         ..Operation::new(PET, "deletePet", Handler::Write("DELETE", delete))
@@ -132,23 +147,33 @@ static GET_PET_ENDS: Deprecation = Deprecation::new(
     1_795_219_200,
     1_922_659_200,
     PETS,
-    "`GET /v1/pets?after=6&limit=1` for pet 7, then check its `id`",
+    "`GET /v1/pets` with the `status` filter. To get one pet, such as pet 7, call `GET /v1/pets?after=6&limit=1` and \
+        check its `id`.",
 );
 static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {
     name: "status",
     about: "Returns only pets with this status.",
     schema: PetStatus::SCHEMA,
 };
-static PET_ID: PathParameter<Integer> =
-    PathParameter { name: "petId", about: "The id of the pet.", schema: Integer::INT64 };
+static PET_ID: PathParameter<Integer> = PathParameter {
+    name: "petId",
+    about: "The id of the pet.",
+    schema: Integer::INT64,
+};
 const NO_PET: &str = "There is no pet with this id.";
-const LOCATION: HeaderField =
-    HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/1" };
+const LOCATION: HeaderField = HeaderField {
+    name: "Location",
+    about: "The path of the new pet.",
+    example: "/v1/pets/1",
+};
 
 /// The schemas of the interface description: their names and their JSON Schemas.
 pub fn schemas(is_experimental: bool) -> Vec<(&'static str, crate::base::json::Json)> {
     let mut schemas = pet_schemas(is_experimental);
-    schemas.push(("Pets", list_of("Pet", "Pets in ascending order of their ids.")));
+    schemas.push((
+        "Pets",
+        list_of("Pet", "Pets in ascending order of their ids."),
+    ));
     schemas
 }
 
@@ -163,9 +188,14 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     }
     let mut list = PageWriter::of(call)?;
     let status = call.query(&STATUS)?;
-    list.filter(STATUS.name, status.map(PetStatus::as_str));
     // Each row is serialized from SQLite's memory into the body, without a copy in between.
-    context.store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?;
+    context.store.visit_pets(
+        &PetQuery {
+            page: list.page,
+            status,
+        },
+        |pet| list.push(pet.id, &pet),
+    )?;
     let list = list.finish(&context.url(PETS));
     Ok(context.keep(call, list))
 }
@@ -186,8 +216,13 @@ fn create<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Fa
             Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
         };
         // A replay returns the pet as it was created, even if it was changed or deleted since.
-        let response = Response::json(201, &new.with_id(id)).header("Location", format!("{PETS}/{id}"));
-        Ok(if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response })
+        let response = tagged(Response::json(201, &new.with_id(id)), None)
+            .header("Location", format!("{PETS}/{id}"));
+        Ok(if is_replayed {
+            response.header(REPLAYED.name, REPLAYED.example)
+        } else {
+            response
+        })
     }))
 }
 
@@ -204,9 +239,9 @@ pub fn announced_pet(request: &Request) -> Option<i64> {
 /// ```
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let found = match call.path(&PET_ID) {
-        Some(id) => {
-            context.store.pet(id, |pet| unless_known(tagged(Response::json(200, &pet), false), call))?
-        }
+        Some(id) => context.store.pet(id, |pet| {
+            unless_known(tagged(Response::json(200, &pet), None), call)
+        })?,
         None => None,
     };
     Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, NO_PET))?)
@@ -220,9 +255,11 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 fn update<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
     let patch = PetPatch::from_json(call.json_body()?)?;
     let mut transaction = batch.transaction()?;
-    let found = find(&transaction, call, |pet| tagged(Response::json(200, &patch.apply(pet)), false))?;
+    let found = find(&transaction, call, |pet| {
+        tagged(Response::json(200, &patch.apply(&pet)), None)
+    })?;
     if let Ok(found) = &found {
-        transaction.update_pet(found.id, found.status, &patch)?;
+        transaction.update_pet(found.id, &patch)?;
     }
     Ok(Box::new(|_| Ok(found?.response)))
 }
@@ -232,7 +269,7 @@ fn delete<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Fa
     let mut transaction = batch.transaction()?;
     let found = find(&transaction, call, |_| Response::new(204, b""))?;
     if let Ok(found) = &found {
-        transaction.delete_pet(found.id, found.status)?;
+        transaction.delete_pet(found.id)?;
     }
     Ok(Box::new(|_| Ok(found?.response)))
 }
@@ -240,7 +277,6 @@ fn delete<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Fa
 /// The pet that a request changes, before the change.
 struct Found {
     id: i64,
-    status: Option<PetStatus>,
     /// The response if the change is committed.
     response: Response,
 }
@@ -256,7 +292,10 @@ fn find(
     if let Some(id) = call.path(&PET_ID) {
         found = transaction.pet(id, |pet| {
             check_match(&pet, call)?;
-            Ok(Found { id, status: pet.status, response: respond(pet) })
+            Ok(Found {
+                id,
+                response: respond(pet),
+            })
         })?;
     }
     Ok(found.unwrap_or_else(|| Err(ApiError::with_message(Code::NotFound, NO_PET))))

@@ -1,8 +1,7 @@
 //! Documents that need no key: the interface description and the project site.
 
-use super::{Call, Handler, Operation, ReadContext};
-use crate::app::endpoint::Failure;
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
+use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext};
 use crate::base::http::response::ResponseBody;
 use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
@@ -13,24 +12,22 @@ pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", H
 pub static PAGES: &[Operation] = &[
     // The reference, with a panel to try each operation.
     row("/", "getReference", Handler::Get(get_with_key)),
-    row("/pets", "getPetsPage", Handler::Get(get_with_key)),
+    row("/pets", "getPetsPage", Handler::Get(get_pets_page)),
     row("/docs", "getGuide", Handler::Get(get)),
     row("/docs/{page}", "getPage", Handler::Get(get)),
-    row("/assets/{digest}/{file}", "getAsset", Handler::Get(get_asset)),
+    row(
+        "/assets/{digest}/{file}",
+        "getAsset",
+        Handler::Get(get_asset),
+    ),
 ];
 
 /// The path prefix of the pages' current files, for clients that ask for another digest.
 pub const LATEST: &str = "/assets/latest/";
 
-/// Other paths of documents: those of pages that have moved, and usual ones of the interface description. The
-/// specification names the path of the deprecations.
-const MOVED: [(&str, &str); 8] = [
+/// Other paths of documents: that of the deprecations in the specification, and usual ones of the interface description.
+const MOVED: [(&str, &str); 3] = [
     ("/docs/deprecations", "/docs/versions#deprecations"),
-    ("/docs/first-call", "/docs/quickstart"),
-    ("/docs/pages", "/docs/pagination"),
-    ("/docs/changes", "/docs/changelog"),
-    ("/docs/running", "/docs/configuration"),
-    ("/docs/settings", "/docs/configuration"),
     ("/openapi.yaml", "/openapi.json"),
     ("/swagger.json", "/openapi.json"),
 ];
@@ -63,8 +60,14 @@ fn moved(context: &ReadContext, call: &Call) -> Option<Response> {
     if let Some((_, new)) = MOVED.iter().find(|(old, _)| *old == path) {
         return Some(redirect(new));
     }
-    let page = path.strip_suffix('/').filter(|page| context.assets.contains_key(*page))?;
-    let query = call.target.query.map(|query| format!("?{query}")).unwrap_or_default();
+    let page = path
+        .strip_suffix('/')
+        .filter(|page| context.assets.contains_key(*page))?;
+    let query = call
+        .target
+        .query
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
     Some(redirect(&format!("{page}{query}")))
 }
 
@@ -74,7 +77,9 @@ fn moved(context: &ReadContext, call: &Call) -> Option<Response> {
 /// The 404 for other clients and paths.
 pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, Failure> {
     let error = || ApiError::new(Code::NotFound).into();
-    let takes_pages = call.header_values(&ACCEPT).any(|value| value.contains("text/html"));
+    let takes_pages = call
+        .header_values(&ACCEPT)
+        .any(|value| value.contains("text/html"));
     if !takes_pages || call.target.path.split('/').nth(1) == Some("v1") {
         return Err(error());
     }
@@ -82,7 +87,11 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
         Some(page) => Response::new(404, content(context, call, &page, false)?)
             .header("Content-Type", page.content_type),
         None => {
-            let mut page = context.assets.get(NOT_FOUND).ok_or_else(error)?.respond(&AssetFields::default());
+            let mut page = context
+                .assets
+                .get(NOT_FOUND)
+                .ok_or_else(error)?
+                .respond(&AssetFields::default());
             page.status = 404;
             page
         }
@@ -94,16 +103,30 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
 /// trailing slash is redirected, so that its relative links work.
 pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Response>, Failure> {
     let encoded = &*call.target.path;
-    let Some(path) = decoded(encoded) else { return Ok(None) };
-    let Some(file) = find(&context.store, &path)? else { return Ok(None) };
+    let Some(path) = decoded(encoded) else {
+        return Ok(None);
+    };
+    let Some(file) = find(&context.store, &path)? else {
+        return Ok(None);
+    };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that no name can point to another host.
         let name = encoded.rsplit('/').next().unwrap_or_default();
-        let query = call.target.query.map(|query| format!("?{query}")).unwrap_or_default();
-        return Ok(Some(Response::new(308, b"").header("Location", format!("./{name}/{query}"))));
+        let query = call
+            .target
+            .query
+            .map(|query| format!("?{query}"))
+            .unwrap_or_default();
+        return Ok(Some(
+            Response::new(308, b"").header("Location", format!("./{name}/{query}")),
+        ));
     }
     let form = Form::choose(&file.tag, file.gzip_length.is_some(), &call.asset_fields());
-    let content = if form.is_known { None } else { Some(content(context, call, &file, form.gzip)?) };
+    let content = if form.is_known {
+        None
+    } else {
+        Some(content(context, call, &file, form.gzip)?)
+    };
     let response = form.respond(file.content_type, content);
     Ok(Some(response.header("Cache-Control", "no-cache")))
 }
@@ -128,7 +151,9 @@ fn content(
 /// # Errors
 /// If the database cannot be read.
 pub fn is_deployed(database: &Reader, path: &str) -> Result<bool, StoreError> {
-    let Some(path) = decoded(path) else { return Ok(false) };
+    let Some(path) = decoded(path) else {
+        return Ok(false);
+    };
     Ok(find(database, &path)?.is_some())
 }
 
@@ -140,7 +165,11 @@ fn decoded(encoded: &str) -> Option<String> {
 }
 
 fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
-    let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
+    let index = if path.ends_with('/') {
+        format!("{path}index.html")
+    } else {
+        format!("{path}/index.html")
+    };
     database.file(path, &index)
 }
 
@@ -148,12 +177,19 @@ pub(super) const fn row(path: &'static str, id: &'static str, handler: Handler) 
     // The request header fields that select the form of a document.
     const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
     // The live deploy, the file or the index of its folder, and the content; and again for the page of a 404.
-    Operation { parameters: PARAMETERS, rows: Some(8), ..Operation::new(path, id, handler) }
+    Operation {
+        parameters: PARAMETERS,
+        rows: Some(8),
+        ..Operation::new(path, id, handler)
+    }
 }
 
 /// The response with a document of the site, or the 404.
 pub(super) fn asset(context: &ReadContext, call: &Call, path: &str) -> Result<Response, Failure> {
-    let found = context.assets.get(path).map(|asset| asset.respond(&call.asset_fields()));
+    let found = context
+        .assets
+        .get(path)
+        .map(|asset| asset.respond(&call.asset_fields()));
     found.map_or_else(|| not_found(context, call), Ok)
 }
 
@@ -169,6 +205,29 @@ fn get_with_key(context: &mut ReadContext, call: &Call) -> Result<Response, Fail
     get(context, call)
 }
 
+/// Returns the page with the pets. A program that has left out `/v1` gets a 404 instead, since it would take the page
+/// for a success.
+fn get_pets_page(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    let names = |field, words: &[&str]| {
+        let values = call.request.header_values(field);
+        values
+            .map(str::to_ascii_lowercase)
+            .any(|value| words.iter().any(|word| value.contains(word)))
+    };
+    let takes_html = call.header_values(&ACCEPT).next().is_none()
+        || names(ACCEPT.name, &["html", "text/*", "*/*"]);
+    let response = if takes_html && !names("Authorization", &["bearer "]) {
+        get_with_key(context, call)?
+    } else {
+        let message = format!(
+            "This page is for people. The API has {}.",
+            context.url("/v1/pets")
+        );
+        ApiError::with_message(Code::NotFound, message).into_response()
+    };
+    Ok(response.header("Vary", "Accept, Authorization"))
+}
+
 /// Returns a file of the pages. A page from before an upgrade, or from another instance, may ask for another digest: it
 /// gets the current file, which the browser must not cache.
 fn get_asset(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
@@ -176,5 +235,9 @@ fn get_asset(context: &mut ReadContext, call: &Call) -> Result<Response, Failure
     if context.assets.contains_key(path) {
         return asset(context, call, path);
     }
-    asset(context, call, &format!("{LATEST}{}", path.rsplit('/').next().unwrap_or_default()))
+    asset(
+        context,
+        call,
+        &format!("{LATEST}{}", path.rsplit('/').next().unwrap_or_default()),
+    )
 }

@@ -1,8 +1,7 @@
 //! Well-known paths (RFC 8615, RFC 9309). A deployed file at the same path takes precedence.
 
 use super::site_files::{asset, deployed, not_found, row};
-use super::{Call, Handler, Operation, ReadContext};
-use crate::app::endpoint::Failure;
+use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext};
 use crate::base::clock::{day, unix_time};
 use crate::base::http::Response;
 
@@ -18,7 +17,11 @@ const CONTACT_HOLDS: i64 = 300 * 24 * 3600;
 
 pub static OPERATIONS: &[Operation] = &[
     row(API_CATALOG, "getApiCatalog", Handler::Get(get)),
-    row(SECURITY_CONTACT, "getSecurityContact", Handler::Get(get_contact)),
+    row(
+        SECURITY_CONTACT,
+        "getSecurityContact",
+        Handler::Get(get_contact),
+    ),
 ];
 
 /// The paths of the feature `site`.
@@ -38,7 +41,9 @@ fn get_contact(context: &mut ReadContext, call: &Call) -> Result<Response, Failu
     if let Some(file) = deployed(context, call)? {
         return Ok(file);
     }
-    let Some(contact) = &context.config.security_contact else { return not_found(context, call) };
+    let Some(contact) = &context.config.security_contact else {
+        return not_found(context, call);
+    };
     let expires = day(unix_time() + CONTACT_HOLDS);
     let text = format!("Contact: {contact}\nExpires: {expires}T00:00:00Z\n");
     Ok(Response::new(200, text.into_bytes()).header("Content-Type", "text/plain; charset=utf-8"))

@@ -1,6 +1,6 @@
 //! A request on its way to a handler, together with its operation.
 
-use super::operation::{Endpoint, HandlerKind};
+use super::operation::{Operation, message_of_media_types};
 use super::parameter::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderParameter, IF_NONE_MATCH, PathParameter,
     QueryParameter,
@@ -9,11 +9,11 @@ use crate::base::http::{ApiError, AssetFields, Code, Request, Target, percent};
 use crate::base::json::Schema;
 use crate::model::Caller;
 
-/// A request, as its handler reads it.
-pub struct Routed<'r, H: 'static> {
+/// A request, as its handler reads it. It is authenticated if its path is under `/v1`.
+pub struct Call<'r> {
     /// The operation of the request.
-    pub operation: &'static Endpoint<H>,
-    /// Its header fields are read by [`Routed::header_values`], and its body by [`Routed::json_body`].
+    pub operation: &'static Operation,
+    /// Its header fields are read by [`Call::header_values`], and its body by [`Call::json_body`].
     pub request: &'r Request<'r>,
     /// The whole path, and the query as sent.
     pub target: Target<'r>,
@@ -21,7 +21,7 @@ pub struct Routed<'r, H: 'static> {
     pub caller: Option<Caller>,
 }
 
-impl<'r, H: HandlerKind> Routed<'r, H> {
+impl<'r> Call<'r> {
     /// Returns whether only the head of the response is sent.
     pub fn is_head(&self) -> bool {
         self.request.method == "HEAD"
@@ -31,10 +31,17 @@ impl<'r, H: HandlerKind> Routed<'r, H> {
     pub fn path<S: Schema>(&self, parameter: &PathParameter<S>) -> Option<S::Value<'static>> {
         self.check_declared(parameter.name);
         let segment = self.operation.segment(parameter.name, &self.target.path);
-        debug_assert!(segment.is_some(), "{} has no {{{}}}", self.operation.path, parameter.name);
+        debug_assert!(
+            segment.is_some(),
+            "{} has no {{{}}}",
+            self.operation.path,
+            parameter.name
+        );
         let segment = segment?;
         if segment.as_bytes().contains(&b'%') {
-            return parameter.schema.of_text(&String::from_utf8_lossy(&percent::decode(segment)));
+            return parameter
+                .schema
+                .of_text(&String::from_utf8_lossy(&percent::decode(segment)));
         }
         parameter.schema.of_text(segment)
     }
@@ -55,9 +62,17 @@ impl<'r, H: HandlerKind> Routed<'r, H> {
     /// description, and the gate would not forward it.
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
-            let mut declared = self.operation.parameters.iter().map(|declared| declared.describe());
+            let mut declared = self
+                .operation
+                .parameters
+                .iter()
+                .map(|declared| declared.describe());
             let is_declared = declared.any(|declared| *declared["name"] == *parameter);
-            assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation.id);
+            assert!(
+                is_declared,
+                "{} does not declare the parameter {parameter}",
+                self.operation.id
+            );
         }
     }
 
@@ -81,50 +96,90 @@ impl<'r, H: HandlerKind> Routed<'r, H> {
     /// 415, if the header fields declare a media type that the row does not have, or a content coding (RFC 9110,
     /// sections 8.3 and 8.4).
     pub fn json_body(&self) -> Result<&'r [u8], ApiError> {
-        debug_assert!(self.operation.body.is_some(), "{} does not declare a body", self.operation.id);
-        for coding in self.request.header_values(CONTENT_ENCODING).flat_map(|value| value.split(',')) {
-            // An empty element is none (RFC 9110, section 5.6.1.2).
-            if !["", "identity"].contains(&&*coding.trim().to_ascii_lowercase()) {
-                return Err(
-                    ApiError::new(Code::UnsupportedContentEncoding).header("Accept-Encoding", "identity")
-                );
-            }
-        }
-        let accepted = self.operation.media_types;
-        for value in self.request.header_values(CONTENT_TYPE) {
-            let media_type = value.split(';').next().unwrap_or("").trim();
-            if !accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) {
-                let code = Code::UnsupportedMediaType;
-                let refused = ApiError::with_message(code, self.operation.message(code));
-                let (name, media_type) = self.operation.accept();
-                return Err(refused.header(name, media_type));
-            }
-        }
-        Ok(self.request.body)
+        debug_assert!(
+            self.operation.body.is_some(),
+            "{} does not declare a body",
+            self.operation.id
+        );
+        let (name, _) = self.operation.accept();
+        read_body(self.request, self.operation.media_types, name)
     }
+}
+
+/// Returns the body of a request. `accept` is the header field of a 415 with the accepted media type, the first.
+///
+/// # Errors
+/// 415, if the header fields declare a media type that is not accepted, or a content coding (RFC 9110, sections 8.3 and
+/// 8.4).
+pub fn read_body<'r>(
+    request: &Request<'r>,
+    media_types: &[&'static str],
+    accept: &'static str,
+) -> Result<&'r [u8], ApiError> {
+    for coding in request
+        .header_values(CONTENT_ENCODING)
+        .flat_map(|value| value.split(','))
+    {
+        // An empty element is none (RFC 9110, section 5.6.1.2).
+        if !["", "identity"].contains(&&*coding.trim().to_ascii_lowercase()) {
+            return Err(ApiError::new(Code::UnsupportedContentEncoding)
+                .header("Accept-Encoding", "identity"));
+        }
+    }
+    for value in request.header_values(CONTENT_TYPE) {
+        let media_type = value.split(';').next().unwrap_or("").trim();
+        if !media_types
+            .iter()
+            .any(|accepted| accepted.eq_ignore_ascii_case(media_type))
+        {
+            let message = message_of_media_types(media_types);
+            let refused = ApiError::with_message(Code::UnsupportedMediaType, message);
+            return Err(refused.header(accept, media_types[0]));
+        }
+    }
+    Ok(request.body)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::endpoint::Router;
+    use crate::app::endpoint::{Router, row};
     use crate::base::json::{AnyString, Integer};
 
-    static ID: PathParameter<Integer> = PathParameter { name: "id", about: "", schema: Integer::INT64 };
-    static NAME: PathParameter<AnyString> = PathParameter { name: "name", about: "", schema: AnyString };
+    static ID: PathParameter<Integer> = PathParameter {
+        name: "id",
+        about: "",
+        schema: Integer::INT64,
+    };
+    static NAME: PathParameter<AnyString> = PathParameter {
+        name: "name",
+        about: "",
+        schema: AnyString,
+    };
 
     static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
-    static ROUTER: Router<&str> = Router(&[&[Endpoint {
+    static ROUTER: Router = Router(&[&[Operation {
         parameters: &[&ID, &NAME, &ACCEPT],
-        ..Endpoint::new("/x/{id}/photos/{name}", "deep", "GET")
+        ..row("GET", "/x/{id}/photos/{name}", "deep")
     }]]);
 
-    fn with_call<T>(target: &str, ask: impl FnOnce(&Routed<&str>) -> T) -> T {
+    fn with_call<T>(target: &str, ask: impl FnOnce(&Call) -> T) -> T {
         let headers = vec![("accept", "a"), ("If-None-Match", "b"), ("Accept", "c")];
-        let request = Request { id: "an-id", method: "GET", target, headers, body: b"" };
+        let request = Request {
+            id: "an-id",
+            method: "GET",
+            target,
+            headers,
+            body: b"",
+        };
         let target = Target::parse(target);
         let operation = ROUTER.route("GET", &target).unwrap();
-        ask(&Routed { operation, request: &request, target, caller: None })
+        ask(&Call {
+            operation,
+            request: &request,
+            target,
+            caller: None,
+        })
     }
 
     #[test]
@@ -149,14 +204,20 @@ mod tests {
     #[test]
     #[should_panic(expected = "deep does not declare the parameter x")]
     fn undeclared_parameter_is_noticed() {
-        let undeclared = QueryParameter { name: "x", about: "", schema: AnyString };
+        let undeclared = QueryParameter {
+            name: "x",
+            about: "",
+            schema: AnyString,
+        };
         with_call("/x/7/photos/a", |call| drop(call.query(&undeclared)));
     }
 
     #[test]
     #[should_panic(expected = "deep does not declare the parameter If-None-Match")]
     fn undeclared_header_field_is_noticed() {
-        with_call("/x/7/photos/a", |call| drop(call.header_values(&IF_NONE_MATCH)));
+        with_call("/x/7/photos/a", |call| {
+            drop(call.header_values(&IF_NONE_MATCH));
+        });
     }
 
     #[test]

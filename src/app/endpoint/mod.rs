@@ -1,9 +1,12 @@
-//! The building blocks of endpoints: the rows of a table of operations, the router, the parameters and the request that
-//! a handler reads, and its failure. The service and the admin address each have a table and a type of handler.
+//! The building blocks of endpoints: the rows of the table of operations, the router, the handlers and their contexts,
+//! the parameters and the request that a handler reads, entity tags, and the failure of a handler.
 //!
 //! Knows no resource, no SQL and no sockets.
 
 mod call;
+mod entity_tag;
+mod handler;
+mod list_cache;
 mod operation;
 pub mod parameter;
 mod router;
@@ -12,12 +15,14 @@ use crate::base::http::{ApiError, Code, Response};
 use crate::base::json::Invalid;
 use crate::store::{Cause, StoreError};
 
-pub use call::Routed;
-pub use operation::{Deprecation, Endpoint, HandlerKind, HeaderField, Stability, Success, Tag, UNDESCRIBED};
-pub use router::Router;
+pub use call::{Call, read_body};
+pub use entity_tag::{ETAG, check_match, tagged, unless_known};
+pub use handler::{Handler, ReadContext, Staged, WriteContext, WriterCheck};
+pub use operation::{Deprecation, HeaderField, JSON, Operation, Stability, Success, Tag};
+pub use router::{Router, unserved};
 
 #[cfg(test)]
-pub use router::tests::flaw;
+pub use router::tests::{flaw, row};
 
 /// The failure of a handler. The pipeline turns it into a response and a log line.
 #[derive(Debug, PartialEq)]
@@ -35,13 +40,22 @@ impl Failure {
     pub fn into_response(self) -> Response {
         let error = match self {
             Self::Refused(error) => error,
-            Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => ApiError::new(Code::OutcomeUnknown),
+            Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => {
+                ApiError::new(Code::OutcomeUnknown)
+            }
             Self::Store(StoreError::Unavailable(trouble, _)) => {
-                let what_next =
-                    if trouble.passes() { "Try again in a moment." } else { "Tell the operator." };
-                let message = format!("The database {}; nothing was changed. {what_next}", trouble.as_str());
+                let what_next = if trouble.passes() {
+                    "Try again in a moment."
+                } else {
+                    "Tell the operator."
+                };
+                let message = format!(
+                    "The database {}; nothing was changed. {what_next}",
+                    trouble.as_str()
+                );
                 ApiError::with_message(Code::StorageUnavailable, message)
             }
+            Self::Store(StoreError::Rejected(_)) => ApiError::new(Code::Rejected),
             Self::Store(StoreError::Internal(_)) | Self::Fault(_) => ApiError::new(Code::Internal),
         };
         error.into_response()
@@ -51,7 +65,11 @@ impl Failure {
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Refused(_) => None,
-            Self::Store(StoreError::Unavailable(_, detail) | StoreError::Internal(detail))
+            Self::Store(
+                StoreError::Unavailable(_, detail)
+                | StoreError::Rejected(detail)
+                | StoreError::Internal(detail),
+            )
             | Self::Fault(detail) => Some(detail),
         }
     }
@@ -89,8 +107,17 @@ mod tests {
     fn detail_is_for_the_log_only() {
         for (failure, status) in [
             (Failure::Fault("SELECT secret".to_owned()), 500),
-            (Failure::Store(StoreError::Internal("SELECT secret".to_owned())), 500),
-            (Failure::Store(StoreError::Unavailable(Cause::Full, "SELECT secret".to_owned())), 503),
+            (
+                Failure::Store(StoreError::Internal("SELECT secret".to_owned())),
+                500,
+            ),
+            (
+                Failure::Store(StoreError::Unavailable(
+                    Cause::Full,
+                    "SELECT secret".to_owned(),
+                )),
+                503,
+            ),
         ] {
             assert_eq!(failure.detail(), Some("SELECT secret"));
             let response = failure.into_response();
@@ -105,7 +132,10 @@ mod tests {
         assert_eq!(refused.detail(), None);
         assert_eq!(
             refused,
-            Failure::Refused(ApiError::with_message(Code::InvalidJson, "The body is empty."))
+            Failure::Refused(ApiError::with_message(
+                Code::InvalidJson,
+                "The body is empty."
+            ))
         );
     }
 }

@@ -1,21 +1,16 @@
-//! The row of a table of operations. Routing, Allow, scopes, lanes, the header fields that the gate forwards, the
+//! The row of the table of operations. Routing, Allow, scopes, lanes, the header fields that the gate forwards, the
 //! deprecation header fields and the interface description all come from it.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use super::handler::Handler;
 use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, Parameter};
 use crate::base::clock::http_date;
 use crate::base::http::{Code, Fields, find_field};
 
-/// The type of the handlers of one address. Its variants decide the method.
-pub trait HandlerKind {
-    /// The method; GET stands for HEAD as well.
-    fn method(&self) -> &'static str;
-}
-
-/// One row of a table, with a handler of type `H`.
-pub struct Endpoint<H> {
+/// One row of the table.
+pub struct Operation {
     /// The path; a segment in braces is a parameter.
     pub path: &'static str,
     /// The number of bytes of the path before its first parameter. This part alone rules out most rows.
@@ -23,7 +18,7 @@ pub struct Endpoint<H> {
     /// The name of the operation, also in the interface description (`operationId`).
     pub id: &'static str,
     /// Its handler.
-    pub handler: H,
+    pub handler: Handler,
     /// A title of a few words, for the pages.
     pub title: &'static str,
     /// A summary in one line, as the specification fixes it for the interface description.
@@ -33,11 +28,11 @@ pub struct Endpoint<H> {
     /// Its tag in the interface description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
     /// The most rows of the database that the handler reads. The gate has a queue for each size of requests, and
-    /// chooses it by this number. `None`: not stated, which a test rejects for the operations of the service.
+    /// chooses it by this number. `None`: not stated, which a test rejects.
     pub rows: Option<u32>,
     /// The parameters that the handler reads. No other header fields reach it.
     pub parameters: &'static [&'static dyn Parameter],
-    /// The name of the body's schema in the interface description, or [`UNDESCRIBED`]; `None`: it reads no body.
+    /// The name of the body's schema in the interface description; `None`: it reads no body.
     pub body: Option<&'static str>,
     /// The accepted media types of a body. The interface description names the first, and a body without a Content-Type
     /// counts as such.
@@ -55,10 +50,7 @@ pub struct Endpoint<H> {
 }
 
 /// The media type of a body, unless the row names others.
-const JSON: &[&str] = &["application/json"];
-
-/// The schema of a body that is not described.
-pub const UNDESCRIBED: &str = "";
+pub const JSON: &[&str] = &["application/json"];
 
 /// The promise to the callers of an operation (specification, section 9).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,15 +111,15 @@ pub struct Deprecation {
     pub sunset: i64,
     /// The path to call instead (`rel="successor-version"`, RFC 5829).
     pub successor: &'static str,
-    /// How to call the successor, as the end of a sentence.
-    pub instead: &'static str,
+    /// The replacement and how to call it, as sentences whose first words are 'The replacement is'.
+    pub replacement: &'static str,
     /// The header fields without a public address, for the interface description.
     example: OnceLock<Fields>,
 }
 
-impl<H> Endpoint<H> {
+impl Operation {
     /// A row for an operation that is not described and reads nothing from the request.
-    pub const fn new(path: &'static str, id: &'static str, handler: H) -> Self {
+    pub const fn new(path: &'static str, id: &'static str, handler: Handler) -> Self {
         Self {
             path,
             literal: literal(path),
@@ -153,20 +145,19 @@ impl<H> Endpoint<H> {
     pub fn message(&self, code: Code) -> Cow<'static, str> {
         match self.not_found {
             Some(message) if code == Code::NotFound => message.into(),
-            _ if code == Code::UnsupportedMediaType && self.media_types != JSON => {
-                format!("The body must be {}.", self.media_types.join(" or ")).into()
-            }
+            _ if code == Code::UnsupportedMediaType => message_of_media_types(self.media_types),
             _ => code.usual_message(),
         }
     }
 
     /// The response header field with the accepted media type of a body: `Accept-Patch` for a PATCH (RFC 5789, section
     /// 3.1).
-    pub fn accept(&self) -> (&'static str, &'static str)
-    where
-        H: HandlerKind,
-    {
-        let name = if self.handler.method() == "PATCH" { "Accept-Patch" } else { "Accept" };
+    pub fn accept(&self) -> (&'static str, &'static str) {
+        let name = if self.handler.method() == "PATCH" {
+            "Accept-Patch"
+        } else {
+            "Accept"
+        };
         (name, self.media_types[0])
     }
 
@@ -174,9 +165,23 @@ impl<H> Endpoint<H> {
     pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
         let (names, values) = (self.path.get(self.literal..)?, path.get(self.literal..)?);
         let mut segments = names.split('/').zip(values.split('/'));
-        let is_named = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(|name| name == parameter);
-        segments.find(|(name, _)| is_named(name) == Some(true)).map(|(_, segment)| segment)
+        let is_named = |name: &str| {
+            name.strip_prefix('{')?
+                .strip_suffix('}')
+                .map(|name| name == parameter)
+        };
+        segments
+            .find(|(name, _)| is_named(name) == Some(true))
+            .map(|(_, segment)| segment)
     }
+}
+
+/// The message of a 415 for a body of another media type.
+pub fn message_of_media_types(media_types: &[&'static str]) -> Cow<'static, str> {
+    if media_types == JSON {
+        return Code::UnsupportedMediaType.usual_message();
+    }
+    format!("The body must be {}.", media_types.join(" or ")).into()
 }
 
 /// The length of a path up to its first parameter.
@@ -188,11 +193,17 @@ const fn literal(path: &str) -> usize {
     length
 }
 
-impl<H: HandlerKind> Endpoint<H> {
+impl Operation {
     /// Lists the request header fields that reach the handler.
     pub fn headers(&self) -> impl Iterator<Item = &'static str> {
-        let of_body = self.body.is_some().then_some([CONTENT_TYPE, CONTENT_ENCODING]);
-        let declared = self.parameters.iter().filter_map(|parameter| parameter.header());
+        let of_body = self
+            .body
+            .is_some()
+            .then_some([CONTENT_TYPE, CONTENT_ENCODING]);
+        let declared = self
+            .parameters
+            .iter()
+            .filter_map(|parameter| parameter.header());
         declared.chain(of_body.into_iter().flatten())
     }
 
@@ -217,16 +228,30 @@ const ABOUT: &str = "/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\
 
 impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
-    /// call instead, and `instead` explains how.
-    pub const fn new(since: i64, sunset: i64, successor: &'static str, instead: &'static str) -> Self {
-        Self { since, sunset, successor, instead, example: OnceLock::new() }
+    /// call instead, and `replacement` explains how.
+    pub const fn new(
+        since: i64,
+        sunset: i64,
+        successor: &'static str,
+        replacement: &'static str,
+    ) -> Self {
+        Self {
+            since,
+            sunset,
+            successor,
+            replacement,
+            example: OnceLock::new(),
+        }
     }
 
     /// The header fields that announce the deprecation. `root` is the public address of the service, or empty.
     pub fn announcement(&self, root: &str) -> Fields {
         let mut fields = Fields::default();
         fields.add("Deprecation", format!("@{}", self.since).as_bytes());
-        fields.add("Link", format!("<{root}{}>; rel=\"successor-version\"", self.successor).as_bytes());
+        fields.add(
+            "Link",
+            format!("<{root}{}>; rel=\"successor-version\"", self.successor).as_bytes(),
+        );
         fields.add("Link", format!("<{root}{ABOUT}").as_bytes());
         fields.add("Sunset", http_date(self.sunset).as_bytes());
         fields

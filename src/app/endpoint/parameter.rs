@@ -18,6 +18,11 @@ pub trait Parameter: Sync {
     fn header(&self) -> Option<&'static str> {
         None
     }
+
+    /// The name of the query parameter, if it is one.
+    fn query(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A path parameter: the segment in braces in the operation's path.
@@ -31,7 +36,7 @@ pub struct PathParameter<S> {
 impl<S: Schema + Sync> Parameter for PathParameter<S> {
     fn describe(&self) -> Json {
         let schema = self.schema.describe();
-        object! { "name": self.name, "in": "path", "required": true, "description": self.about, "schema": schema }
+        object! { "name": self.name, "in": "path", "required": true, "description": self.about, "schema": schema, "example": 1 }
     }
 }
 
@@ -48,6 +53,10 @@ impl<S: Schema + Sync> Parameter for QueryParameter<S> {
         let schema = self.schema.describe();
         object! { "name": self.name, "in": "query", "description": self.about, "schema": schema }
     }
+
+    fn query(&self) -> Option<&'static str> {
+        Some(self.name)
+    }
 }
 
 /// An optional request header field.
@@ -63,7 +72,12 @@ pub struct HeaderParameter {
 impl HeaderParameter {
     /// A header field of operations that are not described.
     pub const fn undescribed(name: &'static str) -> Self {
-        Self { name, about: "", example: "", pattern: None }
+        Self {
+            name,
+            about: "",
+            example: "",
+            pattern: None,
+        }
     }
 }
 
@@ -74,7 +88,7 @@ pub static ACCEPT_ENCODING: HeaderParameter = HeaderParameter::undescribed("Acce
 pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
     name: "If-None-Match",
     about: "The `ETag` of the response that you have, several of them separated by commas, or `*`. If one of them is \
-        current, you get a 304 without a body.",
+        current, a GET gets a 304 without a body, and a change gets a 412.",
     example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
     pattern: None,
 };
@@ -107,9 +121,15 @@ impl<S: Schema> QueryParameter<S> {
     /// # Errors
     /// 400, if it is given twice or has a wrong value.
     pub fn read(&self, query: Option<&str>) -> Result<Option<S::Value<'static>>, ApiError> {
-        let Some(text) = query::parameter(query, self.name)? else { return Ok(None) };
+        let Some(text) = query::parameter(query, self.name)? else {
+            return Ok(None);
+        };
         let value = self.schema.of_text(&text).ok_or_else(|| {
-            let message = format!("The query parameter '{}' must be {}.", self.name, self.schema.expected());
+            let message = format!(
+                "The query parameter '{}' must be {}.",
+                self.name,
+                self.schema.expected()
+            );
             ApiError::with_message(Code::InvalidParameter, message)
         })?;
         Ok(Some(value))
@@ -124,7 +144,11 @@ mod tests {
     const COUNT: QueryParameter<Integer> = QueryParameter {
         name: "count",
         about: "How many.",
-        schema: Integer { minimum: 0, maximum: 9, default: Some(5) },
+        schema: Integer {
+            minimum: 0,
+            maximum: 9,
+            default: Some(5),
+        },
     };
 
     #[test]

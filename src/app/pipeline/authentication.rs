@@ -40,7 +40,10 @@ const MAX_KNOWN: usize = 64;
 impl Authenticator {
     /// Also accepts `extra_key` (`PETSTORE_API_KEY`), with full scope and without expiry.
     pub fn new(extra_key: Option<&str>) -> Self {
-        Self { extra_key: extra_key.map(digest), ..Self::default() }
+        Self {
+            extra_key: extra_key.map(digest),
+            ..Self::default()
+        }
     }
 
     /// Returns the key of a request, and notes `now`, in seconds of Unix time, as its last use.
@@ -55,16 +58,22 @@ impl Authenticator {
         now: i64,
     ) -> Result<&KnownKey, Failure> {
         let mut credentials = request.header_values(AUTHORIZATION);
-        let Some(credential) = credentials.next() else { return Err(missing().into()) };
+        let Some(credential) = credentials.next() else {
+            return Err(missing().into());
+        };
         if credentials.next().is_some() {
             return Err(invalid().into());
         }
-        let Some(token) = bearer_token(credential) else { return Err(missing().into()) };
+        let Some(token) = bearer_token(credential) else {
+            return Err(missing().into());
+        };
         if self.version != database.data_version() {
             self.known.clear();
             self.version = database.data_version();
         }
-        let Some(place) = self.find(token, database)? else { return Err(invalid().into()) };
+        let Some(place) = self.find(token, database)? else {
+            return Err(invalid().into());
+        };
         let known = &mut self.known[place];
         if known.key.is_expired(now) {
             return Err(invalid().into());
@@ -92,7 +101,10 @@ impl Authenticator {
     /// Looks up a key, and returns its index in the cache. Only existing keys enter the cache, so guesses cannot evict
     /// them.
     fn find(&mut self, token: &str, database: &Reader) -> Result<Option<usize>, Failure> {
-        let known = self.known.iter().position(|known| is_same(&known.token, token));
+        let known = self
+            .known
+            .iter()
+            .position(|known| is_same(&known.token, token));
         if known.is_some() {
             return Ok(known);
         }
@@ -101,11 +113,28 @@ impl Authenticator {
         let token = token.into();
         let found = if self.extra_key == Some(digest) {
             let (name, scope) = (EXTRA_KEY.to_owned(), KeyScope::Full);
-            let key = ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None };
+            let key = ApiKey {
+                digest,
+                name,
+                scope,
+                created_at: 0,
+                expires_at: None,
+                last_used_at: None,
+            };
             // So that its uses are never noted: no row of the database could store them.
-            KnownKey { token, key, caller: Caller::extra(), noted_at: i64::MAX }
+            KnownKey {
+                token,
+                key,
+                caller: Caller::extra(),
+                noted_at: i64::MAX,
+            }
         } else if let Some(key) = database.key(&digest)? {
-            KnownKey { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
+            KnownKey {
+                token,
+                caller: Caller::stored(&key.name),
+                key,
+                noted_at: i64::MIN,
+            }
         } else {
             return Ok(None);
         };
@@ -119,7 +148,10 @@ impl Authenticator {
 
 /// Compares two tokens in constant time, except for their length.
 fn is_same(one: &str, other: &str) -> bool {
-    let differences = one.bytes().zip(other.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b));
+    let differences = one
+        .bytes()
+        .zip(other.bytes())
+        .fold(0, |differences, (a, b)| differences | (a ^ b));
     one.len() == other.len() && differences == 0
 }
 
@@ -136,16 +168,25 @@ fn missing() -> ApiError {
 
 fn invalid() -> ApiError {
     let what = "The API key is unknown, expired or revoked";
-    challenge(ApiError::with_message(Code::Unauthorized, format!("{what}.")), "invalid_token", what)
+    challenge(
+        ApiError::with_message(Code::Unauthorized, format!("{what}.")),
+        "invalid_token",
+        what,
+    )
 }
 
 /// The error for a write with a read-only key (RFC 6750, section 3.1).
 pub fn insufficient_scope() -> ApiError {
-    challenge(ApiError::new(Code::InsufficientScope), "insufficient_scope", "This API key is read-only")
+    challenge(
+        ApiError::new(Code::InsufficientScope),
+        "insufficient_scope",
+        "This API key is read-only",
+    )
 }
 
 fn challenge(refusal: ApiError, error: &str, what: &str) -> ApiError {
-    let value = format!("Bearer realm=\"petstore\", error=\"{error}\", error_description=\"{what}\"");
+    let value =
+        format!("Bearer realm=\"petstore\", error=\"{error}\", error_description=\"{what}\"");
     refusal.header("WWW-Authenticate", value)
 }
 
@@ -160,35 +201,69 @@ mod tests {
         database: &Reader,
         credentials: &[&str],
     ) -> Result<KeyScope, Failure> {
-        let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
-        let request = Request { id: "-", method: "GET", target: "/v1/pets", headers, body: b"" };
-        authenticator.authenticate(&request, database, 1000).map(|known| known.key.scope)
+        let headers = credentials
+            .iter()
+            .map(|value| ("authorization", *value))
+            .collect();
+        let request = Request {
+            id: "-",
+            method: "GET",
+            target: "/v1/pets",
+            headers,
+            body: b"",
+        };
+        authenticator
+            .authenticate(&request, database, 1000)
+            .map(|known| known.key.scope)
     }
 
     fn key(text: &str, scope: KeyScope, expires_at: Option<i64>) -> ApiKey {
         let (digest, name) = (digest(text), text.to_owned());
-        ApiKey { digest, name, scope, created_at: 0, expires_at, last_used_at: None }
+        ApiKey {
+            digest,
+            name,
+            scope,
+            created_at: 0,
+            expires_at,
+            last_used_at: None,
+        }
     }
 
     #[test]
     fn keys_have_their_scopes_until_they_expire() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.insert_key(&key("full", KeyScope::Full, None)).unwrap();
-        writer.insert_key(&key("reader", KeyScope::ReadOnly, Some(1001))).unwrap();
-        writer.insert_key(&key("old", KeyScope::Full, Some(1000))).unwrap();
+        writer
+            .insert_key(&key("full", KeyScope::Full, None))
+            .unwrap();
+        writer
+            .insert_key(&key("reader", KeyScope::ReadOnly, Some(1001)))
+            .unwrap();
+        writer
+            .insert_key(&key("old", KeyScope::Full, Some(1000)))
+            .unwrap();
         let mut authenticator = Authenticator::new(Some("extra"));
         let mut ask = |credentials: &[&str]| ask(&mut authenticator, &writer, credentials);
         assert_eq!(ask(&["Bearer full"]), Ok(KeyScope::Full));
         assert_eq!(ask(&["bEARER  full "]), Ok(KeyScope::Full));
         assert_eq!(ask(&["Bearer reader"]), Ok(KeyScope::ReadOnly));
         assert_eq!(ask(&["Bearer extra"]), Ok(KeyScope::Full));
-        for credentials in
-            [&["Bearer old"][..], &["Bearer none"], &["Bearer fullx"], &["Bearer full", "Bearer full"]]
-        {
+        for credentials in [
+            &["Bearer old"][..],
+            &["Bearer none"],
+            &["Bearer fullx"],
+            &["Bearer full", "Bearer full"],
+        ] {
             assert_eq!(ask(credentials), Err(invalid().into()), "{credentials:?}");
         }
-        for credentials in [&[][..], &["Basic full"], &["Bearer"], &["Bearer "], &["full"], &[""]] {
+        for credentials in [
+            &[][..],
+            &["Basic full"],
+            &["Bearer"],
+            &["Bearer "],
+            &["full"],
+            &[""],
+        ] {
             assert_eq!(ask(credentials), Err(missing().into()), "{credentials:?}");
         }
     }
@@ -198,11 +273,19 @@ mod tests {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         for (name, expires_at) in [("mine", None), ("old", Some(1000)), ("idle", None)] {
-            writer.insert_key(&key(name, KeyScope::ReadOnly, expires_at)).unwrap();
+            writer
+                .insert_key(&key(name, KeyScope::ReadOnly, expires_at))
+                .unwrap();
         }
         let mut authenticator = Authenticator::new(Some("extra"));
         let uses = authenticator.clone().uses;
-        for credential in ["Bearer mine", "Bearer old", "Bearer extra", "Bearer none", "Bearer mine"] {
+        for credential in [
+            "Bearer mine",
+            "Bearer old",
+            "Bearer extra",
+            "Bearer none",
+            "Bearer mine",
+        ] {
             let _ = ask(&mut authenticator, &writer, &[credential]);
         }
         assert_eq!(uses.take(), [(digest("mine"), 1000)]);
@@ -218,26 +301,52 @@ mod tests {
         writer.insert_key(&key("b", KeyScope::Full, None)).unwrap();
         writer.insert_key(&key("c", KeyScope::Full, None)).unwrap();
         let mut authenticator = Authenticator::default();
-        assert_eq!(ask(&mut authenticator, &writer, &["Bearer a"]), Ok(KeyScope::Full));
-        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
+        assert_eq!(
+            ask(&mut authenticator, &writer, &["Bearer a"]),
+            Ok(KeyScope::Full)
+        );
+        assert_eq!(
+            ask(&mut authenticator, &writer, &["Bearer b"]),
+            Ok(KeyScope::Full)
+        );
         assert_eq!(authenticator.known.len(), 2);
         for i in 2..MAX_KNOWN {
             let text = i.to_string();
             let key = key(&text, KeyScope::Full, None);
             let caller = Caller::stored(&key.name);
-            authenticator.known.push(KnownKey { token: text.into(), key, caller, noted_at: 0 });
+            authenticator.known.push(KnownKey {
+                token: text.into(),
+                key,
+                caller,
+                noted_at: 0,
+            });
         }
-        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
+        assert_eq!(
+            ask(&mut authenticator, &writer, &["Bearer b"]),
+            Ok(KeyScope::Full)
+        );
         assert_eq!(authenticator.known.len(), MAX_KNOWN);
-        assert_eq!(ask(&mut authenticator, &writer, &["Bearer c"]), Ok(KeyScope::Full));
+        assert_eq!(
+            ask(&mut authenticator, &writer, &["Bearer c"]),
+            Ok(KeyScope::Full)
+        );
         assert_eq!(authenticator.known.len(), 1, "all others are forgotten");
     }
 
     #[test]
     fn tokens_that_differ_are_never_the_same() {
         assert!(is_same("", "") && is_same("abc", "abc"));
-        for (one, other) in [("a", "b"), ("ab", "ba"), ("aa", "bb"), ("abc", "ab"), ("", "a")] {
-            assert!(!is_same(one, other) && !is_same(other, one), "{one} {other}");
+        for (one, other) in [
+            ("a", "b"),
+            ("ab", "ba"),
+            ("aa", "bb"),
+            ("abc", "ab"),
+            ("", "a"),
+        ] {
+            assert!(
+                !is_same(one, other) && !is_same(other, one),
+                "{one} {other}"
+            );
         }
     }
 }

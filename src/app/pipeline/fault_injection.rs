@@ -9,7 +9,8 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::is_protected;
-use crate::app::api::{Operation, router};
+use crate::app::api::router;
+use crate::app::endpoint::Operation;
 use crate::base::http::response::Disposition;
 use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::net::worker::Service;
@@ -45,9 +46,16 @@ pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u
     let least = *between.start();
     let span = between.end().saturating_sub(least);
     move |line| {
-        let (method, target) = str::from_utf8(line).unwrap_or_default().split_once(' ').unwrap_or_default();
+        let (method, target) = str::from_utf8(line)
+            .unwrap_or_default()
+            .split_once(' ')
+            .unwrap_or_default();
         let is_delayed = method != "OPTIONS" && is_protected(&Target::parse(target));
-        if is_delayed { least + span.mul_f64(fraction(draw(&draws.delays))) } else { Duration::ZERO }
+        if is_delayed {
+            least + span.mul_f64(fraction(draw(&draws.delays)))
+        } else {
+            Duration::ZERO
+        }
     }
 }
 
@@ -73,7 +81,8 @@ struct Fault {
 impl Faults {
     fn draw(&self) -> Option<Fault> {
         let bits = draw(&self.draws.failures);
-        let code = [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
+        let code =
+            [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
         let is_done = bits & 1 == 1 && code != Some(Code::Overloaded);
         (fraction(bits) < self.rate).then_some(Fault { code, is_done })
     }
@@ -81,12 +90,17 @@ impl Faults {
     /// Returns whether a request may change data.
     fn writes(&self, request: &Request) -> bool {
         let router = router(self.is_experimental);
-        router.route(request.method, &Target::parse(request.target)).is_ok_and(Operation::writes)
+        router
+            .route(request.method, &Target::parse(request.target))
+            .is_ok_and(Operation::writes)
     }
 
     /// Wraps a service in fault injection.
     pub fn around<S: Service>(&self, service: S) -> Faulty<S> {
-        Faulty { service, faults: self.clone() }
+        Faulty {
+            service,
+            faults: self.clone(),
+        }
     }
 }
 
@@ -99,7 +113,9 @@ pub struct Faulty<S> {
 impl<S: Service> Service for Faulty<S> {
     /// Answers only the first request; the worker calls again with the others.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
-        let Some(request) = requests.first() else { return Duration::ZERO };
+        let Some(request) = requests.first() else {
+            return Duration::ZERO;
+        };
         let one = std::slice::from_ref(request);
         // A failed preflight would test nothing: the browser does not retry it.
         let can_fail = request.method != "OPTIONS" && is_protected(&Target::parse(request.target));
@@ -115,7 +131,9 @@ impl<S: Service> Service for Faulty<S> {
         responses.push(match fault.code {
             None => Response::only(Disposition::Abort),
             // The gate does the same if a lane breaks off: only a write can have an unknown outcome.
-            Some(Code::OutcomeUnknown) if self.faults.writes(request) => failed(Code::OutcomeUnknown),
+            Some(Code::OutcomeUnknown) if self.faults.writes(request) => {
+                failed(Code::OutcomeUnknown)
+            }
             Some(_) => failed(Code::Overloaded),
         });
         flush
@@ -132,8 +150,11 @@ impl<S: Service> Service for Faulty<S> {
 
 /// Returns the response to a real failure with this code; its message also says that the failure is intentional.
 fn failed(code: Code) -> Response {
-    ApiError::with_message(code, format!("This failure is intentional. {}", code.usual_message()))
-        .into_response()
+    ApiError::with_message(
+        code,
+        format!("This failure is intentional. {}", code.usual_message()),
+    )
+    .into_response()
 }
 
 #[cfg(test)]
@@ -143,7 +164,11 @@ mod tests {
     #[test]
     fn part_of_the_requests_fails_in_thirds_and_the_same_way_in_every_run() {
         let drawn = || -> Vec<_> {
-            let faults = Faults { rate: 0.3, is_experimental: true, draws: Draws::default() };
+            let faults = Faults {
+                rate: 0.3,
+                is_experimental: true,
+                draws: Draws::default(),
+            };
             (0..30_000).map(|_| faults.draw()).collect()
         };
         let (one, other) = (drawn(), drawn());
@@ -157,14 +182,21 @@ mod tests {
         ] {
             let fault = Fault { code, is_done };
             let count = one.iter().filter(|drawn| **drawn == Some(fault)).count();
-            assert!(count.abs_diff(expected) < expected / 8, "{fault:?}: {count}");
+            assert!(
+                count.abs_diff(expected) < expected / 8,
+                "{fault:?}: {count}"
+            );
         }
     }
 
     #[test]
     fn none_and_all_are_exact() {
         let count = |rate| {
-            let faults = Faults { rate, is_experimental: true, draws: Draws::default() };
+            let faults = Faults {
+                rate,
+                is_experimental: true,
+                draws: Draws::default(),
+            };
             (0..1000).filter_map(|_| faults.draw()).count()
         };
         assert_eq!((count(0.0), count(1.0)), (0, 1000));
@@ -172,10 +204,19 @@ mod tests {
 
     #[test]
     fn every_write_of_the_router_has_an_outcome_that_matters() {
-        let faults = Faults { rate: 0.5, is_experimental: true, draws: Draws::default() };
+        let faults = Faults {
+            rate: 0.5,
+            is_experimental: true,
+            draws: Draws::default(),
+        };
         for row in router(true).operations() {
-            let request =
-                Request { id: "-", method: row.method(), target: row.path, headers: Vec::new(), body: b"" };
+            let request = Request {
+                id: "-",
+                method: row.method(),
+                target: row.path,
+                headers: Vec::new(),
+                body: b"",
+            };
             assert_eq!(faults.writes(&request), row.method() != "GET", "{}", row.id);
         }
     }
@@ -195,7 +236,11 @@ mod tests {
             }
         }
         let has_ended = Arc::default();
-        let faults = Faults { rate: 0.5, is_experimental: true, draws: Draws::default() };
+        let faults = Faults {
+            rate: 0.5,
+            is_experimental: true,
+            draws: Draws::default(),
+        };
         let mut service = faults.around(Stopped(Arc::clone(&has_ended)));
         assert_eq!(service.rest(), Some(Duration::from_secs(7)));
         service.stop();

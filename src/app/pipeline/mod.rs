@@ -10,17 +10,17 @@ mod writing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::app::api::{
-    ACCEPT, Call, FILE, Handler, MAX_PAGE_ROWS, Operation, is_deployed, is_long_page, router,
-};
-use crate::app::endpoint::{Failure, Router};
+use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_long_page, router};
+use crate::app::endpoint::{Call, Failure, Operation, Router};
 use crate::base::config::Config;
 use crate::base::http::response::Disposition;
-use crate::base::http::{ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target};
+use crate::base::http::{
+    ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target,
+};
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::model::KeyScope;
-use crate::store::{Damage, Reader, StoreError, Tally};
+use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
@@ -40,13 +40,18 @@ const NO_OPERATION: &str = "none";
 
 /// Creates the counters of all operations and of the causes of a 503, so that the metrics have them from the start.
 pub fn announce(metrics: &mut Metrics, config: &Config) {
-    let operations = router(config.experimental).operations().chain([&FILE]).map(|operation| operation.id);
-    operations.chain([NO_OPERATION]).for_each(|operation| metrics.announce(operation));
+    let operations = router(config.experimental)
+        .operations()
+        .chain([&FILE])
+        .map(|operation| operation.id);
+    operations
+        .chain([NO_OPERATION])
+        .for_each(|operation| metrics.announce(operation));
     let reasons = Code::ALL.iter().filter(|code| code.status() == 503);
     reasons.for_each(|code| metrics.refused(code.as_str(), 0));
 }
 
-/// Called when the database is lost; it ends the service.
+/// Called when the database is lost; it ends the service, or leaves that to the writer.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 
 /// The state that all workers share; each gets a clone.
@@ -60,12 +65,11 @@ pub struct SharedState {
     pub damage: Damage,
     pub metrics: Metrics,
     pub hosts: Hosts,
-    pub tally: Option<Tally>,
 }
 
 /// The steps that reading and writing workers share.
 struct Pipeline {
-    router: &'static Router<Handler>,
+    router: &'static Router,
     shared: SharedState,
     failures: QuietLog,
     /// The header fields of the deprecated operations, printed once.
@@ -101,13 +105,22 @@ impl Pipeline {
         let announcement = |row: &Operation| Some((row.id, row.deprecation?.announcement(root)));
         let router = router(shared.config.experimental);
         let announcements = router.operations().filter_map(announcement).collect();
-        Self { router, shared, failures, announcements }
+        Self {
+            router,
+            shared,
+            failures,
+            announcements,
+        }
     }
 
     /// Adds the header fields of a deprecated operation.
     fn announce(&self, operation: &Operation, response: Response) -> Response {
-        let own = self.announcements.iter().find(|(id, _)| *id == operation.id);
-        own.into_iter().fold(response, |response, (_, fields)| response.with(fields))
+        let own = self
+            .announcements
+            .iter()
+            .find(|(id, _)| *id == operation.id);
+        own.into_iter()
+            .fold(response, |response, (_, fields)| response.with(fields))
     }
 
     /// Makes the response, adds the header fields of a deprecation and of the canonical host, and counts it. A request
@@ -121,6 +134,15 @@ impl Pipeline {
         let mut response = done.unwrap_or_else(|failure| self.refuse(failure, operation, request));
         if let Some(operation) = operation {
             response = self.announce(operation, response);
+        }
+        if let Some(path) = self.shared.config.root_path()
+            && let Some(location) = response
+                .field("Location")
+                .filter(|_| response.status == 201)
+        {
+            let location = format!("/{path}{location}");
+            response.fields.remove("Location");
+            response = response.header("Location", location);
         }
         if let Some(canonical) = entry.canonical {
             response = link_canonical(&canonical, request, response);
@@ -170,19 +192,29 @@ impl Pipeline {
             let options = self.router.options(&target);
             let is_file = options.is_err() && is_deployed(database, &target.path)?;
             let of_file = || Response::new(204, b"").header("Allow", METHODS_OF_FILES);
-            return Ok(Entered::Answered(if is_file { of_file() } else { options? }));
+            return Ok(Entered::Answered(if is_file {
+                of_file()
+            } else {
+                options?
+            }));
         }
         let mut scope = KeyScope::Full;
         let mut caller = None;
         if is_protected(&target) {
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
-            match self.shared.authenticator.authenticate(request, database, now) {
+            match self
+                .shared
+                .authenticator
+                .authenticate(request, database, now)
+            {
                 Ok(known) => {
                     (scope, caller) = (known.key.scope, Some(known.caller));
                     entry.key_name = is_logged.then(|| known.key.name.clone());
                 }
                 Err(refused) => {
-                    entry.key_name = is_logged.then(|| self.shared.authenticator.refused(request)).flatten();
+                    entry.key_name = is_logged
+                        .then(|| self.shared.authenticator.refused(request))
+                        .flatten();
                     return Err(refused);
                 }
             }
@@ -190,7 +222,9 @@ impl Pipeline {
             return Err(refuse_worker(is_deployed(database, &target.path)?).into());
         }
         let operation = match self.router.route(request.method, &target) {
-            Err(error) if error.code == Code::NotFound => Self::route_to_file(request, database, &target)?,
+            Err(error) if error.code == Code::NotFound => {
+                Self::route_to_file(request, database, &target)?
+            }
             operation => operation?,
         };
         if operation.writes() && scope == KeyScope::ReadOnly {
@@ -198,7 +232,12 @@ impl Pipeline {
             return Ok(Entered::Answered(self.announce(operation, refused)));
         }
         entry.operation = Some(operation);
-        Ok(Entered::Call(Call { operation, request, target, caller }))
+        Ok(Entered::Call(Call {
+            operation,
+            request,
+            target,
+            caller,
+        }))
     }
 
     /// Routes a path that matches no row, which may be a file of the deploy.
@@ -212,18 +251,31 @@ impl Pipeline {
         }
         let is_file = is_deployed(database, &target.path)?;
         let refused = ApiError::new(Code::MethodNotAllowed).header("Allow", METHODS_OF_FILES);
-        Err(if is_file { refused } else { ApiError::new(Code::NotFound) }.into())
+        Err(if is_file {
+            refused
+        } else {
+            ApiError::new(Code::NotFound)
+        }
+        .into())
     }
 
     /// Turns the failure of a request into its response, and logs the detail that the client must not see.
-    fn refuse(&mut self, failure: Failure, operation: Option<&Operation>, request: &Request) -> Response {
+    fn refuse(
+        &mut self,
+        failure: Failure,
+        operation: Option<&Operation>,
+        request: &Request,
+    ) -> Response {
         match &failure {
             Failure::Store(error) if error.is_lost() => (self.shared.lost)(error),
             Failure::Store(error) if self.shared.damage.note(error) => {}
             failure => {
                 if let Some(detail) = failure.detail() {
                     let part = operation.map_or("before its operation", |operation| operation.id);
-                    self.failures.say(&format!("request {}", request.id), &format!("{part}: {detail}"));
+                    self.failures.say(
+                        &format!("request {}", request.id),
+                        &format!("{part}: {detail}"),
+                    );
                 }
             }
         }
@@ -233,22 +285,34 @@ impl Pipeline {
 
 /// Runs a part of an operation. A panic, which the panic hook logs, becomes a failure.
 fn run<T>(part: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| Err(Failure::Fault("panicked".to_owned())))
+    catch_unwind(AssertUnwindSafe(part))
+        .unwrap_or_else(|_| Err(Failure::Fault("panicked".to_owned())))
 }
 
 /// Rejects the script of a service worker, which would outlive its deploy and could read every key that is entered in
 /// the reference. If the script is not deployed any more, the browser also clears the storage of the worker.
 fn refuse_worker(is_deployed: bool) -> ApiError {
-    let message = "Scripts are not served as service workers, which could read the API keys of this origin.";
+    let message =
+        "Scripts are not served as service workers, which could read the API keys of this origin.";
     let refused = ApiError::with_message(Code::NotFound, message);
-    if is_deployed { refused } else { refused.header("Clear-Site-Data", "\"storage\"") }
+    if is_deployed {
+        refused
+    } else {
+        refused.header("Clear-Site-Data", "\"storage\"")
+    }
 }
 
 /// Lists the request header fields that the service reads: the key, those of the operations and, if there may be
 /// domains, the host.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
-    let own = [AUTHORIZATION, ACCEPT.name, SERVICE_WORKER, HOST, FORWARDED_PROTO];
+    let own = [
+        AUTHORIZATION,
+        ACCEPT.name,
+        SERVICE_WORKER,
+        HOST,
+        FORWARDED_PROTO,
+    ];
     router(config.experimental).header_fields(if has_domains { &own } else { &own[..3] })
 }
 
@@ -275,7 +339,10 @@ fn size_of(method: &str, rows: Option<u32>, query: &str) -> Size {
 
 /// Returns whether a target needs an API key: every path below `/v1`, even an unknown one.
 pub fn is_protected(target: &Target) -> bool {
-    target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    target
+        .path
+        .strip_prefix("/v1")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The failure of a request in the wrong lane. It cannot happen: the gate chooses the lane by the method, and a
@@ -290,13 +357,23 @@ impl SharedState {
     fn for_tests(authenticator: Authenticator) -> Self {
         let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
         let (damage, metrics, hosts) = (Damage::default(), Metrics::default(), Hosts::default());
-        Self { config, assets, authenticator, lost: Arc::new(|_| ()), damage, metrics, hosts, tally: None }
+        Self {
+            config,
+            assets,
+            authenticator,
+            lost: Arc::new(|_| ()),
+            damage,
+            metrics,
+            hosts,
+        }
     }
 
     /// Counts requests to these operations from now on.
     fn count(&mut self, operations: &[&'static str]) {
         self.metrics = Metrics::watched(0);
-        operations.iter().for_each(|operation| self.metrics.announce(operation));
+        operations
+            .iter()
+            .for_each(|operation| self.metrics.announce(operation));
     }
 
     /// The value of the metric with this name and these labels.
@@ -304,8 +381,12 @@ impl SharedState {
         let mut text = crate::base::metrics::Exposition::default();
         self.metrics.print(&mut text);
         let text = String::from_utf8(text.into_bytes()).unwrap();
-        let mut values = text.lines().filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
-        values.find_map(|value| value.strip_prefix(' ')).map(str::to_owned)
+        let mut values = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
+        values
+            .find_map(|value| value.strip_prefix(' '))
+            .map(str::to_owned)
     }
 
     /// Returns a channel with each loss of the database from now on.
@@ -333,7 +414,12 @@ mod tests {
         ] {
             assert_eq!(size(line.as_bytes()), Size::Small, "{line}");
         }
-        for line in ["GET /v1/pets", "HEAD /v1/pets", "GET /v1/pets?after=7&limit=20", "GET /openapi.json"] {
+        for line in [
+            "GET /v1/pets",
+            "HEAD /v1/pets",
+            "GET /v1/pets?after=7&limit=20",
+            "GET /openapi.json",
+        ] {
             assert_eq!(size(line.as_bytes()), Size::Medium, "{line}");
         }
         for line in [
@@ -357,7 +443,14 @@ mod tests {
 
     #[test]
     fn everything_below_v1_is_protected() {
-        for path in ["/v1", "/v1/", "/v1/pets", "/v1/nowhere", "/%761/pets", "/v%31"] {
+        for path in [
+            "/v1",
+            "/v1/",
+            "/v1/pets",
+            "/v1/nowhere",
+            "/%761/pets",
+            "/v%31",
+        ] {
             assert!(is_protected(&Target::parse(path)), "{path}");
         }
         for path in ["/", "/healthz", "/v10/pets", "/v1%2Fpets", "*"] {

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::api::{Handler, ReadContext, announced_pet};
+use crate::app::api::announced_pet;
+use crate::app::endpoint::{Handler, ReadContext};
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::response::Disposition;
@@ -29,16 +30,11 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 impl ReadService {
     pub fn new(store: Reader, shared: SharedState) -> Self {
         let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
-        let mut context = ReadContext::new(store, shared.damage.clone(), assets, config);
-        context.tally = shared.tally.clone();
-        Self { context, pipeline: Pipeline::new(shared), refusal: None }
-    }
-
-    /// Creates the service of the lane for requests that may have to count the pets.
-    pub fn counting(store: Reader, shared: SharedState) -> Self {
-        let mut service = Self::new(store, shared);
-        service.context.may_count = true;
-        service
+        Self {
+            context: ReadContext::new(store, shared.damage.clone(), assets, config),
+            pipeline: Pipeline::new(shared),
+            refusal: None,
+        }
     }
 
     /// Creates the service of the write lane of a read-only service. It rejects writes, and its message names the
@@ -50,25 +46,36 @@ impl ReadService {
                 format!("This service is read-only; nothing was changed. Send requests that change something to {url}.").into()
             },
         );
-        Self { refusal: Some(refusal), ..Self::new(store, shared) }
+        Self {
+            refusal: Some(refusal),
+            ..Self::new(store, shared)
+        }
     }
 
     /// Handles a request up to its response.
     fn handle(&mut self, request: &Request, now: i64, entry: &mut RequestInfo) -> Handled {
-        let Self { context, pipeline, refusal } = self;
+        let Self {
+            context,
+            pipeline,
+            refusal,
+        } = self;
         let call = match pipeline.enter(request, &context.store, now, entry)? {
             Entered::Call(call) => call,
             Entered::Answered(response) => return Ok(response),
         };
         run(|| match call.operation.handler {
             Handler::Get(handler) => handler(context, &call),
-            Handler::Health { read, read_only_body, .. } => read(context).map(|()| match refusal {
+            Handler::Health {
+                read,
+                read_only_body,
+                ..
+            } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only_body.as_bytes()),
                 None => Response::only(Disposition::RetryOnWriter),
             }),
-            Handler::Write(..) => Err(refusal
-                .clone()
-                .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
+            Handler::Write(..) => Err(refusal.clone().map_or_else(wrong_lane, |message| {
+                ApiError::with_message(Code::ReadOnly, message).into()
+            })),
         })
     }
 }
@@ -79,7 +86,9 @@ impl Service for ReadService {
             // The following queries fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
-        self.context.store.announce_pets(requests.iter().filter_map(announced_pet));
+        self.context
+            .store
+            .announce_pets(requests.iter().filter_map(announced_pet));
         let now = unix_time();
         let mut bytes = 0;
         for request in requests {
@@ -102,7 +111,8 @@ impl Service for ReadService {
         self.refusal.as_ref()?;
         // Without requests too, so that a replaced file is noticed soon.
         if let Err(error) = self.context.store.check_path() {
-            self.pipeline.trouble("", "cannot look at the database", &error);
+            self.pipeline
+                .trouble("", "cannot look at the database", &error);
         }
         Some(CHECK_EVERY)
     }

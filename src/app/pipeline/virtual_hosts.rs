@@ -1,14 +1,15 @@
 //! Virtual hosts: accepts the project's names, rejects others (RFC 9110, section 7.4), and redirects names with a
-//! redirect.
+//! redirect. The API is not redirected: a client could lose its key or its body on the way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::is_protected;
 use crate::app::endpoint::Failure;
 use crate::base::clock::unix_time;
 use crate::base::config::Config;
 use crate::base::http::host::{is_address, without_port};
-use crate::base::http::{ApiError, Code, Request, Response};
+use crate::base::http::{ApiError, Code, Request, Response, Target, elements};
 use crate::model::{Domain, DomainState, Redirect};
 use crate::store::Reader;
 
@@ -32,6 +33,8 @@ pub struct Hosts {
     primary: Option<Arc<str>>,
     version: i64,
     served: Option<OnServed>,
+    /// The URL of the API, if it is configured.
+    base_url: Option<Arc<str>>,
 }
 
 /// A remembered domain.
@@ -55,10 +58,13 @@ impl Hosts {
     /// Creates the hosts of a configuration. `served` is called when a trusted proxy forwards an HTTPS request for a
     /// domain that waits for its certificate.
     pub fn new(config: &Config, served: Option<OnServed>) -> Self {
-        let Some(address) = config.hosting.address() else { return Self::default() };
+        let Some(address) = config.hosting.address() else {
+            return Self::default();
+        };
         Self {
             platform_names: std::iter::once(address).chain(config.own_hosts()).collect(),
             served,
+            base_url: config.base_url.as_deref().map(Arc::from),
             ..Self::default()
         }
     }
@@ -66,14 +72,26 @@ impl Hosts {
     /// Accepts or rejects the host of a request.
     ///
     /// # Errors
-    /// 421, if it is not the project's; the store's failure, if it cannot be read.
+    /// 421, if it is not the project's, or if it redirects and the request is for the API; the store's failure, if it
+    /// cannot be read.
     pub fn admit(&mut self, request: &Request, database: &Reader) -> Result<Admitted, Failure> {
-        let Self { platform_names, known, primary, version, served } = self;
+        let Self {
+            platform_names,
+            known,
+            primary,
+            version,
+            served,
+            base_url,
+        } = self;
         if platform_names.is_empty() {
             return Ok(Admitted::Served { canonical: None });
         }
         // The gate rejects requests with more than one Host.
-        let host = request.header_values(HOST).next().map(without_port).unwrap_or_default();
+        let host = request
+            .header_values(HOST)
+            .next()
+            .map(without_port)
+            .unwrap_or_default();
         let host = host.strip_suffix('.').unwrap_or(host);
         if host.is_empty() || is_address(host) {
             return Ok(Admitted::Served { canonical: None });
@@ -88,35 +106,61 @@ impl Hosts {
         if platform_names.contains(&host) {
             return Ok(Admitted::Served { canonical });
         }
-        let found =
-            find(known, platform_names, &host, database)?.filter(|known| known.domain.state.is_served());
+        let found = find(known, platform_names, &host, database)?
+            .filter(|known| known.domain.state.is_served());
         let Some(KnownDomain { domain, redirect }) = found else {
             return Err(ApiError::new(Code::MisdirectedRequest).into());
         };
-        let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
-        let is_https = |scheme: &str| scheme.eq_ignore_ascii_case("https");
-        if is_waiting && request.header_values(FORWARDED_PROTO).next().is_some_and(is_https) {
+        let is_waiting = matches!(
+            domain.state,
+            DomainState::Verified | DomainState::CertificateDelayed
+        );
+        // Of several proxies, the first one has written the scheme of the client.
+        let mut schemes = request
+            .header_values(FORWARDED_PROTO)
+            .flat_map(|value| elements(value.as_bytes()));
+        let is_https = |scheme: &[u8]| scheme.eq_ignore_ascii_case(b"https");
+        if is_waiting && schemes.next().is_some_and(is_https) {
             served.iter().for_each(|served| served(&domain.name));
         }
         match redirect {
             // `OPTIONS *` concerns the server, so it is not redirected.
             Some(redirect) if request.target != "*" => {
+                if is_protected(&Target::parse(request.target)) {
+                    return Err(not_the_api(redirect, base_url.as_deref()).into());
+                }
                 let location = format!("https://{}{}", redirect.to, request.target);
-                Ok(Admitted::Redirected(Response::new(redirect.status, b"").header("Location", location)))
+                Ok(Admitted::Redirected(
+                    Response::new(redirect.status, b"").header("Location", location),
+                ))
             }
             _ => Ok(Admitted::Served { canonical }),
         }
     }
 }
 
+/// Rejects a request for the API at a name that redirects, and names the URL of the API.
+fn not_the_api(redirect: &Redirect, base_url: Option<&str>) -> ApiError {
+    let Redirect { from, to, .. } = redirect;
+    let api = base_url.map_or_else(|| format!("https://{to}/v1"), str::to_owned);
+    let message =
+        format!("{from} redirects to {to}, and the API is not redirected. It is at {api}.");
+    ApiError::with_message(Code::MisdirectedRequest, message)
+}
+
 /// Adds a link to the primary domain (RFC 6596) to a response, if it is a page.
 pub fn link_canonical(domain: &str, request: &Request, response: Response) -> Response {
-    let is_page = response.field("Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
+    let is_page = response
+        .field("Content-Type")
+        .is_some_and(|kind| kind.starts_with("text/html"));
     if response.status != 200 || !is_page {
         return response;
     }
     let path = request.target.split('?').next().unwrap_or_default();
-    response.header("Link", format!("<https://{domain}{path}>; rel=\"canonical\""))
+    response.header(
+        "Link",
+        format!("<https://{domain}{path}>; rel=\"canonical\""),
+    )
 }
 
 /// Looks up a domain, and its redirect if the target is served. Only existing domains enter the cache, so guesses
@@ -128,10 +172,14 @@ fn find<'k>(
     database: &Reader,
 ) -> Result<Option<&'k KnownDomain>, Failure> {
     if !known.contains_key(host) {
-        let Some(domain) = database.domain(host)? else { return Ok(None) };
+        let Some(domain) = database.domain(host)? else {
+            return Ok(None);
+        };
         let is_served = |name: &str| -> Result<bool, Failure> {
             Ok(platform_names.iter().any(|own| own == name)
-                || database.domain(name)?.is_some_and(|target| target.state.is_served()))
+                || database
+                    .domain(name)?
+                    .is_some_and(|target| target.state.is_served()))
         };
         let redirect = match database.redirect(host)? {
             Some(redirect) if is_served(&redirect.to)? => Some(redirect),
@@ -157,9 +205,15 @@ mod tests {
         Hosts::new(&config, None)
     }
 
-    fn ask(hosts: &mut Hosts, reader: &mut Reader, host: &str) -> (u16, String) {
+    fn ask(hosts: &mut Hosts, reader: &mut Reader, host: &str, target: &str) -> (u16, String) {
         let headers = vec![("Host", host)];
-        let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
+        let request = Request {
+            id: "-",
+            method: "GET",
+            target,
+            headers,
+            body: b"",
+        };
         reader.begin().unwrap();
         let admitted = hosts.admit(&request, reader);
         reader.end().unwrap();
@@ -168,7 +222,10 @@ mod tests {
             Ok(Admitted::Redirected(response)) => response,
             Err(failure) => failure.into_response(),
         };
-        (response.status, response.field("Location").unwrap_or_default().to_owned())
+        (
+            response.status,
+            response.field("Location").unwrap_or_default().to_owned(),
+        )
     }
 
     #[test]
@@ -184,13 +241,17 @@ mod tests {
                 project.put_domain(&verified("from.test"))?;
                 project.put_domain(&verified("early.test"))?;
                 for (from, to) in [("from.test", "pets.test"), ("early.test", "new.test")] {
-                    project.put_redirect(&Redirect { from: from.into(), to: to.into(), status: 308 })?;
+                    project.put_redirect(&Redirect {
+                        from: from.into(),
+                        to: to.into(),
+                        status: 308,
+                    })?;
                 }
                 Ok::<(), StoreError>(())
             })
             .unwrap();
         let mut hosts = hosts();
-        let mut ask = |host: &str| ask(&mut hosts, &mut reader, host);
+        let mut ask = |host: &str| ask(&mut hosts, &mut reader, host, "/a?b=1");
         for host in [
             "",
             "127.0.0.1",
@@ -218,14 +279,67 @@ mod tests {
         ] {
             assert_eq!(ask(host).0, 421, "{host}");
         }
-        assert_eq!(ask("from.test"), (308, "https://pets.test/a?b=1".to_owned()));
-        assert_eq!(ask("early.test").0, 200, "the target of its redirect is not served yet");
+        assert_eq!(
+            ask("from.test"),
+            (308, "https://pets.test/a?b=1".to_owned())
+        );
+        assert_eq!(
+            ask("early.test").0,
+            200,
+            "the target of its redirect is not served yet"
+        );
+    }
+
+    #[test]
+    fn api_is_not_redirected() {
+        let (_folder, mut writer, mut reader) = pair();
+        let verified =
+            |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
+        writer
+            .transact(|project| {
+                project.put_domain(&verified("from.test"))?;
+                let (from, to) = ("from.test".to_owned(), "petstore.sites.test".to_owned());
+                project.put_redirect(&Redirect {
+                    from,
+                    to,
+                    status: 308,
+                })
+            })
+            .unwrap();
+        let mut hosts = hosts();
+        for (target, status) in [
+            ("/v1", 421),
+            ("/%761/pets?limit=1", 421),
+            ("/v10", 308),
+            ("/", 308),
+        ] {
+            assert_eq!(
+                ask(&mut hosts, &mut reader, "from.test", target).0,
+                status,
+                "{target}"
+            );
+        }
+        let redirect = reader.redirect("from.test").unwrap().unwrap();
+        for (base_url, api) in [
+            (None, "It is at https://petstore.sites.test/v1."),
+            (
+                hosts.base_url.as_deref(),
+                "It is at https://Api.example:8443/v1.",
+            ),
+        ] {
+            let response = not_the_api(&redirect, base_url).into_response();
+            assert!(
+                str::from_utf8(response.body()).unwrap().contains(api),
+                "{api}"
+            );
+        }
     }
 
     #[test]
     fn page_of_another_domain_names_the_primary_one() {
         let (_folder, mut writer, mut reader) = pair();
-        let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
+        let verified =
+            |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
         writer
             .transact(|project| {
                 project.put_domain(&verified("a.test"))?;
@@ -246,13 +360,22 @@ mod tests {
             let admitted = hosts.admit(&request, &reader).unwrap();
             reader.end().unwrap();
             let response = Response::new(status, b"").header("Content-Type", kind);
-            let Admitted::Served { canonical: Some(canonical) } = admitted else { return None };
+            let Admitted::Served {
+                canonical: Some(canonical),
+            } = admitted
+            else {
+                return None;
+            };
             let linked = link_canonical(&canonical, &request, response);
             linked.field("Link").map(str::to_owned)
         };
         let canonical = Some("<https://a.test/a>; rel=\"canonical\"".to_owned());
         for host in ["b.test", "B.test:80", "petstore.sites.test", "api.example"] {
-            assert_eq!(link(host, 200, "text/html; charset=utf-8"), canonical, "{host}");
+            assert_eq!(
+                link(host, 200, "text/html; charset=utf-8"),
+                canonical,
+                "{host}"
+            );
         }
         assert_eq!(link("a.test", 200, "text/html"), None);
         assert_eq!(link("b.test", 404, "text/html"), None);
@@ -263,23 +386,37 @@ mod tests {
     #[test]
     fn https_for_a_domain_that_waits_for_its_certificate_is_noted_and_nothing_else() {
         let (_folder, mut writer, mut reader) = pair();
-        let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
+        let verified =
+            |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
         writer
             .transact(|project| {
                 project.put_domain(&verified("waits.test"))?;
                 project.put_domain(&verified("active.test").after(DomainEvent::Served, None, 2))?;
                 project.put_domain(&verified("from.test"))?;
                 let (from, to) = ("from.test".to_owned(), "active.test".to_owned());
-                project.put_redirect(&Redirect { from, to, status: 308 })
+                project.put_redirect(&Redirect {
+                    from,
+                    to,
+                    status: 308,
+                })
             })
             .unwrap();
         let noted = Arc::new(std::sync::Mutex::new(Vec::new()));
         let notes = Arc::clone(&noted);
         let served: OnServed = Arc::new(move |name| notes.lock().unwrap().push(name.to_owned()));
-        let mut hosts = Hosts { served: Some(served), ..hosts() };
+        let mut hosts = Hosts {
+            served: Some(served),
+            ..hosts()
+        };
         let mut ask = |host: &'static str, proto: &'static str, target: &str| {
             let headers = vec![("Host", host), (FORWARDED_PROTO, proto)];
-            let request = Request { id: "-", method: "OPTIONS", target, headers, body: b"" };
+            let request = Request {
+                id: "-",
+                method: "OPTIONS",
+                target,
+                headers,
+                body: b"",
+            };
             reader.begin().unwrap();
             let admitted = hosts.admit(&request, &reader);
             reader.end().unwrap();
@@ -288,7 +425,9 @@ mod tests {
         assert!(!ask("waits.test", "http", "/"));
         assert!(!ask("active.test", "https", "/"));
         assert!(noted.lock().unwrap().is_empty());
-        assert!(!ask("waits.test", "HTTPS", "/"));
+        assert!(!ask("waits.test", "http, https", "/"));
+        assert!(noted.lock().unwrap().is_empty());
+        assert!(!ask("waits.test", "HTTPS, http", "/"));
         assert_eq!(*noted.lock().unwrap(), ["waits.test"]);
         assert!(ask("from.test", "http", "/"));
         assert!(!ask("from.test", "http", "*"), "it concerns the server");

@@ -3,11 +3,14 @@
 //! transaction of its own.
 
 use std::iter::repeat_with;
+use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::app::api::{Handler, Staged, WriteContext, WriterCheck};
-use crate::app::endpoint::Failure;
-use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
+use crate::app::endpoint::{Failure, Handler, Staged, WriteContext, WriterCheck};
+use crate::app::pipeline::{
+    Entered, Handled, Lost, Pipeline, RequestInfo, SharedState, run, wrong_lane,
+};
 use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
@@ -21,6 +24,10 @@ pub struct WriteService {
     key_tasks: KeyTasks,
     /// The time of the next checkpoint, unless there is a write before.
     rests_at: Option<Instant>,
+    /// Why the database is lost.
+    lost: Arc<OnceLock<StoreError>>,
+    /// Ends the service.
+    end: Lost,
 }
 
 /// The writer counts as idle if it has written nothing for this long.
@@ -56,11 +63,35 @@ struct MustUndo;
 
 impl WriteService {
     /// The service of the only writer.
-    pub fn new(store: Writer, shared: SharedState) -> Self {
-        let key_tasks =
-            KeyTasks::new(shared.authenticator.uses.clone(), shared.damage.clone(), Instant::now());
+    pub fn new(store: Writer, mut shared: SharedState) -> Self {
+        let lost = Arc::new(OnceLock::new());
+        let noted = Arc::clone(&lost);
+        let note: Lost = Arc::new(move |error| drop(noted.set(error.clone())));
+        let end = std::mem::replace(&mut shared.lost, note);
+        let key_tasks = KeyTasks::new(
+            shared.authenticator.uses.clone(),
+            shared.damage.clone(),
+            Instant::now(),
+        );
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
-        Self { context, pipeline, key_tasks, rests_at: None }
+        Self {
+            context,
+            pipeline,
+            key_tasks,
+            rests_at: None,
+            lost,
+            end,
+        }
+    }
+
+    /// Ends the service if the database is lost, unless only this process has what it held: then requests fail until
+    /// that is saved.
+    fn end_if_lost(&mut self) {
+        if let Some(error) = self.lost.get()
+            && self.context.store.rescue()
+        {
+            (self.end)(error);
+        }
     }
 
     /// Handles a request up to the commit.
@@ -70,7 +101,9 @@ impl WriteService {
         is_alone: bool,
         now: i64,
     ) -> Result<Unanswered<'r>, MustUndo> {
-        let Self { context, pipeline, .. } = self;
+        let Self {
+            context, pipeline, ..
+        } = self;
         let mut entry = RequestInfo::default();
         let entered = pipeline.enter(request, &context.store, now, &mut entry);
         let is_deferred = context.store.is_deferred();
@@ -94,7 +127,11 @@ impl WriteService {
             context.store.undo();
         }
         let awaits = handled.unwrap_or_else(|failure| Awaits::Nothing(Err(failure)));
-        Ok(Unanswered { request, entry, awaits })
+        Ok(Unanswered {
+            request,
+            entry,
+            awaits,
+        })
     }
 
     /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written. After
@@ -112,17 +149,30 @@ impl WriteService {
         let version = self.context.store.data_version();
         let is_alone = requests.len() == 1;
         let now = unix_time();
-        let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
+        let handled = requests
+            .iter()
+            .map(|request| self.handle(request, is_alone, now));
         let unanswered = handled.collect::<Result<Vec<_>, _>>()?;
-        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_))).count();
+        let writes = unanswered
+            .iter()
+            .filter(|one| matches!(one.awaits, Awaits::Commit(_)))
+            .count();
         let began = Instant::now();
         let uses = match writes {
             0 => Vec::new(),
-            _ => self.key_tasks.join_batch(&mut self.context.store, began, now),
+            _ => self
+                .key_tasks
+                .join_batch(&mut self.context.store, began, now),
         };
         let committed = self.context.store.commit();
         let flush = began.elapsed();
-        if committed.as_ref().is_err_and(StoreError::is_conflict) && self.is_overtaken(version, until) {
+        if committed.as_ref().is_err_and(StoreError::is_conflict)
+            && self.is_overtaken(version, until)
+        {
+            return Err(MustUndo);
+        }
+        // One of them has broken a rule of another program that counts at the commit.
+        if matches!(committed, Err(StoreError::Rejected(_))) && !is_alone {
             return Err(MustUndo);
         }
         match &committed {
@@ -134,7 +184,12 @@ impl WriteService {
                 self.report_undone(&unanswered, error);
             }
         }
-        for Unanswered { request, entry, awaits } in unanswered {
+        for Unanswered {
+            request,
+            entry,
+            awaits,
+        } in unanswered
+        {
             let done = match (awaits, &committed) {
                 (Awaits::Nothing(done), _) => done,
                 (Awaits::Commit(staged), Ok(committed)) => run(|| staged(committed)),
@@ -147,8 +202,15 @@ impl WriteService {
         if writes == 0 {
             return Ok(Duration::ZERO);
         }
-        self.pipeline.shared.metrics.committed(requests.len(), flush);
-        let pause = if self.context.store.has_long_log() { QUIET } else { LONG_QUIET };
+        self.pipeline
+            .shared
+            .metrics
+            .committed(requests.len(), flush);
+        let pause = if self.context.store.has_long_log() {
+            QUIET
+        } else {
+            LONG_QUIET
+        };
         self.rests_at = Some(Instant::now() + pause);
         Ok(flush)
     }
@@ -162,22 +224,28 @@ impl WriteService {
 
     /// Counts and logs a batch whose commit failed.
     fn report_undone(&mut self, unanswered: &[Unanswered], error: &StoreError) {
-        let writes = unanswered.iter().filter(|one| matches!(one.awaits, Awaits::Commit(_)));
+        let writes = unanswered
+            .iter()
+            .filter(|one| matches!(one.awaits, Awaits::Commit(_)));
         let ids: Vec<&str> = writes.map(|one| one.request.id).collect();
         let could_not_write = |one: &&Unanswered| {
-            matches!(one.awaits, Awaits::Nothing(Err(Failure::Store(StoreError::Unavailable(..)))))
+            matches!(
+                one.awaits,
+                Awaits::Nothing(Err(Failure::Store(StoreError::Unavailable(..))))
+            )
         };
         let refused = unanswered.iter().filter(could_not_write).count();
         self.pipeline.shared.metrics.undone(ids.len() + refused);
         // A request that could not write at all is logged on its own.
         if !ids.is_empty() || error.is_lost() {
             let fate = fate(ids.len(), error);
-            self.pipeline.trouble(&name_all(ids.into_iter()), &fate, error);
+            self.pipeline
+                .trouble(&name_all(ids.into_iter()), &fate, error);
         }
     }
 
     /// Does the work that is due: checkpoints the write-ahead log if the writer is idle, checks the database's path,
-    /// confirms the tally, and does the work on keys. Returns the time until more is due.
+    /// and does the work on keys. Returns the time until more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
         // No busy timeout: requests would wait meanwhile.
         self.context.store.set_busy_timeout(Duration::ZERO);
@@ -195,12 +263,15 @@ impl WriteService {
         }
         // Without requests too, so that a moved file is noticed soon.
         if let Err(error) = self.context.store.check_path() {
-            self.pipeline.trouble("", "cannot find the database", &error);
+            self.pipeline
+                .trouble("", "cannot find the database", &error);
         }
-        let tally = self.context.store.vouch();
-        let care = self.key_tasks.do_due(&mut self.context.store, now, unix_time());
+        self.end_if_lost();
+        let care = self
+            .key_tasks
+            .do_due(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        [Some(care), Some(QUIET), quiet, tally].into_iter().flatten().min()
+        [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
     }
 }
 
@@ -218,13 +289,17 @@ impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         self.context.store.set_busy_timeout(BUSY_TIMEOUT);
         let until = Instant::now() + CONTENDS_FOR;
-        self.answer_together(requests, responses, until).unwrap_or_else(|MustUndo| {
-            let mut answer = |request| self.answer_together(request, responses, until).ok();
-            requests
-                .chunks(1)
-                .filter_map(|request| repeat_with(|| answer(request)).find_map(|done| done))
-                .sum()
-        })
+        let flush = self
+            .answer_together(requests, responses, until)
+            .unwrap_or_else(|MustUndo| {
+                let mut answer = |request| self.answer_together(request, responses, until).ok();
+                requests
+                    .chunks(1)
+                    .filter_map(|request| repeat_with(|| answer(request)).find_map(|done| done))
+                    .sum()
+            });
+        self.end_if_lost();
+        flush
     }
 
     fn rest(&mut self) -> Option<Duration> {
@@ -235,8 +310,14 @@ impl Service for WriteService {
         let store = &mut self.context.store;
         store.set_busy_timeout(LAST_PATIENCE);
         for (what, done) in [
-            ("cannot store when API keys were last used", self.key_tasks.write(store, unix_time())),
-            ("the write-ahead log stays next to the database", store.checkpoint()),
+            (
+                "cannot store when API keys were last used",
+                self.key_tasks.write(store, unix_time()),
+            ),
+            (
+                "the write-ahead log stays next to the database",
+                store.checkpoint(),
+            ),
         ] {
             if let Err(error) = done
                 && !error.is_lost()
@@ -244,6 +325,10 @@ impl Service for WriteService {
             {
                 log::warn!("{what}: {error}");
             }
+        }
+        // Only a second signal ends the process with what nobody else has.
+        while !store.rescue() {
+            thread::sleep(QUIET);
         }
     }
 }

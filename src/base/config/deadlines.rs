@@ -57,24 +57,78 @@ const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 impl Deadlines {
     /// The deadlines, each a year at most.
     pub(super) fn bounded(self) -> Self {
-        let Self { head, body, lane, answer, response, idle, linger, drain } = self;
+        let Self {
+            head,
+            body,
+            lane,
+            answer,
+            response,
+            idle,
+            linger,
+            drain,
+        } = self;
         let [head, body, lane, answer, response, idle, linger, drain] =
-            [head, body, lane, answer, response, idle, linger, drain].map(|deadline| deadline.min(MOST));
-        Self { head, body, lane, answer, response, idle, linger, drain }
+            [head, body, lane, answer, response, idle, linger, drain]
+                .map(|deadline| deadline.min(MOST));
+        Self {
+            head,
+            body,
+            lane,
+            answer,
+            response,
+            idle,
+            linger,
+            drain,
+        }
     }
 
     /// Lists every deadline, for documentation.
-    pub fn table(&self) -> [Deadline; 8] {
-        let row = |name, most, span, then| Deadline { name, most, span, then };
+    pub(crate) fn table(&self) -> [Deadline; 8] {
+        let row = |name, most, span, then| Deadline {
+            name,
+            most,
+            span,
+            then,
+        };
         [
-            row("head", self.head, "reading the head of a request, from its first byte", "408"),
-            row("body", self.body, "reading the body, from the end of the head", "408"),
-            row("lane", self.lane, "waiting for a free thread, once complete", "503; not carried out"),
-            row("answer", self.answer, "handling the request", "503; for a POST, `outcome_unknown`"),
+            row(
+                "head",
+                self.head,
+                "reading the head of a request, from its first byte",
+                "408",
+            ),
+            row(
+                "body",
+                self.body,
+                "reading the body, from the end of the head",
+                "408",
+            ),
+            row(
+                "lane",
+                self.lane,
+                "waiting for a free thread, once complete",
+                "503; not carried out",
+            ),
+            row(
+                "answer",
+                self.answer,
+                "handling the request",
+                "503; for a POST, `outcome_unknown`",
+            ),
             row("response", self.response, "sending the response", CLOSED),
             row("idle", self.idle, "idle between requests", CLOSED),
-            row("linger", self.linger, "silent after the last response, without closing", CLOSED),
-            row("drain", self.drain, "finishing the requests, after SIGTERM", "the service exits"),
+            row(
+                "linger",
+                self.linger,
+                "silent after the last response, without closing",
+                CLOSED,
+            ),
+            row(
+                "drain",
+                self.drain,
+                "finishing the requests, after SIGTERM",
+                "the service exits",
+            ),
         ]
     }
 }
@@ -104,19 +158,43 @@ mod tests {
     #[test]
     fn guide_and_proxies_have_the_time_that_connections_live() {
         let idle = format!("after {} s.", Deadlines::default().idle.as_secs());
-        assert!(include_str!("../../site/pages/proxy.md").contains(&idle), "{idle}");
+        assert!(
+            include_str!("../../site/pages/proxy.md").contains(&idle),
+            "{idle}"
+        );
         for proxy in [
             include_str!("../../../scripts/deploy/nginx.conf"),
             include_str!("../../../scripts/deploy/Caddyfile-domains"),
         ] {
-            assert!(proxy.contains(&format!("({} s)", Deadlines::default().idle.as_secs())), "{proxy}");
+            assert!(
+                proxy.contains(&format!("({} s)", Deadlines::default().idle.as_secs())),
+                "{proxy}"
+            );
         }
     }
 
     #[test]
+    fn table_has_every_deadline() {
+        let deadlines = Deadlines::default();
+        let rows = deadlines
+            .table()
+            .map(|row| format!("{}: {:?}", row.name, row.most))
+            .join(", ");
+        // Such as "Deadlines { head: 10s, body: 30s }".
+        assert_eq!(format!("{deadlines:?}"), format!("Deadlines {{ {rows} }}"));
+    }
+
+    #[test]
     fn deadline_is_bounded_to_a_year() {
-        let given = Deadlines { head: Duration::MAX, idle: Duration::from_millis(1), ..Deadlines::default() };
+        let given = Deadlines {
+            head: Duration::MAX,
+            idle: Duration::from_millis(1),
+            ..Deadlines::default()
+        };
         let bounded = given.bounded();
-        assert_eq!((bounded.head, bounded.idle), (MOST, Duration::from_millis(1)));
+        assert_eq!(
+            (bounded.head, bounded.idle),
+            (MOST, Duration::from_millis(1))
+        );
     }
 }

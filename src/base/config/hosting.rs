@@ -38,7 +38,9 @@ impl Default for Hosting {
 impl Hosting {
     /// The project's own name on the platform, such as `petstore.sites.example.net`.
     pub(crate) fn address(&self) -> Option<String> {
-        self.platform_host.as_ref().map(|host| format!("{}.{host}", self.project))
+        self.platform_host
+            .as_ref()
+            .map(|host| format!("{}.{host}", self.project))
     }
 }
 
@@ -68,24 +70,42 @@ mod tests {
 
     fn set(flag: &str, text: &str) -> Result<Hosting, Expected> {
         let mut config = Config::default();
-        let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
+        let setting = SETTINGS
+            .iter()
+            .find(|setting| setting.flag == flag)
+            .unwrap();
         setting.set.unwrap()(&mut config, text).map(|()| config.hosting)
     }
 
     #[test]
     fn hosts_are_names() {
         let found = set("platform-host", "Sites.Example.net.").unwrap();
-        assert_eq!(found.address().as_deref(), Some("petstore.sites.example.net"));
+        assert_eq!(
+            found.address().as_deref(),
+            Some("petstore.sites.example.net")
+        );
         assert!(set("platform-host", "1st-2.example").is_ok());
-        for text in ["", "localhost", "a..b", "-a.b", "a_b.c", "192.0.2.1", "https://a.b", "a.b:443", "ä.de"]
-        {
+        for text in [
+            "",
+            "localhost",
+            "a..b",
+            "-a.b",
+            "a_b.c",
+            "192.0.2.1",
+            "https://a.b",
+            "a.b:443",
+            "ä.de",
+        ] {
             assert!(set("platform-host", text).is_err(), "{text}");
         }
         for text in ["", "a.b", "A", "-", "ä"] {
             assert!(set("project", text).is_err(), "{text}");
         }
         assert_eq!(
-            set("certificate-authority", "letsencrypt.org, Pki.Goog").unwrap().certificate_authorities.len(),
+            set("certificate-authority", "letsencrypt.org, Pki.Goog")
+                .unwrap()
+                .certificate_authorities
+                .len(),
             2
         );
         assert!(set("certificate-authority", "letsencrypt").is_err());
@@ -93,10 +113,15 @@ mod tests {
 
     #[test]
     fn resolver_has_the_port_of_dns_by_default() {
-        for (text, address) in
-            [("192.0.2.1", "192.0.2.1:53"), ("[::1]:5353", "[::1]:5353"), ("::1", "[::1]:53")]
-        {
-            assert_eq!(set("resolver", text).unwrap().resolver, address.parse().ok());
+        for (text, address) in [
+            ("192.0.2.1", "192.0.2.1:53"),
+            ("[::1]:5353", "[::1]:5353"),
+            ("::1", "[::1]:53"),
+        ] {
+            assert_eq!(
+                set("resolver", text).unwrap().resolver,
+                address.parse().ok()
+            );
         }
         assert!(set("resolver", "dns.example").is_err());
     }

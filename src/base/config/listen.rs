@@ -142,13 +142,25 @@ mod tests {
         assert_eq!(parsed("127.0.0.1:0"), "Tcp(127.0.0.1:0)");
         assert_eq!(parsed("[::1]:80"), "Tcp([::1]:80)");
         assert_eq!(parsed("localhost:80"), r#"Host("localhost", 80)"#);
-        assert_eq!([parsed("80"), parsed(":80")], ["Tcp(127.0.0.1:80)", "Tcp(127.0.0.1:80)"]);
+        assert_eq!(
+            [parsed("80"), parsed(":80")],
+            ["Tcp(127.0.0.1:80)", "Tcp(127.0.0.1:80)"]
+        );
         assert_eq!(parsed("unix:/a b:1"), r#"Unix("/a b:1")"#);
     }
 
     #[test]
     fn malformed_address_is_refused() {
-        for text in ["", ":", "99999", "localhost", "::1:80", "localhost:99999", "http://h:80", "unix:"] {
+        for text in [
+            "",
+            ":",
+            "99999",
+            "localhost",
+            "::1:80",
+            "localhost:99999",
+            "http://h:80",
+            "unix:",
+        ] {
             assert!(Listen::parse(text).is_none(), "{text}");
         }
     }

@@ -18,9 +18,15 @@ pub const EXPECTED: &str = "a size from 4MiB to 1GiB, such as 16MiB";
 /// Reads a number and its unit, `KiB`, `MiB` or `GiB`.
 pub fn parse(text: &str) -> Option<usize> {
     let units = [("KiB", 1024), ("MiB", MIB), ("GiB", 1024 * MIB), ("", 1)];
-    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
     let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    let bytes = number.parse::<usize>().ok().filter(|_| is_number)?.checked_mul(*unit)?;
+    let bytes = number
+        .parse::<usize>()
+        .ok()
+        .filter(|_| is_number)?
+        .checked_mul(*unit)?;
     Some(bytes).filter(|bytes| BOUNDS.contains(bytes))
 }
 
@@ -30,7 +36,9 @@ pub fn default() -> usize {
 }
 
 fn share_of(limit: Option<u64>) -> usize {
-    let share = limit.and_then(|bytes| usize::try_from(bytes).ok()).map_or(MOST, |bytes| bytes / SHARE);
+    let share = limit
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .map_or(MOST, |bytes| bytes / SHARE);
     share.clamp(*BOUNDS.start(), MOST)
 }
 
@@ -39,8 +47,12 @@ fn share_of(limit: Option<u64>) -> usize {
 fn limit(root: &Path) -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo".as_ref()).unwrap_or_default();
-    let total = machine.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
-    let total = total.and_then(|kib| kib.parse::<u64>().ok()).map(|kib| kib * 1024);
+    let total = machine
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    let total = total
+        .and_then(|kib| kib.parse::<u64>().ok())
+        .map(|kib| kib * 1024);
     let groups = read("proc/self/cgroup".as_ref()).unwrap_or_default();
     let limits = groups.lines().filter_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(":/")?;
@@ -53,7 +65,12 @@ fn limit(root: &Path) -> Option<u64> {
             _ => return None,
         };
         // In a container, its own cgroup is at the root, and the path may not exist. Missing folders are skipped.
-        let limit = |group| read(&Path::new(folder).join::<&Path>(group).join(file))?.trim().parse().ok();
+        let limit = |group| {
+            read(&Path::new(folder).join::<&Path>(group).join(file))?
+                .trim()
+                .parse()
+                .ok()
+        };
         Path::new(group).ancestors().filter_map(limit).min()
     });
     limits.chain(total).min()
@@ -66,13 +83,18 @@ mod tests {
 
     #[test]
     fn size_has_a_number_and_a_unit() {
-        for (text, bytes) in
-            [("16MiB", 16 * MIB), ("4096KiB", 4 * MIB), ("1GiB", 1024 * MIB), ("4194304", 4 * MIB)]
-        {
+        for (text, bytes) in [
+            ("16MiB", 16 * MIB),
+            ("4096KiB", 4 * MIB),
+            ("1GiB", 1024 * MIB),
+            ("4194304", 4 * MIB),
+        ] {
             assert_eq!(parse(text), Some(bytes), "{text}");
         }
-        for text in ["", "MiB", "16", "16 MiB", "16MB", "16mib", "-16MiB", "+16MiB", "1.5GiB", "2GiB", "3MiB"]
-        {
+        for text in [
+            "", "MiB", "16", "16 MiB", "16MB", "16mib", "-16MiB", "+16MiB", "1.5GiB", "2GiB",
+            "3MiB",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(parse("99999999999999999999GiB"), None);
@@ -103,13 +125,21 @@ mod tests {
     fn least_limit_counts_and_otherwise_the_machine() {
         let machine = ("proc/meminfo", "MemFree: 5 kB\nMemTotal:       1000 kB\n");
         let second = ("proc/self/cgroup", "0::/a/b\n");
-        let first = ("proc/self/cgroup", "3:cpu:/other\n2:hugetlb,memory:/a\n0::/\n");
+        let first = (
+            "proc/self/cgroup",
+            "3:cpu:/other\n2:hugetlb,memory:/a\n0::/\n",
+        );
         assert_eq!(limit_with(&[]), None);
         assert_eq!(limit_with(&[machine]), Some(1_024_000));
         assert_eq!(limit_with(&[machine, second]), Some(1_024_000));
         let above = ("sys/fs/cgroup/a/memory.max", "70000\n");
         assert_eq!(
-            limit_with(&[machine, second, ("sys/fs/cgroup/a/b/memory.max", "max\n"), above]),
+            limit_with(&[
+                machine,
+                second,
+                ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+                above
+            ]),
             Some(70_000)
         );
         assert_eq!(
@@ -117,10 +147,19 @@ mod tests {
             Some(50_000),
             "a container"
         );
-        let unlimited = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        let unlimited = (
+            "sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "9223372036854771712\n",
+        );
         assert_eq!(limit_with(&[machine, first, unlimited]), Some(1_024_000));
         let limited = ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "40000\n");
-        let other = ("sys/fs/cgroup/memory/other/memory.limit_in_bytes", "30000\n");
-        assert_eq!(limit_with(&[machine, first, unlimited, limited, other]), Some(40_000));
+        let other = (
+            "sys/fs/cgroup/memory/other/memory.limit_in_bytes",
+            "30000\n",
+        );
+        assert_eq!(
+            limit_with(&[machine, first, unlimited, limited, other]),
+            Some(40_000)
+        );
     }
 }

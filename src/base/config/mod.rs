@@ -7,6 +7,7 @@ mod hosting;
 mod listen;
 mod memory;
 mod network;
+mod secret;
 mod setting;
 mod settings;
 mod urls;
@@ -14,13 +15,15 @@ mod urls;
 use std::path::PathBuf;
 
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::is_location;
 
-pub use deadlines::{Deadline, Deadlines};
+pub use deadlines::Deadlines;
 pub use ephemeral::Ephemeral;
 pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 pub use network::Network;
-pub use setting::{SetField, Setting, Variable};
+pub use secret::Secret;
+pub use setting::Setting;
 pub use settings::{SETTINGS, VARIABLES};
 
 /// The upper bound of `max_connections`.
@@ -56,8 +59,9 @@ pub struct Config {
     /// processes may use the file, as `sqlite3` does.
     ///
     /// With the feature `cluster`, it can be the address of an rqlite cluster:
-    /// `rqlite://[USER@]HOST[:PORT],HOST[:PORT]…/`, or `rqlites://` for TLS. The password comes from the environment
-    /// variable `PETSTORE_DATABASE_PASSWORD`, or from the file that `PETSTORE_DATABASE_PASSWORD_FILE` names. After the
+    /// `rqlite://[USER@]HOST[:PORT],HOST[:PORT]…/`, or `rqlites://` for TLS. The password comes from
+    /// `set_database_password`, the environment variable `PETSTORE_DATABASE_PASSWORD`, or the file that
+    /// `PETSTORE_DATABASE_PASSWORD_FILE` names. After the
     /// `/` may come `?ca=FILE`, the certificate authorities for TLS in PEM, in place of those of the system;
     /// `?allow-old` to use an rqlite before 9.4, which is slower and may lose acknowledged pets in a power cut; or both:
     /// `?allow-old&ca=FILE`.
@@ -103,7 +107,7 @@ pub struct Config {
     /// The hosting of the project. Default: without a platform and without domains.
     pub hosting: Hosting,
     /// One more API key with full scope, in addition to those in the database. Default: none.
-    pub api_key: Option<String>,
+    pub api_key: Option<Secret>,
     /// Support contact, shown in the interface description: a `mailto:`, `https:` or `tel:` URI. Default: none.
     pub contact: Option<String>,
     /// Security contact, published in `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI.
@@ -160,27 +164,42 @@ impl Config {
 
     /// Sets [`listen`](Self#structfield.listen).
     pub fn listen(self, listen: impl Into<Listen>) -> Self {
-        Self { listen: listen.into(), ..self }
+        Self {
+            listen: listen.into(),
+            ..self
+        }
     }
 
     /// Sets [`database`](Self#structfield.database).
     pub fn database(self, file: impl Into<PathBuf>) -> Self {
-        Self { database: file.into(), ..self }
+        Self {
+            database: file.into(),
+            ..self
+        }
     }
 
     /// Sets [`api_key`](Self#structfield.api_key).
-    pub fn api_key(self, key: impl Into<String>) -> Self {
-        Self { api_key: Some(key.into()), ..self }
+    pub fn api_key(self, key: impl Into<Secret>) -> Self {
+        Self {
+            api_key: Some(key.into()),
+            ..self
+        }
     }
 
     /// Sets [`max_connections`](Self#structfield.max_connections).
     pub fn max_connections(self, max_connections: usize) -> Self {
-        Self { max_connections, ..self }
+        Self {
+            max_connections,
+            ..self
+        }
     }
 
     /// Sets [`ephemeral`](Self#structfield.ephemeral).
     pub fn ephemeral(self, ephemeral: Ephemeral) -> Self {
-        Self { ephemeral: Some(ephemeral), ..self }
+        Self {
+            ephemeral: Some(ephemeral),
+            ..self
+        }
     }
 }
 
@@ -191,22 +210,37 @@ impl Config {
     /// [`ErrorKind::Config`] for the first field that cannot be used.
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         for (field, value, allowed) in [
-            ("max_connections", self.max_connections, 1..=MOST_CONNECTIONS),
+            (
+                "max_connections",
+                self.max_connections,
+                1..=MOST_CONNECTIONS,
+            ),
             ("workers", self.workers, 1..=MOST_WORKERS),
             ("client_memory", self.client_memory, memory::BOUNDS),
         ] {
             if !allowed.contains(&value) {
-                let message = format!("{field} must be from {} to {}", allowed.start(), allowed.end());
+                let message = format!(
+                    "{field} must be from {} to {}",
+                    allowed.start(),
+                    allowed.end()
+                );
                 return fail(ErrorKind::Config(field), format!("{message}, not {value}"));
             }
         }
-        let name = self.database.to_string_lossy();
-        if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
+        if !is_location(&self.database) {
+            let name = self.database.display();
             let message = format!("the database must be a file, and '{name}' is not one");
             return fail(ErrorKind::Config("database"), message);
         }
-        if self.ephemeral.as_ref().is_some_and(|ephemeral| !(0.0..=1.0).contains(&ephemeral.fail)) {
-            return fail(ErrorKind::Config("ephemeral.fail"), "ephemeral.fail must be a number from 0 to 1");
+        if self
+            .ephemeral
+            .as_ref()
+            .is_some_and(|ephemeral| !(0.0..=1.0).contains(&ephemeral.fail))
+        {
+            return fail(
+                ErrorKind::Config("ephemeral.fail"),
+                "ephemeral.fail must be a number from 0 to 1",
+            );
         }
         self.deadlines = self.deadlines.bounded();
         self.check_texts()?;
@@ -222,21 +256,41 @@ impl Config {
             ("base_url", "base-url", self.base_url.clone()),
             ("staging_url", "staging-url", self.staging_url.clone()),
             ("contact", "contact", self.contact.clone()),
-            ("security_contact", "security-contact", self.security_contact.clone()),
+            (
+                "security_contact",
+                "security-contact",
+                self.security_contact.clone(),
+            ),
             ("allow_origins", "allow-origin", list(&self.allow_origins)),
             ("admin_hosts", "admin-host", list(&self.admin_hosts)),
-            ("hosting.project", "project", Some(self.hosting.project.clone())),
-            ("hosting.platform_host", "platform-host", self.hosting.platform_host.clone()),
+            (
+                "hosting.project",
+                "project",
+                Some(self.hosting.project.clone()),
+            ),
+            (
+                "hosting.platform_host",
+                "platform-host",
+                self.hosting.platform_host.clone(),
+            ),
             (
                 "hosting.certificate_authorities",
                 "certificate-authority",
                 list(&self.hosting.certificate_authorities),
             ),
         ] {
-            let set = SETTINGS.iter().find(|setting| setting.flag == flag).and_then(|setting| setting.set);
-            let Some((set, text)) = set.zip(text) else { continue };
+            let set = SETTINGS
+                .iter()
+                .find(|setting| setting.flag == flag)
+                .and_then(|setting| setting.set);
+            let Some((set, text)) = set.zip(text) else {
+                continue;
+            };
             set(self, &text).map_err(|expected| {
-                Error::new(ErrorKind::Config(field), format!("{field} must be {expected}"))
+                Error::new(
+                    ErrorKind::Config(field),
+                    format!("{field} must be {expected}"),
+                )
             })?;
         }
         Ok(())
@@ -244,19 +298,32 @@ impl Config {
 
     /// Returns the public URL of the service, without a trailing slash, if it is known.
     pub(crate) fn root(&self) -> Option<&str> {
-        self.base_url.as_deref().and_then(|base| base.strip_suffix("/v1"))
+        self.base_url
+            .as_deref()
+            .and_then(|base| base.strip_suffix("/v1"))
+    }
+
+    /// Returns the path of the public URL before `/v1`, without its first slash; `None` if it has none.
+    pub(crate) fn root_path(&self) -> Option<&str> {
+        self.root()?.splitn(4, '/').nth(3)
     }
 
     /// Returns the hosts of the base URL and the staging URL, in lower case. The service always accepts requests for
     /// them.
     pub(crate) fn own_hosts(&self) -> impl Iterator<Item = String> {
-        [&self.base_url, &self.staging_url].into_iter().flatten().filter_map(|url| urls::host_of(url))
+        [&self.base_url, &self.staging_url]
+            .into_iter()
+            .flatten()
+            .filter_map(|url| urls::host_of(url))
     }
 }
 
 /// The addresses of the machine itself, IPv4 and IPv6.
 pub(crate) fn loopback() -> Vec<Network> {
-    ["127.0.0.0/8", "::1"].iter().filter_map(|text| text.parse().ok()).collect()
+    ["127.0.0.0/8", "::1"]
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .collect()
 }
 
 fn default_workers(processors: usize) -> usize {
@@ -288,21 +355,43 @@ mod tests {
             ("workers", |config| config.workers = 65),
             ("client_memory", |config| config.client_memory = 64),
             ("title", |config| config.title = String::new()),
-            ("description", |config| config.description = "a\nb".to_owned()),
-            ("base_url", |config| config.base_url = Some("https://a.example/v1\r\nX: y".to_owned())),
-            ("staging_url", |config| config.staging_url = Some("a.example".to_owned())),
-            ("contact", |config| config.contact = Some("mailto:a@b.example\n".to_owned())),
-            ("security_contact", |config| config.security_contact = Some(String::new())),
+            ("description", |config| {
+                config.description = "a\nb".to_owned();
+            }),
+            ("base_url", |config| {
+                config.base_url = Some("https://a.example/v1\r\nX: y".to_owned());
+            }),
+            ("staging_url", |config| {
+                config.staging_url = Some("a.example".to_owned());
+            }),
+            ("contact", |config| {
+                config.contact = Some("mailto:a@b.example\n".to_owned());
+            }),
+            ("security_contact", |config| {
+                config.security_contact = Some(String::new());
+            }),
             ("allow_origins", |config| {
                 config.allow_origins = vec!["*".to_owned(), "https://a.example\r\nX: y".to_owned()];
             }),
-            ("allow_origins", |config| config.allow_origins = vec![String::new()]),
-            ("admin_hosts", |config| config.admin_hosts = vec!["a b".to_owned()]),
-            ("ephemeral.fail", |config| config.ephemeral = Some(failing(f64::NAN))),
-            ("ephemeral.fail", |config| config.ephemeral = Some(failing(1.1))),
-            ("ephemeral.fail", |config| config.ephemeral = Some(failing(-0.1))),
+            ("allow_origins", |config| {
+                config.allow_origins = vec![String::new()];
+            }),
+            ("admin_hosts", |config| {
+                config.admin_hosts = vec!["a b".to_owned()];
+            }),
+            ("ephemeral.fail", |config| {
+                config.ephemeral = Some(failing(f64::NAN));
+            }),
+            ("ephemeral.fail", |config| {
+                config.ephemeral = Some(failing(1.1));
+            }),
+            ("ephemeral.fail", |config| {
+                config.ephemeral = Some(failing(-0.1));
+            }),
             #[cfg(feature = "site")]
-            ("hosting.project", |config| config.hosting.project = "A".to_owned()),
+            ("hosting.project", |config| {
+                config.hosting.project = "A".to_owned();
+            }),
             #[cfg(feature = "site")]
             ("hosting.platform_host", |config| {
                 config.hosting.platform_host = Some("a\nb.example".to_owned());
@@ -320,17 +409,27 @@ mod tests {
     }
 
     fn failing(rate: f64) -> Ephemeral {
-        Ephemeral { fail: rate, ..Ephemeral::default() }
+        Ephemeral {
+            fail: rate,
+            ..Ephemeral::default()
+        }
     }
 
     #[test]
     fn texts_of_the_command_line_are_accepted() {
-        let mut config = Config { ephemeral: Some(failing(1.0)), ..Config::default() };
+        let mut config = Config {
+            ephemeral: Some(failing(1.0)),
+            ..Config::default()
+        };
         config.base_url = Some("https://a.example/v1".to_owned());
         config.allow_origins = vec!["*".to_owned(), "https://a.example:443".to_owned()];
         let checked = config.checked().unwrap();
         assert_eq!(checked.base_url.as_deref(), Some("https://a.example/v1"));
-        assert_eq!(checked.allow_origins, ["*", "https://a.example"], "as browsers write it");
+        assert_eq!(
+            checked.allow_origins,
+            ["*", "https://a.example"],
+            "as browsers write it"
+        );
     }
 
     #[test]
@@ -338,12 +437,25 @@ mod tests {
         let mut config = Config::default();
         config.deadlines.head = Duration::MAX;
         let checked = config.checked().unwrap();
-        assert!(std::time::Instant::now().checked_add(checked.deadlines.head).is_some());
+        assert!(
+            std::time::Instant::now()
+                .checked_add(checked.deadlines.head)
+                .is_some()
+        );
     }
 
     #[test]
     fn workers_are_half_the_processors_within_bounds() {
-        for (processors, workers) in [(1, 1), (2, 1), (3, 1), (4, 2), (6, 3), (8, 4), (9, 4), (128, 4)] {
+        for (processors, workers) in [
+            (1, 1),
+            (2, 1),
+            (3, 1),
+            (4, 2),
+            (6, 3),
+            (8, 4),
+            (9, 4),
+            (128, 4),
+        ] {
             assert_eq!(default_workers(processors), workers, "{processors}");
         }
     }

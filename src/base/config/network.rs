@@ -38,12 +38,15 @@ impl Network {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (address, bits) =
-            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) = text
+            .split_once('/')
+            .map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().ok()?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let is_number = |bits: &&str| bits.bytes().all(|byte| byte.is_ascii_digit());
-        let bits = bits.map_or(Some(most), |bits| Some(bits).filter(is_number)?.parse().ok())?;
+        let bits = bits.map_or(Some(most), |bits| {
+            Some(bits).filter(is_number)?.parse().ok()
+        })?;
         (bits <= most).then_some(Self { address, bits })
     }
 }
@@ -77,17 +80,43 @@ mod tests {
     #[test]
     fn network_has_the_addresses_that_begin_like_it() {
         for (text, inside, outside) in [
-            ("10.0.0.0/8", ["10.0.0.0", "10.255.255.255"], ["9.255.255.255", "11.0.0.0"]),
-            ("10.1.2.3/31", ["10.1.2.2", "10.1.2.3"], ["10.1.2.1", "10.1.2.4"]),
-            ("192.0.2.1", ["192.0.2.1"; 2], ["192.0.2.0", "::ffff:192.0.2.1"]),
+            (
+                "10.0.0.0/8",
+                ["10.0.0.0", "10.255.255.255"],
+                ["9.255.255.255", "11.0.0.0"],
+            ),
+            (
+                "10.1.2.3/31",
+                ["10.1.2.2", "10.1.2.3"],
+                ["10.1.2.1", "10.1.2.4"],
+            ),
+            (
+                "192.0.2.1",
+                ["192.0.2.1"; 2],
+                ["192.0.2.0", "::ffff:192.0.2.1"],
+            ),
             ("0.0.0.0/0", ["0.0.0.0", "255.255.255.255"], ["::", "::1"]),
-            ("2001:db8::/32", ["2001:db8::", "2001:db8:ffff::1"], ["2001:db9::", "10.0.0.1"]),
+            (
+                "2001:db8::/32",
+                ["2001:db8::", "2001:db8:ffff::1"],
+                ["2001:db9::", "10.0.0.1"],
+            ),
             ("::1", ["::1"; 2], ["::", "::2"]),
             ("::/0", ["::", "ffff::"], ["0.0.0.0", "10.0.0.1"]),
         ] {
             let network = network(text);
-            assert!(inside.iter().all(|address| network.contains(address.parse().unwrap())), "{text}");
-            assert!(!outside.iter().any(|address| network.contains(address.parse().unwrap())), "{text}");
+            assert!(
+                inside
+                    .iter()
+                    .all(|address| network.contains(address.parse().unwrap())),
+                "{text}"
+            );
+            assert!(
+                !outside
+                    .iter()
+                    .any(|address| network.contains(address.parse().unwrap())),
+                "{text}"
+            );
         }
     }
 
@@ -100,9 +129,17 @@ mod tests {
 
     #[test]
     fn malformed_network_is_refused() {
-        for text in
-            ["", "/", "10.0.0.1/", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "10.0.0.0/-1", "10.0.0/8", "host"]
-        {
+        for text in [
+            "",
+            "/",
+            "10.0.0.1/",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/+8",
+            "10.0.0.0/-1",
+            "10.0.0/8",
+            "host",
+        ] {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }
     }

@@ -41,12 +41,22 @@ pub struct Setting {
 impl Setting {
     /// A setting of the executable alone, which has no default and is no list.
     pub(super) const fn new(flag: &'static str, value: &'static str) -> Self {
-        Self { flag, value, help: "", default: "", set: None, is_list: false }
+        Self {
+            flag,
+            value,
+            help: "",
+            default: "",
+            set: None,
+            is_list: false,
+        }
     }
 
     /// A switch, which is off by default.
     pub(super) const fn switch(flag: &'static str) -> Self {
-        Self { default: "false", ..Self::new(flag, "") }
+        Self {
+            default: "false",
+            ..Self::new(flag, "")
+        }
     }
 
     pub(super) const fn help(self, help: &'static str) -> Self {
@@ -58,16 +68,24 @@ impl Setting {
     }
 
     pub(super) const fn list(self) -> Self {
-        Self { is_list: true, ..self }
+        Self {
+            is_list: true,
+            ..self
+        }
     }
 
     pub(super) const fn set(self, set: SetField) -> Self {
-        Self { set: Some(set), ..self }
+        Self {
+            set: Some(set),
+            ..self
+        }
     }
 
     /// The flag as the help text shows it, such as `--max-connections NUMBER`.
     pub fn usage(&self) -> String {
-        format!("--{} {}", self.flag, self.value).trim_end().to_owned()
+        format!("--{} {}", self.flag, self.value)
+            .trim_end()
+            .to_owned()
     }
 
     /// Returns whether the setting is a switch.

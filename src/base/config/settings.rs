@@ -7,22 +7,12 @@ use super::hosting::{host, is_label};
 use super::setting::{Setting, Variable, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
 use crate::base::error::Expected;
+use crate::base::files::is_location;
 
 use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
-///
-/// ```
-/// let workers = petstore::SETTINGS.iter().find(|setting| setting.flag == "workers").unwrap();
-/// assert_eq!(workers.variable(), "PETSTORE_WORKERS");
-///
-/// let mut config = petstore::Config::new();
-/// let set = workers.set.unwrap();
-/// assert_eq!(set(&mut config, "0").unwrap_err().to_string(), "a number from 1 to 64");
-/// assert_eq!(set(&mut config, "2"), Ok(()));
-/// assert_eq!(config.workers, 2);
-/// ```
 pub const SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
         .help("where to listen: HOST:PORT, PORT on 127.0.0.1, or unix:PATH; port 0 takes a free port")
@@ -32,8 +22,8 @@ pub const SETTINGS: &[Setting] = &[
         .help(DATABASE)
         .default("petstore.db")
         .set(|config, text| {
-            let file = Some(text).filter(|text| !text.is_empty());
-            put(&mut config.database, file.map(PathBuf::from), "a file name")
+            let path = Some(PathBuf::from(text)).filter(|path| is_location(path));
+            put(&mut config.database, path, "the path of a file")
         }),
     Setting::switch("read-only")
         .help("never write to the database; requests that change something get 503 read_only")
@@ -145,28 +135,43 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// The settings that only the environment has.
-///
-/// ```
-/// let folder = petstore::VARIABLES.iter().find(|variable| variable.name == "TMPDIR").unwrap();
-/// assert_eq!(folder.default, "/tmp");
-/// ```
 pub const VARIABLES: &[Variable] = &[
     #[cfg(feature = "cluster")]
-    variable("PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""),
+    variable(
+        "PETSTORE_DATABASE_PASSWORD",
+        "the password of the user of a cluster",
+        "",
+    ),
     #[cfg(feature = "cluster")]
     variable(
         "PETSTORE_DATABASE_PASSWORD_FILE",
         "a file with the password, in place of the password itself",
         "",
     ),
-    variable("PETSTORE_API_KEY", "an additional API key", ""),
-    variable("PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""),
-    variable("PETSTORE_URL", "set by serve for its COMMAND: the URL of the service", ""),
-    variable("PETSTORE_SOCKET", "set by serve for its COMMAND: the path of its Unix socket", ""),
+    variable(
+        "PETSTORE_API_KEY",
+        "a full API key besides those in the database",
+        "",
+    ),
+    variable(
+        "PETSTORE_API_KEY_FILE",
+        "a file with that key, in place of the key itself",
+        "",
+    ),
+    variable(
+        "PETSTORE_URL",
+        "set by serve for its COMMAND: the URL of the service",
+        "",
+    ),
+    variable(
+        "PETSTORE_SOCKET",
+        "set by serve for its COMMAND: the path of its Unix socket",
+        "",
+    ),
     variable(
         "RUST_LOG",
         "what to log: off, error, warn, info (also each request) or debug",
-        "warn, and each start and stop",
+        "warnings, errors, starts and stops",
     ),
     variable(
         "TMPDIR",
@@ -176,7 +181,11 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 const fn variable(name: &'static str, help: &'static str, default: &'static str) -> Variable {
-    Variable { name, help, default }
+    Variable {
+        name,
+        help,
+        default,
+    }
 }
 
 /// The expected value of `--listen` and `--admin`.
@@ -184,8 +193,7 @@ const ADDRESS: &str = "an address such as 127.0.0.1:8080, a port, or unix: and a
 /// The default of `--title`.
 pub(super) const TITLE: &str = "Pet store inventory";
 /// The default of `--description`.
-pub(super) const DESCRIPTION: &str =
-    "An HTTP API for a pet store's inventory. Every pet you add is on disk before you get the response.";
+pub(super) const DESCRIPTION: &str = "An HTTP API for a pet store's inventory. Every pet you add is on disk before you get the response.";
 
 /// The help text of `--database`.
 const DATABASE: &str = if cfg!(feature = "cluster") {
@@ -199,7 +207,9 @@ const DATABASE: &str = if cfg!(feature = "cluster") {
 fn host_name(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
-    let is_name = name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_name_byte));
+    let is_name = name
+        .split('.')
+        .all(|label| !label.is_empty() && label.bytes().all(is_name_byte));
     is_name.then(|| name.to_ascii_lowercase())
 }
 
@@ -209,7 +219,9 @@ fn switch(field: &mut bool, text: &str) -> Result<(), Expected> {
 }
 
 fn number(text: &str, most: usize) -> Option<usize> {
-    text.parse().ok().filter(|number| (1..=most).contains(number))
+    text.parse()
+        .ok()
+        .filter(|number| (1..=most).contains(number))
 }
 
 /// A line without control characters and without spaces around it, of at most `most` characters.
@@ -226,43 +238,89 @@ mod tests {
 
     fn set(flag: &str, text: &str) -> Result<Config, Expected> {
         let mut config = Config::default();
-        let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
+        let setting = SETTINGS
+            .iter()
+            .find(|setting| setting.flag == flag)
+            .unwrap();
         setting.set.unwrap()(&mut config, text).map(|()| config)
     }
 
     #[test]
+    fn text_sets_a_field_or_is_told_what_is_expected() {
+        assert_eq!(set("workers", "2").unwrap().workers, 2);
+        let refused = set("workers", "0").unwrap_err();
+        assert_eq!(refused.to_string(), "a number from 1 to 64");
+    }
+
+    #[test]
     fn values_are_accepted() {
-        assert!(matches!(set("listen", "unix:/a").unwrap().listen, Listen::Unix(path) if path == *"/a"));
-        assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
+        assert!(
+            matches!(set("listen", "unix:/a").unwrap().listen, Listen::Unix(path) if path == *"/a")
+        );
+        assert_eq!(
+            set("database", "/a b").unwrap().database,
+            PathBuf::from("/a b")
+        );
         assert_eq!(set("max-connections", "1").unwrap().max_connections, 1);
         assert_eq!(set("workers", "64").unwrap().workers, 64);
-        assert_eq!(set("client-memory", "16MiB").unwrap().client_memory, 16 << 20);
-        let trusted = set("trusted-proxy", "10.0.0.0/8, ::1").unwrap().trusted_proxies;
-        assert_eq!(trusted, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
-        let origins =
-            set("allow-origin", "https://a.example:8443, http://[::1]:3000,*").unwrap().allow_origins;
-        assert_eq!(origins, ["https://a.example:8443", "http://[::1]:3000", "*"]);
+        assert_eq!(
+            set("client-memory", "16MiB").unwrap().client_memory,
+            16 << 20
+        );
+        let trusted = set("trusted-proxy", "10.0.0.0/8, ::1")
+            .unwrap()
+            .trusted_proxies;
+        assert_eq!(
+            trusted,
+            ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]
+        );
+        let origins = set(
+            "allow-origin",
+            "https://a.example:8443, http://[::1]:3000,*",
+        )
+        .unwrap()
+        .allow_origins;
+        assert_eq!(
+            origins,
+            ["https://a.example:8443", "http://[::1]:3000", "*"]
+        );
         let apps = "capacitor://localhost,tauri://localhost,chrome-extension://abcdefghijklmnopabcdefghijklmnop,\
             moz-extension://8e03978e-40d5-43e8-bc93-6894a57f9324,safari-web-extension://E7A0F8A5-1111-4C5E,\
             https://a.example:443,http://[::1]:80,http://a.example:443,app+x.y-1://h:8080";
         let origins = set("allow-origin", apps).unwrap().allow_origins;
-        let expected = apps.replacen("https://a.example:443", "https://a.example", 1).replace("]:80,", "],");
+        let expected = apps
+            .replacen("https://a.example:443", "https://a.example", 1)
+            .replace("]:80,", "],");
         assert_eq!(origins.join(","), expected);
         for text in ["9090", ":9090", "127.0.0.1:9090"] {
             let admin = set("admin", text).unwrap().admin.unwrap();
             assert_eq!(admin.text().as_deref(), Some("127.0.0.1:9090"), "{text}");
         }
         assert_eq!(set("title", "Tim’s <pets>").unwrap().title, "Tim’s <pets>");
-        for url in ["https://h:1/x/v1", "http://[::1]:8080/v1", "https://[::1]/v1", "https://Pets.example/v1"]
-        {
+        for url in [
+            "https://h:1/x/v1",
+            "http://[::1]:8080/v1",
+            "https://[::1]/v1",
+            "https://Pets.example/v1",
+        ] {
             assert_eq!(set("base-url", url).unwrap().base_url.unwrap(), url);
         }
     }
 
     #[test]
     fn contact_is_a_uri() {
-        for text in ["mailto:security@example.com", "https://example.com/security", "tel:+1-201-555-0123"] {
-            assert_eq!(set("security-contact", text).unwrap().security_contact.as_deref(), Some(text));
+        for text in [
+            "mailto:security@example.com",
+            "https://example.com/security",
+            "tel:+1-201-555-0123",
+        ] {
+            assert_eq!(
+                set("security-contact", text)
+                    .unwrap()
+                    .security_contact
+                    .as_deref(),
+                Some(text)
+            );
         }
     }
 
@@ -324,6 +382,9 @@ mod tests {
 
     #[test]
     fn variables_are_named_like_their_flags() {
-        assert_eq!(Setting::new("max-connections", "NUMBER").variable(), "PETSTORE_MAX_CONNECTIONS");
+        assert_eq!(
+            Setting::new("max-connections", "NUMBER").variable(),
+            "PETSTORE_MAX_CONNECTIONS"
+        );
     }
 }

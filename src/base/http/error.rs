@@ -11,7 +11,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
+use crate::base::http::limits::{
+    MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
+};
 use crate::base::http::{Fields, Response};
 use crate::base::json::{Json, object};
 
@@ -98,7 +100,9 @@ codes! {
         => "The path doesn't support this method. Use one that `Allow` lists.";
     RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time."
         => "The complete request didn't arrive in time. Send it again, without pauses.";
-    PreconditionFailed = 412 Experimental "precondition_failed" "If-Match does not name the current ETag of the pet. The pet was changed since, perhaps by an earlier try of this request."
+    Rejected = 409 Writes "rejected" "A rule that another program has put into the database rejects this change. The log of the service has its text under this X-Request-Id."
+        => "A rule that another program has put into the database, such as a trigger, rejects the change. Give the operator the `X-Request-Id`.";
+    PreconditionFailed = 412 Experimental "precondition_failed" "The current ETag of the pet does not meet If-Match or If-None-Match. The pet was changed since, perhaps by an earlier try of this request."
         => "The `ETag` in `If-Match` isn't the current one: the pet was changed since, perhaps by an earlier try of this request. Get the pet again, and decide whether to change it.";
     ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
         => "The body exceeds its limit. Send a smaller body.";
@@ -118,7 +122,7 @@ codes! {
         => "The request head exceeds its limits. Send fewer or shorter header fields.";
     Internal = 500 Any "internal_error" "The service failed to handle this request. Its log has the cause under this X-Request-Id."
         => "The service failed to handle the request, and its log has the cause. Give the operator the `X-Request-Id` of the response.";
-    NotImplemented = 501 Some "not_implemented" "This service does not implement this method, or does not implement this operation yet."
+    NotImplemented = 501 Some "not_implemented" "This service does not implement this method, which must be in capitals, or does not implement this operation yet."
         => "The method or the operation isn't implemented. Use another method, or wait for the operation.";
     TransferCoding = 501 Any "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
         => "The only transfer coding that works is `chunked`. Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
@@ -137,11 +141,14 @@ codes! {
 impl Code {
     /// The codes that any operation may return; `writes` adds those of operations that write.
     pub fn general(writes: bool) -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(move |code| match code.reach() {
-            Reach::Any => true,
-            Reach::Writes => writes,
-            Reach::Some | Reach::Experimental => false,
-        })
+        Self::ALL
+            .iter()
+            .copied()
+            .filter(move |code| match code.reach() {
+                Reach::Any => true,
+                Reach::Writes => writes,
+                Reach::Some | Reach::Experimental => false,
+            })
     }
 
     /// The codes that a service can return with or without the experimental operations.
@@ -184,6 +191,7 @@ pub fn error_schema(is_experimental: bool) -> Json {
                 "description": "The HTTP status of the response.",
             },
         },
+        "additionalProperties": true,
         "examples": Json::Array(vec![Code::NotFound.example()]),
     }
 }
@@ -212,7 +220,11 @@ impl ApiError {
 
     /// A failure with its own message, which names the field or parameter and what is expected.
     pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), fields: Fields::default() }
+        Self {
+            code,
+            message: message.into(),
+            fields: Fields::default(),
+        }
     }
 
     /// Adds a response header, such as `Allow`.
@@ -224,7 +236,11 @@ impl ApiError {
     /// The response with the Error body.
     pub fn into_response(self) -> Response {
         let status = self.code.status();
-        let body = ErrorBody { code: self.code.as_str(), message: &self.message, status };
+        let body = ErrorBody {
+            code: self.code.as_str(),
+            message: &self.message,
+            status,
+        };
         let mut response = Response::json(status, &body);
         if status == 503 && self.code != Code::ReadOnly {
             // RFC 9110, section 10.2.3: seconds.
@@ -241,9 +257,19 @@ mod tests {
     #[test]
     fn proxies_return_the_body_of_their_own_code() {
         let body = Code::HttpsRequired.example().to_string();
-        for proxy in ["nginx.conf", "Caddyfile-domains", "haproxy.cfg"] {
+        for proxy in [
+            "nginx.conf",
+            "Caddyfile",
+            "Caddyfile-domains",
+            "haproxy.cfg",
+        ] {
             let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/deploy");
-            assert!(std::fs::read_to_string(folder.join(proxy)).unwrap().contains(&body), "{proxy}: {body}");
+            assert!(
+                std::fs::read_to_string(folder.join(proxy))
+                    .unwrap()
+                    .contains(&body),
+                "{proxy}: {body}"
+            );
         }
     }
 
@@ -251,7 +277,12 @@ mod tests {
     fn codes_are_distinct_snake_case() {
         let mut seen = std::collections::HashSet::new();
         for code in Code::ALL {
-            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code:?}");
+            assert!(
+                code.as_str()
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b == b'_'),
+                "{code:?}"
+            );
             assert!(seen.insert(code.as_str()), "{code:?} shares its code");
             assert!((400..600).contains(&code.status()), "{code:?}");
         }

@@ -41,12 +41,18 @@ mod tests {
             (Some("gzip;q=0.5"), true),
         ] {
             let response = ask(&asset, value, None);
-            assert_eq!(response.field("Content-Encoding"), is_taken.then_some("gzip"), "{value:?}");
+            assert_eq!(
+                response.field("Content-Encoding"),
+                is_taken.then_some("gzip"),
+                "{value:?}"
+            );
             assert_eq!(response.field("Vary"), Some("Accept-Encoding"));
             let mut read = String::new();
             if is_taken {
                 assert!(response.body().len() < text.len());
-                flate2::read::GzDecoder::new(response.body()).read_to_string(&mut read).unwrap();
+                flate2::read::GzDecoder::new(response.body())
+                    .read_to_string(&mut read)
+                    .unwrap();
             } else {
                 read = String::from_utf8(response.body().to_vec()).unwrap();
             }

@@ -12,6 +12,9 @@ pub fn without_port(authority: &str) -> &str {
 
 /// Returns whether a host is an IP address or `localhost` (RFC 6761, section 6.3).
 pub fn is_address(host: &str) -> bool {
-    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(host);
     bare.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")
 }

@@ -29,15 +29,35 @@ pub struct Limit {
 }
 
 /// Every bound on the size of a request.
-///
-/// ```
-/// let body = petstore::LIMITS.iter().find(|limit| limit.what == "request body").unwrap();
-/// assert_eq!((body.most, body.unit, body.status), (65_536, "bytes", 413));
-/// ```
 pub const LIMITS: &[Limit] = &[
-    Limit { what: "request target", most: MAX_TARGET_BYTES, unit: "bytes", status: 414 },
-    Limit { what: "request head", most: MAX_HEAD_BYTES, unit: "bytes", status: 431 },
-    Limit { what: "header fields", most: MAX_HEADER_FIELDS, unit: "fields", status: 431 },
-    Limit { what: "chunk extensions and trailers", most: MAX_DROPPED_BYTES, unit: "bytes", status: 431 },
-    Limit { what: "request body", most: MAX_BODY_BYTES, unit: "bytes", status: 413 },
+    Limit {
+        what: "request target",
+        most: MAX_TARGET_BYTES,
+        unit: "bytes",
+        status: 414,
+    },
+    Limit {
+        what: "request head",
+        most: MAX_HEAD_BYTES,
+        unit: "bytes",
+        status: 431,
+    },
+    Limit {
+        what: "header fields",
+        most: MAX_HEADER_FIELDS,
+        unit: "fields",
+        status: 431,
+    },
+    Limit {
+        what: "chunk extensions and trailers",
+        most: MAX_DROPPED_BYTES,
+        unit: "bytes",
+        status: 431,
+    },
+    Limit {
+        what: "request body",
+        most: MAX_BODY_BYTES,
+        unit: "bytes",
+        status: 413,
+    },
 ];

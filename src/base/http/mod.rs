@@ -2,7 +2,11 @@
 //! plain data. Knows nothing of sockets, SQL or pets.
 
 mod error;
-#[cfg_attr(not(feature = "site"), path = "no_gzip.rs", warn(dead_code, unused_imports))]
+#[cfg_attr(
+    not(feature = "site"),
+    path = "no_gzip.rs",
+    warn(dead_code, unused_imports)
+)]
 mod gzip;
 pub mod host;
 pub mod limits;
@@ -18,4 +22,6 @@ pub use request::{Request, Size, Target, name_all};
 pub use response::{ACCESS_LOG, Fields, Response, elements, find_field, find_fields};
 #[cfg(test)]
 pub use static_document::no_assets;
-pub use static_document::{Asset, AssetFields, Assets, Form, LazyAssets, matches_tag, names_tag, tag_of};
+pub use static_document::{
+    Asset, AssetFields, Assets, Form, LazyAssets, matches_tag, names_tag, tag_of,
+};

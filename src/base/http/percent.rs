@@ -5,7 +5,9 @@ use std::borrow::Cow;
 /// Decodes every percent-encoded octet. A percent sign without two hexadecimal digits after it stays.
 pub fn decode(text: &str) -> Cow<'_, [u8]> {
     let bytes = text.as_bytes();
-    let Some(first) = bytes.iter().position(|byte| *byte == b'%') else { return Cow::Borrowed(bytes) };
+    let Some(first) = bytes.iter().position(|byte| *byte == b'%') else {
+        return Cow::Borrowed(bytes);
+    };
     let mut decoded = bytes[..first].to_vec();
     let mut rest = &bytes[first..];
     while let [byte, after @ ..] = rest {
@@ -14,6 +16,19 @@ pub fn decode(text: &str) -> Cow<'_, [u8]> {
         rest = if octet.is_some() { &after[2..] } else { after };
     }
     Cow::Owned(decoded)
+}
+
+/// Encodes every octet that is not unreserved (RFC 3986, section 2.3).
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded += &format!("%{byte:02X}");
+        }
+    }
+    encoded
 }
 
 /// The octet that the first two bytes stand for, if they are hexadecimal digits.
@@ -39,5 +54,13 @@ mod tests {
         ] {
             assert_eq!(*decode(text), *decoded, "{text}");
         }
+    }
+
+    #[test]
+    fn whatever_is_encoded_is_decoded_to_itself() {
+        assert_eq!(encode("a-._~9"), "a-._~9");
+        assert_eq!(encode("ä>\"% +&"), "%C3%A4%3E%22%25%20%2B%26");
+        let all: String = (0..0x300).filter_map(char::from_u32).collect();
+        assert_eq!(*decode(&encode(&all)), *all.as_bytes());
     }
 }

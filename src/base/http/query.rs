@@ -12,7 +12,9 @@ pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Result<Option<Cow<'a
     let Some(query) = query else { return Ok(None) };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let mut values = pairs.filter(|(n, _)| decoded(n) == name).map(|(_, value)| decoded(value));
+    let mut values = pairs
+        .filter(|(n, _)| decoded(n) == name)
+        .map(|(_, value)| decoded(value));
     let value = values.next();
     if values.next().is_some() {
         let message = format!("The query parameter '{name}' is given more than once.");
@@ -47,6 +49,9 @@ mod tests {
 
     #[test]
     fn parameter_given_twice_is_rejected() {
-        assert_eq!(parameter(Some("a=1&%61=1"), "a").unwrap_err().code, Code::DuplicateParameter);
+        assert_eq!(
+            parameter(Some("a=1&%61=1"), "a").unwrap_err().code,
+            Code::DuplicateParameter
+        );
     }
 }

@@ -22,7 +22,10 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// Every value of a header field, in the order sent; names are case-insensitive.
     pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.headers.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+        self.headers
+            .iter()
+            .filter(move |(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| *value)
     }
 }
 
@@ -48,7 +51,10 @@ pub fn name_all<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
         0 => String::new(),
         1 => format!("request {named}"),
         2..=MAX_NAMED => format!("requests {named}"),
-        _ => format!("requests {named} and {} more", count.saturating_sub(MAX_NAMED)),
+        _ => format!(
+            "requests {named} and {} more",
+            count.saturating_sub(MAX_NAMED)
+        ),
     }
 }
 
@@ -68,7 +74,14 @@ impl<'a> Target<'a> {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        Self { path: if path.contains('%') { normalize(path) } else { path.into() }, query }
+        Self {
+            path: if path.contains('%') {
+                normalize(path)
+            } else {
+                path.into()
+            },
+            query,
+        }
     }
 }
 
@@ -111,7 +124,10 @@ mod tests {
         assert_eq!(name_all(["a"].into_iter()), "request a");
         assert_eq!(name_all(["a", "b"].into_iter()), "requests a, b");
         let many = name_all(std::iter::repeat_n("a", MAX_NAMED + 2));
-        assert!(many.ends_with("a, a and 2 more") && many.matches("a,").count() == MAX_NAMED - 1, "{many}");
+        assert!(
+            many.ends_with("a, a and 2 more") && many.matches("a,").count() == MAX_NAMED - 1,
+            "{many}"
+        );
     }
 
     #[test]

@@ -35,8 +35,6 @@ pub enum Disposition {
     Send,
     /// It passes the request on to the write lane.
     RetryOnWriter,
-    /// It passes the request on to the lane for slow reads.
-    RetryOnSlow,
     /// It ends the client's connection without a response.
     Abort,
 }
@@ -75,7 +73,10 @@ impl Response {
     pub fn new(status: u16, body: impl Into<ResponseBody>) -> Self {
         Self {
             status,
-            fields: Fields { lines: Vec::with_capacity(FIELDS_CAPACITY), ..Fields::default() },
+            fields: Fields {
+                lines: Vec::with_capacity(FIELDS_CAPACITY),
+                ..Fields::default()
+            },
             body: body.into(),
             key_name: None,
             disposition: Disposition::Send,
@@ -84,7 +85,10 @@ impl Response {
 
     /// Creates an action for the gate that sends the client no response.
     pub fn only(disposition: Disposition) -> Self {
-        Self { disposition, ..Self::new(204, b"") }
+        Self {
+            disposition,
+            ..Self::new(204, b"")
+        }
     }
 
     /// Shares the body between the clones of the response, for a response that is sent repeatedly.
@@ -98,13 +102,20 @@ impl Response {
 
     /// The response to HEAD in place of this one to GET (RFC 9110, section 9.3.2).
     pub fn without_body(self) -> Self {
-        Self { body: ResponseBody::Length(self.length()), ..self }
+        Self {
+            body: ResponseBody::Length(self.length()),
+            ..self
+        }
     }
 
     /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
     pub fn not_modified(mut self) -> Self {
         self.fields.remove("Content-Type");
-        Self { status: 304, body: ResponseBody::Alone(Cow::Borrowed(b"")), ..self }
+        Self {
+            status: 304,
+            body: ResponseBody::Alone(Cow::Borrowed(b"")),
+            ..self
+        }
     }
 
     /// Adds a header field, other than Content-Length.
@@ -143,7 +154,11 @@ impl Response {
 
     /// The length of the body; for HEAD, that of the body of GET.
     pub fn length(&self) -> usize {
-        if let ResponseBody::Length(length) = self.body { length } else { self.body().len() }
+        if let ResponseBody::Length(length) = self.body {
+            length
+        } else {
+            self.body().len()
+        }
     }
 }
 
@@ -276,12 +291,16 @@ pub fn find_field<'a>(lines: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 /// Every value of a field in a block of lines up to an empty one, in their order.
 pub fn find_fields<'a>(lines: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
-    lines_of(lines).take_while(|line| *line != b"\r\n").filter_map(move |line| value_in(line, name))
+    lines_of(lines)
+        .take_while(|line| *line != b"\r\n")
+        .filter_map(move |line| value_in(line, name))
 }
 
 /// The elements of a list, without empty ones (RFC 9110, section 5.6.1.2).
 pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+    list.split(|b| *b == b',')
+        .map(<[u8]>::trim_ascii)
+        .filter(|element| !element.is_empty())
 }
 
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -289,12 +308,16 @@ fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn value_in<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    line.strip_prefix(name.as_bytes())?.strip_prefix(b": ")?.strip_suffix(b"\r\n")
+    line.strip_prefix(name.as_bytes())?
+        .strip_prefix(b": ")?
+        .strip_suffix(b"\r\n")
 }
 
 /// Returns whether a value is printable ASCII (RFC 9110, section 5.5).
 fn is_text(value: &[u8]) -> bool {
-    value.iter().fold(true, |is_text, b| is_text & (*b == b'\t' || (0x20..0x7f).contains(b)))
+    value.iter().fold(true, |is_text, b| {
+        is_text & (*b == b'\t' || (0x20..0x7f).contains(b))
+    })
 }
 
 #[cfg(test)]
@@ -306,7 +329,11 @@ mod tests {
         // 402 and 409 are refusals of the project.
         for status in [200, 201, 202, 204, 301, 302, 304, 307, 308, 402, 409]
             .into_iter()
-            .chain(crate::base::http::Code::ALL.iter().map(|code| code.status()))
+            .chain(
+                crate::base::http::Code::ALL
+                    .iter()
+                    .map(|code| code.status()),
+            )
         {
             assert_ne!(reason(status), "", "{status}");
         }
@@ -320,24 +347,41 @@ mod tests {
         }
         assert_eq!(fields.lines, b"A: 1\r\nAB: 2: 3\r\nC: \r\nA: 4\r\n");
         let found = ["A", "AB", "C", "B", "a"].map(|name| find_field(&fields.lines, name));
-        assert_eq!(found, [Some(&b"1"[..]), Some(b"2: 3"), Some(b""), None, None]);
+        assert_eq!(
+            found,
+            [Some(&b"1"[..]), Some(b"2: 3"), Some(b""), None, None]
+        );
         fields.remove("A");
         let mut all = Fields::default();
         all.add("cache-control", b"x");
         all.append(&fields);
-        assert_eq!(all.lines, b"cache-control: x\r\nAB: 2: 3\r\nC: \r\nA: 4\r\n");
-        assert_eq!((all.has_cache_control, fields.has_cache_control), (true, false));
+        assert_eq!(
+            all.lines,
+            b"cache-control: x\r\nAB: 2: 3\r\nC: \r\nA: 4\r\n"
+        );
+        assert_eq!(
+            (all.has_cache_control, fields.has_cache_control),
+            (true, false)
+        );
     }
 
     #[test]
     fn list_is_one_line_and_vary_the_first() {
         let mut fields = Fields::default();
-        for (name, value) in
-            [("A", "1"), ("Link", "<x>"), ("Vary", "Accept"), ("Link", "<y>"), ("Vary", "B"), ("A", "2")]
-        {
+        for (name, value) in [
+            ("A", "1"),
+            ("Link", "<x>"),
+            ("Vary", "Accept"),
+            ("Link", "<y>"),
+            ("Vary", "B"),
+            ("A", "2"),
+        ] {
             fields.add(name, value.as_bytes());
         }
-        assert_eq!(fields.lines, b"Vary: Accept, B\r\nA: 1\r\nLink: <x>, <y>\r\nA: 2\r\n");
+        assert_eq!(
+            fields.lines,
+            b"Vary: Accept, B\r\nA: 1\r\nLink: <x>, <y>\r\nA: 2\r\n"
+        );
     }
 
     #[test]

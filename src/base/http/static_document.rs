@@ -38,7 +38,13 @@ impl Asset {
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
         let (tag, gzip) = (tag_of(&bytes), gzip(&bytes));
         let (is_gzip, bytes) = (gzip.is_some(), gzip.unwrap_or(bytes).into());
-        let asset = Self { content_type, tag, bytes, is_gzip, fields: Fields::default() };
+        let asset = Self {
+            content_type,
+            tag,
+            bytes,
+            is_gzip,
+            fields: Fields::default(),
+        };
         asset.header("Cache-Control", "no-cache")
     }
 
@@ -58,7 +64,14 @@ impl Asset {
     pub fn respond(&self, fields: &AssetFields) -> Response {
         let form = Form::choose(&self.tag, self.is_gzip, fields);
         let unpack = self.is_gzip && !form.gzip;
-        let content = || if unpack { gunzip(&self.bytes) } else { self.bytes.to_vec() }.into();
+        let content = || {
+            if unpack {
+                gunzip(&self.bytes)
+            } else {
+                self.bytes.to_vec()
+            }
+            .into()
+        };
         let content = (!form.is_known).then(content);
         form.respond(self.content_type, content).with(&self.fields)
     }
@@ -83,28 +96,55 @@ pub struct Form {
 impl Form {
     /// The form for a client that sent these header fields.
     pub fn choose(tag: &str, has_gzip: bool, fields: &AssetFields) -> Self {
-        let gzip = has_gzip && fields.accept_encoding.iter().any(|value| accepts_gzip(value));
+        let gzip = has_gzip
+            && fields
+                .accept_encoding
+                .iter()
+                .any(|value| accepts_gzip(value));
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
-        let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
-        let is_known = fields.if_none_match.iter().any(|tags| names_tag(tags, tag.as_bytes()));
-        Self { gzip, is_known, tag }
+        let tag = if gzip {
+            format!("\"{tag}-gzip\"")
+        } else {
+            format!("\"{tag}\"")
+        };
+        let is_known = fields
+            .if_none_match
+            .iter()
+            .any(|tags| names_tag(tags, tag.as_bytes()));
+        Self {
+            gzip,
+            is_known,
+            tag,
+        }
     }
 
     /// The response. `content` must be in this form; it is not needed if the client has the document.
-    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<ResponseBody>) -> Response {
+    pub fn respond(
+        self,
+        content_type: impl AsRef<[u8]>,
+        content: Option<ResponseBody>,
+    ) -> Response {
         let response = match content {
             None => Response::new(304, b""),
             Some(content) => Response::new(200, content).header("Content-Type", content_type),
         };
-        let response =
-            if self.gzip && !self.is_known { response.header("Content-Encoding", "gzip") } else { response };
-        response.header("ETag", self.tag).header("Vary", "Accept-Encoding")
+        let response = if self.gzip && !self.is_known {
+            response.header("Content-Encoding", "gzip")
+        } else {
+            response
+        };
+        response
+            .header("ETag", self.tag)
+            .header("Vary", "Accept-Encoding")
     }
 }
 
 /// An entity tag of this content, without its quotes.
 pub fn tag_of(bytes: &[u8]) -> String {
-    hmac_sha256::Hash::hash(bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    hmac_sha256::Hash::hash(bytes)[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Returns whether an Accept-Encoding accepts gzip (RFC 9110, section 12.5.3).
@@ -112,7 +152,9 @@ fn accepts_gzip(value: &str) -> bool {
     value.split(',').any(|word| {
         let (coding, weight) = word.split_once(';').unwrap_or((word, "q=1"));
         let weight = weight.trim().to_ascii_lowercase();
-        let is_refused = weight.strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0));
+        let is_refused = weight
+            .strip_prefix("q=")
+            .is_some_and(|q| q.trim().parse() == Ok(0.0));
         coding.trim().eq_ignore_ascii_case("gzip") && !is_refused
     })
 }
@@ -129,27 +171,4 @@ pub fn matches_tag(value: &str, tag: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
-        asset.respond(&AssetFields {
-            accept_encoding: encoding.into_iter().collect(),
-            if_none_match: tag.into_iter().collect(),
-        })
-    }
-
-    #[test]
-    fn client_with_the_tag_gets_304() {
-        let asset = Asset::new("text/plain", b"a".to_vec());
-        let tag = ask(&asset, None, None).field("ETag").unwrap().to_owned();
-        for value in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
-            let response = ask(&asset, None, Some(&value));
-            assert_eq!((response.status, response.body()), (304, &b""[..]), "{value}");
-            assert_eq!(response.field("ETag"), Some(tag.as_str()));
-        }
-        assert_eq!(ask(&asset, None, Some("\"x\"")).status, 200);
-        let other = Asset::new("text/plain", b"b".to_vec());
-        assert_eq!(ask(&other, None, Some(&tag)).status, 200);
-    }
-}
+pub mod tests;

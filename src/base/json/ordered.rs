@@ -41,7 +41,12 @@ impl<V: Into<Value>> From<V> for Json {
 
 impl<N: Into<String>> FromIterator<(N, Json)> for Json {
     fn from_iter<M: IntoIterator<Item = (N, Json)>>(members: M) -> Self {
-        Self::Object(members.into_iter().map(|(name, value)| (name.into(), value)).collect())
+        Self::Object(
+            members
+                .into_iter()
+                .map(|(name, value)| (name.into(), value))
+                .collect(),
+        )
     }
 }
 
@@ -54,7 +59,11 @@ impl FromIterator<Json> for Json {
 impl Json {
     /// The members of an object; none of another value.
     pub fn members(&self) -> &[(String, Json)] {
-        if let Self::Object(members) = self { members } else { &[] }
+        if let Self::Object(members) = self {
+            members
+        } else {
+            &[]
+        }
     }
 
     /// The members, to change them. Another value becomes an object.
@@ -62,7 +71,11 @@ impl Json {
         if !matches!(self, Self::Object(_)) {
             *self = object! {};
         }
-        if let Self::Object(members) = self { members } else { unreachable!("it is an object now") }
+        if let Self::Object(members) = self {
+            members
+        } else {
+            unreachable!("it is an object now")
+        }
     }
 }
 
@@ -70,7 +83,11 @@ impl Deref for Json {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        if let Self::Plain(value) = self { value } else { &Value::Null }
+        if let Self::Plain(value) = self {
+            value
+        } else {
+            &Value::Null
+        }
     }
 }
 
@@ -79,7 +96,10 @@ impl Index<&str> for Json {
 
     /// A member; `null` if there is none.
     fn index(&self, name: &str) -> &Self {
-        self.members().iter().find(|(known, _)| known == name).map_or(&NULL, |(_, value)| value)
+        self.members()
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or(&NULL, |(_, value)| value)
     }
 }
 
@@ -87,7 +107,10 @@ impl IndexMut<&str> for Json {
     /// A member, which is added if there is none. Another value becomes an object.
     fn index_mut(&mut self, name: &str) -> &mut Self {
         let members = self.members_mut();
-        let place = members.iter().position(|(known, _)| known == name).unwrap_or(members.len());
+        let place = members
+            .iter()
+            .position(|(known, _)| known == name)
+            .unwrap_or(members.len());
         if place == members.len() {
             members.push((name.to_owned(), NULL.clone()));
         }
@@ -113,6 +136,12 @@ mod tests {
         json["new"]["member"] = Value::Null.into();
         let text = r#"{"z":"again","a":{"y":true,"b":["c"]},"m":[{},"x"],"new":{"member":null}}"#;
         assert_eq!(json.to_string(), text);
-        assert_eq!((&json["no"]["such"], json["a"]["b"].as_array().unwrap().len()), (&NULL, 1));
+        assert_eq!(
+            (
+                &json["no"]["such"],
+                json["a"]["b"].as_array().unwrap().len()
+            ),
+            (&NULL, 1)
+        );
     }
 }

@@ -41,7 +41,11 @@ impl Integer {
 
     /// An integer between two bounds, without a default.
     pub const fn between(minimum: i64, maximum: i64) -> Self {
-        Self { minimum, maximum, default: None }
+        Self {
+            minimum,
+            maximum,
+            default: None,
+        }
     }
 
     fn allows(&self, number: i64) -> bool {
@@ -61,9 +65,15 @@ impl Schema for Integer {
     }
 
     fn of_json(&self, value: JsonValue) -> Result<i64, &'static str> {
-        let JsonValue::Number(text) = value else { return Err(value.kind()) };
+        let JsonValue::Number(text) = value else {
+            return Err(value.kind());
+        };
         let number = int64_of_json(text)?;
-        if self.allows(number) { Ok(number) } else { Err("a number out of bounds") }
+        if self.allows(number) {
+            Ok(number)
+        } else {
+            Err("a number out of bounds")
+        }
     }
 
     fn of_text(&self, text: &str) -> Option<i64> {
@@ -73,9 +83,14 @@ impl Schema for Integer {
     }
 
     fn describe(&self) -> Json {
-        let (minimum, maximum) = (self.minimum, self.maximum);
-        let mut schema =
-            object! { "type": "integer", "format": "int64", "minimum": minimum, "maximum": maximum };
+        let mut schema = object! { "type": "integer", "format": "int64" };
+        // Programs that read numbers as doubles would round these to other ones, beyond int64.
+        if self.minimum != i64::MIN {
+            schema["minimum"] = self.minimum.into();
+        }
+        if self.maximum != i64::MAX {
+            schema["maximum"] = self.maximum.into();
+        }
         if let Some(default) = self.default {
             schema["default"] = default.into();
         }
@@ -95,7 +110,11 @@ impl Schema for AnyString {
     }
 
     fn of_json<'a>(&self, value: JsonValue<'a>) -> Result<Cow<'a, str>, &'static str> {
-        if let JsonValue::Text(text) = value { Ok(text) } else { Err(value.kind()) }
+        if let JsonValue::Text(text) = value {
+            Ok(text)
+        } else {
+            Err(value.kind())
+        }
     }
 
     fn of_text(&self, text: &str) -> Option<Cow<'static, str>> {
@@ -120,23 +139,30 @@ impl<W> Enumeration<W> {
     /// The component that [`Schema::describe`] refers to: its name and its JSON Schema.
     pub fn component(&self, description: &str) -> (&'static str, Json) {
         let words: Vec<&str> = self.words.iter().map(|(_, word)| *word).collect();
-        (self.name, object! { "type": "string", "enum": words, "description": description })
+        (
+            self.name,
+            object! { "type": "string", "enum": words, "description": description },
+        )
     }
 }
 
-/// A value of another schema, or null.
+/// One of a few words, or null.
 #[derive(Clone, Copy, Debug)]
-pub struct Nullable<S>(pub S);
+pub struct Nullable<W: 'static>(pub Enumeration<W>);
 
-impl<S: Schema> Schema for Nullable<S> {
-    type Value<'a> = Option<S::Value<'a>>;
+impl<W: Copy> Schema for Nullable<W> {
+    type Value<'a> = Option<W>;
 
     fn expected(&self) -> Cow<'static, str> {
         format!("{}, or null", self.0.expected()).into()
     }
 
     fn of_json<'a>(&self, value: JsonValue<'a>) -> Result<Self::Value<'a>, &'static str> {
-        if let JsonValue::Other("null") = value { Ok(None) } else { self.0.of_json(value).map(Some) }
+        if let JsonValue::Other("null") = value {
+            Ok(None)
+        } else {
+            self.0.of_json(value).map(Some)
+        }
     }
 
     fn of_text(&self, text: &str) -> Option<Self::Value<'static>> {
@@ -144,7 +170,10 @@ impl<S: Schema> Schema for Nullable<S> {
     }
 
     fn describe(&self) -> Json {
-        object! { "anyOf": Json::Array(vec![self.0.describe(), object! { "type": "null" }]) }
+        // Converters to OpenAPI 3.0 know no reference beside null.
+        let words = self.0.words.iter().map(|(_, word)| Some(*word));
+        let words: Vec<_> = words.chain([None]).collect();
+        object! { "type": ["string", "null"], "enum": words }
     }
 }
 
@@ -157,9 +186,18 @@ impl<W: Copy> Schema for Enumeration<W> {
     type Value<'a> = W;
 
     fn expected(&self) -> Cow<'static, str> {
-        let words: Vec<String> = self.words.iter().map(|(_, word)| format!("'{word}'")).collect();
+        let words: Vec<String> = self
+            .words
+            .iter()
+            .map(|(_, word)| format!("'{word}'"))
+            .collect();
         let words = words.join(", ");
-        words.rsplit_once(", ").map_or(words.clone(), |(others, last)| format!("{others} or {last}")).into()
+        words
+            .rsplit_once(", ")
+            .map_or(words.clone(), |(others, last)| {
+                format!("{others} or {last}")
+            })
+            .into()
     }
 
     fn of_json(&self, value: JsonValue) -> Result<W, &'static str> {
@@ -170,7 +208,10 @@ impl<W: Copy> Schema for Enumeration<W> {
     }
 
     fn of_text(&self, text: &str) -> Option<W> {
-        self.words.iter().find(|(_, word)| *word == text).map(|(value, _)| *value)
+        self.words
+            .iter()
+            .find(|(_, word)| *word == text)
+            .map(|(value, _)| *value)
     }
 
     fn describe(&self) -> Json {
@@ -193,15 +234,23 @@ pub fn int64_of_json(text: &str) -> Result<i64, &'static str> {
         return Ok(0);
     }
     // Only a sign and digits are left, so parsing fails only if there are too many digits.
-    let endless = if exponent.starts_with('-') { i64::MIN } else { i64::MAX };
+    let endless = if exponent.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
     let power: i64 = exponent.parse().unwrap_or(endless);
     let dropped = (digits.len() - kept.len()) as i64;
-    let shift = power.saturating_sub(fraction.len() as i64).saturating_add(dropped);
+    let shift = power
+        .saturating_sub(fraction.len() as i64)
+        .saturating_add(dropped);
     if shift < 0 {
         return Err("a number with a fraction");
     }
     // No int64 has more than 18 zeros at its end.
-    let zeros = usize::try_from(shift).ok().and_then(|shift| "000000000000000000".get(..shift));
+    let zeros = usize::try_from(shift)
+        .ok()
+        .and_then(|shift| "000000000000000000".get(..shift));
     let number = zeros.and_then(|zeros| [kept, zeros].concat().parse().ok());
     number.ok_or("a number beyond int64")
 }
@@ -210,21 +259,31 @@ pub fn int64_of_json(text: &str) -> Result<i64, &'static str> {
 pub fn int64_of_text(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     // The standard library would also accept a plus sign.
-    (digits.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+    (digits.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const DIGITS: Enumeration<u8> =
-        Enumeration { name: "Digit", words: &[(1, "one"), (2, "two"), (3, "three")] };
+    const DIGITS: Enumeration<u8> = Enumeration {
+        name: "Digit",
+        words: &[(1, "one"), (2, "two"), (3, "three")],
+    };
 
     const FEW: Integer = Integer::between(1, 100);
 
     #[test]
     fn bounds_belong_to_what_is_allowed() {
-        for (text, number) in [("0", None), ("1", Some(1)), ("100", Some(100)), ("101", None), ("-1", None)] {
+        for (text, number) in [
+            ("0", None),
+            ("1", Some(1)),
+            ("100", Some(100)),
+            ("101", None),
+            ("-1", None),
+        ] {
             assert_eq!(FEW.of_text(text), number, "{text}");
             assert_eq!(FEW.of_json(JsonValue::Number(text)).ok(), number, "{text}");
         }
@@ -240,9 +299,19 @@ mod tests {
             FEW.describe(),
             object! {"type": "integer", "format": "int64", "minimum": 1, "maximum": 100}
         );
-        assert_eq!(DIGITS.describe(), object! {"$ref": "#/components/schemas/Digit"});
+        assert_eq!(
+            Integer::INT64.describe(),
+            object! {"type": "integer", "format": "int64"}
+        );
+        assert_eq!(
+            DIGITS.describe(),
+            object! {"$ref": "#/components/schemas/Digit"}
+        );
         let (name, schema) = DIGITS.component("x");
-        assert_eq!((name, &schema["enum"]), ("Digit", &Json::from(["one", "two", "three"])));
+        assert_eq!(
+            (name, &schema["enum"]),
+            ("Digit", &Json::from(["one", "two", "three"]))
+        );
     }
 
     #[test]
@@ -250,7 +319,10 @@ mod tests {
         assert_eq!(DIGITS.of_text("two"), Some(2));
         assert_eq!(DIGITS.of_text("Two"), None);
         assert_eq!(DIGITS.of_json(JsonValue::Text("three".into())), Ok(3));
-        assert_eq!(DIGITS.of_json(JsonValue::Text("".into())), Err("another string"));
+        assert_eq!(
+            DIGITS.of_json(JsonValue::Text("".into())),
+            Err("another string")
+        );
         assert_eq!(DIGITS.of_json(JsonValue::Other("null")), Err("null"));
         assert_eq!(DIGITS.expected(), "'one', 'two' or 'three'");
     }
@@ -285,9 +357,20 @@ mod tests {
 
     #[test]
     fn fractions_are_told_from_what_is_too_large() {
-        for text in ["1.5", "-0.1", "1e-1", "15e-1", "9007199254740993.5", "1e-99999999999999999999", "0.1e0"]
-        {
-            assert_eq!(int64_of_json(text), Err("a number with a fraction"), "{text}");
+        for text in [
+            "1.5",
+            "-0.1",
+            "1e-1",
+            "15e-1",
+            "9007199254740993.5",
+            "1e-99999999999999999999",
+            "0.1e0",
+        ] {
+            assert_eq!(
+                int64_of_json(text),
+                Err("a number with a fraction"),
+                "{text}"
+            );
         }
         for text in [
             "9223372036854775808",
@@ -303,7 +386,10 @@ mod tests {
         let long = format!("1{}", "0".repeat(60_000));
         assert_eq!(int64_of_json(&long), Err("a number beyond int64"));
         assert_eq!(int64_of_json(&format!("{long}e-60000")), Ok(1));
-        assert_eq!(int64_of_json(&format!("0.{}1e60001", "0".repeat(60_000))), Ok(1));
+        assert_eq!(
+            int64_of_json(&format!("0.{}1e60001", "0".repeat(60_000))),
+            Ok(1)
+        );
     }
 
     #[test]
@@ -311,7 +397,18 @@ mod tests {
         assert_eq!(int64_of_text("9223372036854775807"), Some(i64::MAX));
         assert_eq!(int64_of_text("-9223372036854775808"), Some(i64::MIN));
         assert_eq!(int64_of_text("007"), Some(7));
-        for text in ["", "-", "+1", "--1", "1.0", "1e3", " 1", "0x1", "9223372036854775808", "١"] {
+        for text in [
+            "",
+            "-",
+            "+1",
+            "--1",
+            "1.0",
+            "1e3",
+            " 1",
+            "0x1",
+            "9223372036854775808",
+            "١",
+        ] {
             assert_eq!(int64_of_text(text), None, "{text}");
         }
     }

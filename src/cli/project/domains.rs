@@ -22,27 +22,77 @@ const fn row(
     about: &'static str,
     run: fn(&Invocation) -> CommandResult,
 ) -> Command {
-    Command { takes: HOSTING, ..Command::new(name, operands, about, run) }
+    Command {
+        takes: HOSTING,
+        ..Command::new(name, operands, about, run)
+    }
 }
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        flags: &[Flag::new("www", "also add www.NAME, and redirect it to NAME")],
-        ..row("domain add", "NAME", "add a domain and print the DNS record to create", add)
+        flags: &[Flag::new(
+            "www",
+            "also add www.NAME, and redirect it to NAME",
+        )],
+        ..row(
+            "domain add",
+            "NAME",
+            "add a domain and print the DNS record to create",
+            add,
+        )
     },
-    row("domain verify", "NAME", "check the DNS record and the CAA records of a domain", verify),
-    row("domain reverify", "NAME", "the same as domain verify", verify),
-    row("domain primary", "NAME", "make a domain the canonical address of all pages", set_primary),
+    row(
+        "domain verify",
+        "NAME",
+        "check the DNS record and the CAA records of a domain",
+        verify,
+    ),
+    row(
+        "domain reverify",
+        "NAME",
+        "the same as domain verify",
+        verify,
+    ),
+    row(
+        "domain primary",
+        "NAME",
+        "make a domain the canonical address of all pages",
+        set_primary,
+    ),
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
-        ..row("domain list", "", "list the domains and their redirects", list)
+        ..row(
+            "domain list",
+            "",
+            "list the domains and their redirects",
+            list,
+        )
     },
-    row("domain remove", "NAME", "remove a domain; the service stops serving it immediately", remove),
+    row(
+        "domain remove",
+        "NAME",
+        "remove a domain; the service stops serving it immediately",
+        remove,
+    ),
     Command {
-        flags: &[Flag::with("status", "STATUS", "301 (the default), 302, 307 or 308")],
-        ..row("domain redirect add", "FROM TO", "redirect a domain to another one", add_redirect)
+        flags: &[Flag::with(
+            "status",
+            "STATUS",
+            "301 (the default), 302, 307 or 308",
+        )],
+        ..row(
+            "domain redirect add",
+            "FROM TO",
+            "redirect a domain to another one",
+            add_redirect,
+        )
     },
-    row("domain redirect remove", "FROM", "remove a redirect, and show the site again", remove_redirect),
+    row(
+        "domain redirect remove",
+        "FROM",
+        "remove a redirect, and show the site again",
+        remove_redirect,
+    ),
 ];
 
 fn add(call: &Invocation) -> CommandResult {
@@ -50,7 +100,10 @@ fn add(call: &Invocation) -> CommandResult {
     let mut text = String::new();
     for domain in &domains {
         let zone = &domain.record.zone;
-        text += &format!("Create this record in the DNS settings of {zone}:\n\n{}", record(domain));
+        text += &format!(
+            "Create this record in the DNS settings of {zone}:\n\n{}",
+            record(domain)
+        );
     }
     text += "DNS changes can take up to 48 hours to become visible everywhere. The service looks for the record every ten minutes. To check it now, run:\n\n";
     for domain in &domains {
@@ -74,7 +127,10 @@ fn record(domain: &DomainView) -> String {
         record.name,
         record.value,
         record.ttl,
-        record.remark.map(|remark| format!("{remark}\n\n")).unwrap_or_default()
+        record
+            .remark
+            .map(|remark| format!("{remark}\n\n"))
+            .unwrap_or_default()
     )
 }
 
@@ -105,13 +161,19 @@ fn list(call: &Invocation) -> CommandResult {
     let overview = Project::open(&call.config)?.overview()?;
     // Serialising plain structs cannot fail.
     let json = || serde_json::to_string(&overview).unwrap_or_default() + "\n";
-    Ok(print(&if call.has("json") { json() } else { text(&overview) })?)
+    Ok(print(&if call.has("json") {
+        json()
+    } else {
+        text(&overview)
+    })?)
 }
 
 fn text(overview: &Overview) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-    let deploy =
-        overview.deploy.as_ref().map(|deploy| format!("{} of {}", deploy.id, past(deploy.deployed_at)));
+    let deploy = overview
+        .deploy
+        .as_ref()
+        .map(|deploy| format!("{} of {}", deploy.id, past(deploy.deployed_at)));
     let mut text = format!(
         "plan     {}\nplatform {}\ndeploy   {}\n",
         overview.plan.as_str(),
@@ -121,7 +183,11 @@ fn text(overview: &Overview) -> String {
     for view in &overview.domains {
         let domain = &view.domain;
         let primary = if domain.is_primary { ", primary" } else { "" };
-        let shown = if view.display_name == domain.name { "" } else { &format!(" ({})", view.display_name) };
+        let shown = if view.display_name == domain.name {
+            ""
+        } else {
+            &format!(" ({})", view.display_name)
+        };
         text += &format!(
             "\n{}{shown}{primary}\n  {} since {}: {}\n",
             domain.name,
@@ -129,11 +195,22 @@ fn text(overview: &Overview) -> String {
             past(domain.since),
             view.state_text
         );
-        text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();
-        if let Some(redirect) = overview.redirects.iter().find(|redirect| redirect.from == domain.name) {
+        text += &domain
+            .message
+            .as_ref()
+            .map(|message| format!("  {message}\n"))
+            .unwrap_or_default();
+        if let Some(redirect) = overview
+            .redirects
+            .iter()
+            .find(|redirect| redirect.from == domain.name)
+        {
             text += &format!("  redirects to {} with {}\n", redirect.to, redirect.status);
         }
-        if matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged) {
+        if matches!(
+            domain.state,
+            DomainState::PendingDns | DomainState::DnsChanged
+        ) {
             text += &if overview.platform_host.is_some() {
                 format!("{}\n", record(view).trim_end())
             } else {
@@ -162,12 +239,21 @@ fn remove(call: &Invocation) -> CommandResult {
 
 fn add_redirect(call: &Invocation) -> CommandResult {
     let number = |text: &str| text.parse().ok();
-    let status = call.read("status", "301, 302, 307 or 308", number)?.unwrap_or(301);
-    let redirect = Project::open(&call.config)?.add_redirect(call.operand(0), call.operand(1), status)?;
-    Ok(print(&format!("{} redirects to {} with {}\n", redirect.from, redirect.to, redirect.status))?)
+    let status = call
+        .read("status", "301, 302, 307 or 308", number)?
+        .unwrap_or(301);
+    let redirect =
+        Project::open(&call.config)?.add_redirect(call.operand(0), call.operand(1), status)?;
+    Ok(print(&format!(
+        "{} redirects to {} with {}\n",
+        redirect.from, redirect.to, redirect.status
+    ))?)
 }
 
 fn remove_redirect(call: &Invocation) -> CommandResult {
     Project::open(&call.config)?.remove_redirect(call.operand(0))?;
-    Ok(print(&format!("{} shows the site again\n", call.operand(0)))?)
+    Ok(print(&format!(
+        "{} shows the site again\n",
+        call.operand(0)
+    ))?)
 }

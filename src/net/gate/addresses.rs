@@ -13,7 +13,7 @@ pub struct AddressUse {
     group: IpAddr,
     pub connections: usize,
     /// Its next turns in the queues of each kind of lane.
-    pub turns: [Turns; 3],
+    pub turns: [Turns; 2],
 }
 
 /// All addresses with connections. Each has an index, which spares requests the hash of an address.
@@ -32,7 +32,13 @@ impl Addresses {
     pub fn join(&mut self, address: IpAddr) -> usize {
         let group = group(address);
         let known = &mut self.known;
-        let new = || known.insert(AddressUse { group, connections: 0, turns: Default::default() });
+        let new = || {
+            known.insert(AddressUse {
+                group,
+                connections: 0,
+                turns: Default::default(),
+            })
+        };
         let index = *self.indexes.entry(group).or_insert_with(new);
         known[index].connections += 1;
         index
@@ -50,7 +56,9 @@ impl Addresses {
 
     /// The number of connections of an address.
     pub fn connections_of(&self, address: IpAddr) -> usize {
-        self.indexes.get(&group(address)).map_or(0, |index| self.known[*index].connections)
+        self.indexes
+            .get(&group(address))
+            .map_or(0, |index| self.known[*index].connections)
     }
 }
 
@@ -58,7 +66,9 @@ impl Addresses {
 fn group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         // A host usually gets a /64 (RFC 6177), and may use any address in it.
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
         address => address,
     }
 }
@@ -74,8 +84,13 @@ mod tests {
     #[test]
     fn addresses_of_one_host_count_as_one() {
         let mut addresses = Addresses::default();
-        let hosts =
-            ["2001:db8:0:1::1", "2001:db8:0:1:ffff::2", "2001:db8:0:2::1", "::ffff:10.0.0.1", "10.0.0.1"];
+        let hosts = [
+            "2001:db8:0:1::1",
+            "2001:db8:0:1:ffff::2",
+            "2001:db8:0:2::1",
+            "::ffff:10.0.0.1",
+            "10.0.0.1",
+        ];
         let indexes = hosts.map(|host| addresses.join(ip(host)));
         assert_eq!((indexes[0], indexes[3]), (indexes[1], indexes[4]));
         assert!(indexes[0] != indexes[2] && indexes[2] != indexes[3]);

@@ -135,7 +135,12 @@ pub struct Connections {
 
 impl Connections {
     pub fn new(max: usize, max_held: usize) -> Self {
-        Self { max, max_held, scratch: vec![0; READ_BYTES], ..Self::default() }
+        Self {
+            max,
+            max_held,
+            scratch: vec![0; READ_BYTES],
+            ..Self::default()
+        }
     }
 
     /// Returns whether there are as many connections as allowed.
@@ -150,7 +155,9 @@ impl Connections {
 
     /// The connection of a client, if it is still open.
     pub fn get_mut(&mut self, id: ClientId) -> Option<&mut Connection> {
-        self.open.get_mut(id.slot).filter(|connection| connection.serial == id.serial)
+        self.open
+            .get_mut(id.slot)
+            .filter(|connection| connection.serial == id.serial)
     }
 
     /// Adds a client, and makes it ready, because its request may have arrived already.
@@ -169,7 +176,11 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let entry = self.open.vacant_entry();
         let slot = entry.key();
-        registry.register(&mut stream, Token(slot), Interest::READABLE | Interest::WRITABLE)?;
+        registry.register(
+            &mut stream,
+            Token(slot),
+            Interest::READABLE | Interest::WRITABLE,
+        )?;
         self.serial += 1;
         entry.insert(Connection {
             stream,
@@ -191,7 +202,9 @@ impl Connections {
     /// Notes that reading or writing may make progress.
     pub fn note_event(&mut self, slot: usize, event: &Event, shared: &Shared) {
         // Events are hints: the slot may have another client by now.
-        let Some(connection) = self.open.get_mut(slot) else { return };
+        let Some(connection) = self.open.get_mut(slot) else {
+            return;
+        };
         connection.readable |= event.is_readable() || event.is_error();
         connection.writable |= event.is_writable() || event.is_error();
         connection.read_closed |= event.is_read_closed();
@@ -204,7 +217,9 @@ impl Connections {
 
     /// Reads from and writes to one client until its socket would block, and returns its next need.
     pub fn drive(&mut self, slot: usize, shared: &mut Shared) -> Wants {
-        let Some(connection) = self.open.get_mut(slot) else { return Wants::Event };
+        let Some(connection) = self.open.get_mut(slot) else {
+            return Wants::Event;
+        };
         let wants = connection.drive(&mut self.scratch, shared);
         if connection.client.address != connection.address {
             connection.address = connection.client.address;
@@ -225,7 +240,9 @@ impl Connections {
 
     /// Makes the first waiting client ready for another turn.
     pub fn read_on(&mut self) {
-        let Some(slot) = self.unread.pop_front() else { return };
+        let Some(slot) = self.unread.pop_front() else {
+            return;
+        };
         if let Some(connection) = self.open.get_mut(slot) {
             connection.is_unread = false;
             self.ready.push_back(slot);
@@ -257,7 +274,13 @@ impl Connections {
     }
 
     /// Rejects a client: tries to send a 503, and closes.
-    pub fn reject(&mut self, mut stream: TcpStream, peer: Peer, message: &'static str, shared: &mut Shared) {
+    pub fn reject(
+        &mut self,
+        mut stream: TcpStream,
+        peer: Peer,
+        message: &'static str,
+        shared: &mut Shared,
+    ) {
         let mut client = Client::new(peer, shared);
         // Best effort. The bytes that have arrived are read, because the response depends on them (HEAD gets no body), and
         // because closing with unread bytes would send a reset.
@@ -273,7 +296,11 @@ impl Connections {
     pub fn evict(&mut self, slot: usize, shared: &mut Shared) {
         let connection = &mut self.open[slot];
         connection.client.evict(shared);
-        send_last(&mut connection.stream, connection.client.output(), &mut self.scratch);
+        send_last(
+            &mut connection.stream,
+            connection.client.output(),
+            &mut self.scratch,
+        );
         self.remove(slot);
     }
 }

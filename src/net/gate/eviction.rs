@@ -28,9 +28,18 @@ pub fn largest_holders(connections: &Connections) -> Vec<usize> {
     let order = |slot: &usize| {
         let connection = &connections.open[*slot];
         let steps = connection.held / SMALL_BYTES;
-        (steps > 0, of_address[&connection.address_index], steps, Reverse(connection.client.since), *slot)
+        (
+            steps > 0,
+            of_address[&connection.address_index],
+            steps,
+            Reverse(connection.client.since),
+            *slot,
+        )
     };
-    let holders = connections.open.iter().filter(|(_, connection)| connection.held > 0);
+    let holders = connections
+        .open
+        .iter()
+        .filter(|(_, connection)| connection.held > 0);
     let mut slots: Vec<_> = holders.map(|(slot, _)| slot).collect();
     slots.sort_by_cached_key(order);
     slots
@@ -68,7 +77,9 @@ impl Place {
         let rank = match client.state() {
             ClientState::Body if client.is_uploading(now) && client.has_sent_on => Rank::Uploads,
             ClientState::Body if client.is_uploading(now) => Rank::BeginsUpload,
-            ClientState::Idle | ClientState::Head | ClientState::Body | ClientState::Lingering => Rank::Quiet,
+            ClientState::Idle | ClientState::Head | ClientState::Body | ClientState::Lingering => {
+                Rank::Quiet
+            }
             ClientState::Ready(_)
             | ClientState::Waiting
             | ClientState::HeldBack
@@ -117,7 +128,11 @@ impl Candidates {
     fn find(&mut self, connections: &Connections, now: Instant) {
         let place = |(slot, c)| Some((Place::of(c, connections, now)?, slot));
         self.0 = connections.open.iter().filter_map(place).collect();
-        let uploads = self.0.iter().filter(|(place, _)| place.rank >= Rank::BeginsUpload).count();
+        let uploads = self
+            .0
+            .iter()
+            .filter(|(place, _)| place.rank >= Rank::BeginsUpload)
+            .count();
         let are_too_many = uploads > connections.max / 2;
         self.0.sort_unstable_by_key(|(place, _)| {
             let comes_first = are_too_many && place.rank >= Rank::BeginsUpload;

@@ -50,14 +50,22 @@ impl FairQueue {
     fn next_size(&self) -> Option<usize> {
         let mut waiting = (0..self.0.len()).filter(|size| !self.0[*size].requests.is_empty());
         let smallest = waiting.next()?;
-        Some(waiting.rfind(|size| self.0[*size].ahead >= SMALLER_AHEAD).unwrap_or(smallest))
+        Some(
+            waiting
+                .rfind(|size| self.0[*size].ahead >= SMALLER_AHEAD)
+                .unwrap_or(smallest),
+        )
     }
 
     /// Removes the next request.
     pub fn pop(&mut self) -> Option<ClientId> {
         let size = self.next_size()?;
         for larger in &mut self.0[size + 1..] {
-            larger.ahead = if larger.requests.is_empty() { 0 } else { larger.ahead + 1 };
+            larger.ahead = if larger.requests.is_empty() {
+                0
+            } else {
+                larger.ahead + 1
+            };
         }
         let queue = &mut self.0[size];
         let Reverse((turn, client)) = queue.requests.pop()?;
@@ -69,7 +77,9 @@ impl FairQueue {
     /// Removes the requests of closed connections. It visits all requests.
     pub fn retain(&mut self, mut is_here: impl FnMut(ClientId) -> bool) {
         for queue in &mut self.0 {
-            queue.requests.retain(|Reverse((_, client))| is_here(*client));
+            queue
+                .requests
+                .retain(|Reverse((_, client))| is_here(*client));
         }
     }
 
@@ -85,11 +95,16 @@ mod tests {
 
     /// A request that is named by one character.
     fn client(name: char) -> ClientId {
-        ClientId { slot: name as usize, serial: 0 }
+        ClientId {
+            slot: name as usize,
+            serial: 0,
+        }
     }
 
     fn order(waiting: &mut FairQueue) -> String {
-        std::iter::from_fn(|| waiting.pop()).filter_map(|client| char::from_u32(client.slot as u32)).collect()
+        std::iter::from_fn(|| waiting.pop())
+            .filter_map(|client| char::from_u32(client.slot as u32))
+            .collect()
     }
 
     #[test]
@@ -106,11 +121,17 @@ mod tests {
     #[test]
     fn newcomers_do_not_go_ahead_for_ever() {
         let (mut waiting, mut many) = (FairQueue::default(), Turns::default());
-        "abc".chars().for_each(|name| waiting.push(&mut many, Size::Small, client(name)));
+        "abc"
+            .chars()
+            .for_each(|name| waiting.push(&mut many, Size::Small, client(name)));
         let mut served = String::new();
         for name in "vwxyz".chars() {
             waiting.push(&mut Turns::default(), Size::Small, client(name));
-            served.extend(waiting.pop().and_then(|client| char::from_u32(client.slot as u32)));
+            served.extend(
+                waiting
+                    .pop()
+                    .and_then(|client| char::from_u32(client.slot as u32)),
+            );
         }
         assert_eq!(served + &order(&mut waiting), "avbwxcyz");
     }
@@ -118,19 +139,31 @@ mod tests {
     #[test]
     fn small_requests_go_ahead_of_a_large_one_but_not_for_ever() {
         let (mut waiting, mut turns) = (FairQueue::default(), Turns::default());
-        "LM".chars().for_each(|name| waiting.push(&mut turns, Size::Large, client(name)));
-        "abcdefghijklmnopqr".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
+        "LM".chars()
+            .for_each(|name| waiting.push(&mut turns, Size::Large, client(name)));
+        "abcdefghijklmnopqr"
+            .chars()
+            .for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
         assert_eq!(order(&mut waiting), "abcdefghLijklmnopMqr");
         waiting.push(&mut turns, Size::Large, client('L'));
-        assert_eq!(waiting.peek(), Some(client('L')), "none waits for a small one");
+        assert_eq!(
+            waiting.peek(),
+            Some(client('L')),
+            "none waits for a small one"
+        );
     }
 
     #[test]
     fn each_size_waits_for_a_few_of_the_smaller_ones() {
         let (mut waiting, mut turns) = (FairQueue::default(), Turns::default());
-        for (size, names) in [(Size::Large, "XY"), (Size::Medium, "MN"), (Size::Small, "abcdefghijklmnopqr")]
-        {
-            names.chars().for_each(|name| waiting.push(&mut turns, size, client(name)));
+        for (size, names) in [
+            (Size::Large, "XY"),
+            (Size::Medium, "MN"),
+            (Size::Small, "abcdefghijklmnopqr"),
+        ] {
+            names
+                .chars()
+                .for_each(|name| waiting.push(&mut turns, size, client(name)));
         }
         assert_eq!(order(&mut waiting), "abcdefghXMijklmnoYpNqr");
     }
@@ -138,7 +171,9 @@ mod tests {
     #[test]
     fn closed_connections_lose_their_turns() {
         let (mut waiting, mut turns) = (FairQueue::default(), Turns::default());
-        "axx".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
+        "axx"
+            .chars()
+            .for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
         waiting.push(&mut turns, Size::Large, client('b'));
         waiting.retain(|id| id != client('x'));
         assert_eq!(waiting.len(), 2);

@@ -52,7 +52,10 @@ fn expanded(mut bytes: &[u8]) -> Vec<u8> {
 /// Reads requests one after the other, and compares each with the result of a second reader.
 pub fn gate_reader(bytes: &[u8]) {
     let (input, mut at) = (expanded(bytes), 0);
-    let mut intake = Intake { forwarded: FORWARDED.to_vec(), ..Intake::default() };
+    let mut intake = Intake {
+        forwarded: FORWARDED.to_vec(),
+        ..Intake::default()
+    };
     loop {
         let (ours, strict) = (ours(&input[at..], &mut intake), read(&input[at..]));
         match (ours, strict) {
@@ -63,7 +66,10 @@ pub fn gate_reader(bytes: &[u8]) {
             }
             // Extensions and trailer fields are bounded together; the exact count does not matter.
             (Err(431), Read::Request(request)) => {
-                return assert!(request.head > 16 << 10 || request.dropped > 7 << 10, "{request:?}");
+                return assert!(
+                    request.head > 16 << 10 || request.dropped > 7 << 10,
+                    "{request:?}"
+                );
             }
             (Ok(None), Read::Incomplete) | (Err(_), Read::Refused) => return,
             // What cannot become a request any more is refused early.
@@ -105,8 +111,16 @@ fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!((on_lane.ticket, &*on_lane.id), (2, "id"));
     assert_eq!(on_lane.body, request.body);
     let fields = request.fields.iter().filter_map(|(name, value)| {
-        let name = FORWARDED.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
-        let value = value.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '\x7f' });
+        let name = FORWARDED
+            .into_iter()
+            .find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
+        let value = value.iter().map(|byte| {
+            if byte.is_ascii() {
+                char::from(*byte)
+            } else {
+                '\x7f'
+            }
+        });
         Some((name.to_owned(), value.collect::<String>()))
     });
     assert_eq!(on_lane.fields, fields.collect::<Vec<_>>());
@@ -131,7 +145,11 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut shared = Shared {
         now: Instant::now(),
         deadlines: Deadlines::default(),
-        intake: Intake { ids: RequestIds(0), forwarded: FORWARDED.to_vec(), ..Intake::default() },
+        intake: Intake {
+            ids: RequestIds(0),
+            forwarded: FORWARDED.to_vec(),
+            ..Intake::default()
+        },
         general: GeneralFields::new(false),
         draining: false,
         metrics: Metrics::default(),
@@ -180,8 +198,13 @@ fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     client.go_inside(kind, shared);
     match asked.last() {
         Some(b'0') => client.expire(shared),
-        Some(b'1') if kind == LaneKind::Read => client.enter(ClientState::Ready(LaneKind::Write), shared),
-        _ => client.respond(&LaneResponse::of(&Response::new(200, written), &mut Vec::new()), shared),
+        Some(b'1') if kind == LaneKind::Read => {
+            client.enter(ClientState::Ready(LaneKind::Write), shared);
+        }
+        _ => client.respond(
+            &LaneResponse::of(&Response::new(200, written), &mut Vec::new()),
+            shared,
+        ),
     }
 }
 
@@ -231,19 +254,37 @@ impl SmallGate {
                 kind: LaneKind::Read,
                 window: 1,
             }],
-            intake: Intake { ids: RequestIds(0), forwarded: FORWARDED.to_vec(), ..Intake::default() },
-            size: |line| if line.ends_with(b"0") { Size::Small } else { Size::Large },
+            intake: Intake {
+                ids: RequestIds(0),
+                forwarded: FORWARDED.to_vec(),
+                ..Intake::default()
+            },
+            size: |line| {
+                if line.ends_with(b"0") {
+                    Size::Small
+                } else {
+                    Size::Large
+                }
+            },
             delay: None,
             metrics: Metrics::default(),
         };
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let gate = Gate::new(listening, config, Stopper::default()).unwrap();
-        Self { gate, events: Events::with_capacity(256), clients: Vec::new() }
+        Self {
+            gate,
+            events: Events::with_capacity(256),
+            clients: Vec::new(),
+        }
     }
 
     /// Does one thing that clients, the lane or the clock do.
     fn act(&mut self, lane: &mut UnixStream, parts: &mut Parts) {
-        let (what, which, amount) = (parts.byte() % 8, usize::from(parts.byte()), usize::from(parts.byte()));
+        let (what, which, amount) = (
+            parts.byte() % 8,
+            usize::from(parts.byte()),
+            usize::from(parts.byte()),
+        );
         if what == 0 {
             return self.connect(amount as u8);
         }
@@ -258,7 +299,10 @@ impl SmallGate {
             1 => send(format!("GET /{amount} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()),
             2 => {
                 let length = amount * 256;
-                send(format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+                send(
+                    format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n")
+                        .as_bytes(),
+                );
             }
             3 => send(&vec![b'x'; amount * 128]),
             4 => send(parts.bytes(amount)),
@@ -280,17 +324,29 @@ impl SmallGate {
             number => [192, 0, 2, number],
         };
         let (here, there) = UnixStream::pair().unwrap();
-        [&here, &there].into_iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
-        self.gate.admit(OwnedFd::from(there).into(), Peer::Tcp((address, 9).into()));
+        [&here, &there]
+            .into_iter()
+            .for_each(|stream| stream.set_nonblocking(true).unwrap());
+        self.gate
+            .admit(OwnedFd::from(there).into(), Peer::Tcp((address, 9).into()));
         self.clients.push(here);
     }
 
     /// Has the deadline of a client pass.
     fn expire(&mut self, which: usize) {
-        let connections = self.gate.connections.open.iter_mut().map(|(_, connection)| &mut connection.client);
-        let mut late: Vec<_> = connections.filter(|client| client.deadline.is_some()).collect();
+        let connections = self
+            .gate
+            .connections
+            .open
+            .iter_mut()
+            .map(|(_, connection)| &mut connection.client);
+        let mut late: Vec<_> = connections
+            .filter(|client| client.deadline.is_some())
+            .collect();
         let count = late.len().max(1);
-        let Some(client) = late.get_mut(which % count) else { return };
+        let Some(client) = late.get_mut(which % count) else {
+            return;
+        };
         client.deadline = Some(self.gate.shared.now);
         self.gate.next_tick = self.gate.shared.now;
     }
@@ -300,19 +356,34 @@ impl SmallGate {
         let gate = &mut self.gate;
         gate.wait(&mut self.events, Some(Duration::ZERO));
         gate.read_on();
-        gate.dispatcher.dispatch(&mut gate.connections, &gate.shared);
+        gate.dispatcher
+            .dispatch(&mut gate.connections, &gate.shared);
         gate.tick();
         gate.dispatcher.flush(gate.poll.registry()).unwrap();
         let connections = &gate.connections;
-        let held = connections.open.iter().map(|(_, connection)| connection.held);
+        let held = connections
+            .open
+            .iter()
+            .map(|(_, connection)| connection.held);
         assert_eq!(connections.held, held.sum::<usize>());
-        assert!(connections.held <= BUDGET + PLACES * REFUSAL, "{}", connections.held);
+        assert!(
+            connections.held <= BUDGET + PLACES * REFUSAL,
+            "{}",
+            connections.held
+        );
         assert!(connections.open.len() <= PLACES);
         for (_, connection) in &connections.open {
             assert_eq!(connection.held, connection.client.held());
             let is_same = |other: &Connection| other.address_index == connection.address_index;
-            let count = connections.open.iter().filter(|(_, other)| is_same(other)).count();
-            assert_eq!(connections.addresses.known[connection.address_index].connections, count);
+            let count = connections
+                .open
+                .iter()
+                .filter(|(_, other)| is_same(other))
+                .count();
+            assert_eq!(
+                connections.addresses.known[connection.address_index].connections,
+                count
+            );
             assert!(connection.is_exempt || count <= PLACES / 4);
         }
     }

@@ -62,16 +62,25 @@ impl Listening {
             Listen::Host(host, port) => Self::host(host, *port),
             Listen::Unix(path) => {
                 let (socket, file) = SocketFile::listen(path)?;
-                let listening = Self::new(socket, false)
-                    .map_err(|error| Error::io(format!("cannot listen on unix:{}", path.display()), error))?;
-                Ok(Self { _file: Some(file), address: Address::Unix(path.clone()), ..listening })
+                let listening = Self::new(socket, false).map_err(|error| {
+                    Error::io(format!("cannot listen on unix:{}", path.display()), error)
+                })?;
+                Ok(Self {
+                    _file: Some(file),
+                    address: Address::Unix(path.clone()),
+                    ..listening
+                })
             }
             Listen::Socket(passed) => Self::passed(passed),
         }
     }
 
     fn tcp(address: SocketAddr) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::STREAM,
+            Some(Protocol::TCP),
+        )?;
         // A restarted service gets its port at once, even if old connections linger.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
@@ -116,15 +125,32 @@ impl Listening {
         let (socket, address) = if socket.local_addr()?.is_unix() {
             let listener = UnixListener::from(OwnedFd::from(socket));
             // A name without a file begins with `@`.
-            let path = listener.local_addr()?.as_pathname().unwrap_or(Path::new("@")).to_owned();
+            let path = listener
+                .local_addr()?
+                .as_pathname()
+                .unwrap_or(Path::new("@"))
+                .to_owned();
             let address = Address::Unix(path);
-            (ListeningSocket::Unix(mio::net::UnixListener::from_std(listener)), address)
+            (
+                ListeningSocket::Unix(mio::net::UnixListener::from_std(listener)),
+                address,
+            )
         } else {
             let listener = TcpListener::from(socket);
             let address = Address::Tcp(listener.local_addr()?);
-            (ListeningSocket::Tcp(mio::net::TcpListener::from_std(listener)), address)
+            (
+                ListeningSocket::Tcp(mio::net::TcpListener::from_std(listener)),
+                address,
+            )
         };
-        Ok(Self { _file: None, socket, address, is_passed, is_ready: false, paused_until: None })
+        Ok(Self {
+            _file: None,
+            socket,
+            address,
+            is_passed,
+            is_ready: false,
+            paused_until: None,
+        })
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -136,8 +162,10 @@ impl Listening {
 
     /// The time until the next try to accept; `None` if it needs an event.
     pub fn next_try(&self, now: Instant) -> Option<Duration> {
-        self.is_ready
-            .then(|| self.paused_until.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)))
+        self.is_ready.then(|| {
+            self.paused_until
+                .map_or(Duration::ZERO, |end| end.saturating_duration_since(now))
+        })
     }
 
     /// Accepts one client; `None` if the backlog is empty, or during a pause.
@@ -150,12 +178,12 @@ impl Listening {
         }
         loop {
             let accepted = match &self.socket {
-                ListeningSocket::Tcp(socket) => {
-                    socket.accept().map(|(stream, peer)| (stream, Peer::Tcp(peer)))
-                }
-                ListeningSocket::Unix(socket) => {
-                    socket.accept().map(|(stream, _)| (OwnedFd::from(stream).into(), Peer::Unix))
-                }
+                ListeningSocket::Tcp(socket) => socket
+                    .accept()
+                    .map(|(stream, peer)| (stream, Peer::Tcp(peer))),
+                ListeningSocket::Unix(socket) => socket
+                    .accept()
+                    .map(|(stream, _)| (OwnedFd::from(stream).into(), Peer::Unix)),
             };
             match accepted {
                 Ok(client) => return Ok(Some(client)),
@@ -207,13 +235,22 @@ mod tests {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let address = listening.address.tcp().unwrap();
         let starts = |(kind, line): (ErrorKind, String), address: SocketAddr| {
-            assert!(line.starts_with(&format!("cannot listen on {address}: ")), "{line}");
+            assert!(
+                line.starts_with(&format!("cannot listen on {address}: ")),
+                "{line}"
+            );
             kind
         };
-        assert_eq!(starts(refused(&address.into()), address), ErrorKind::AddressInUse);
+        assert_eq!(
+            starts(refused(&address.into()), address),
+            ErrorKind::AddressInUse
+        );
         // Reserved for documentation (RFC 5737).
         let lacking = SocketAddr::from(([192, 0, 2, 1], 80));
-        assert_eq!(starts(refused(&lacking.into()), lacking), ErrorKind::AddressUnavailable);
+        assert_eq!(
+            starts(refused(&lacking.into()), lacking),
+            ErrorKind::AddressUnavailable
+        );
         let privileged = cannot(([0, 0, 0, 0], 80).into(), Os::PermissionDenied.into());
         assert_eq!(privileged.kind(), ErrorKind::AddressUnavailable);
     }
@@ -225,7 +262,10 @@ mod tests {
         // A name that never exists (RFC 6761, section 6.4).
         let (kind, line) = refused(&Listen::Host("nowhere.invalid".to_owned(), 80));
         assert_eq!(kind, ErrorKind::AddressUnavailable);
-        assert!(line.ends_with(": the host nowhere.invalid has no address"), "{line}");
+        assert!(
+            line.ends_with(": the host nowhere.invalid has no address"),
+            "{line}"
+        );
     }
 
     #[test]
@@ -248,7 +288,9 @@ mod tests {
         let datagrams = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let bound = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-        bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        bound
+            .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+            .unwrap();
         for (listen, why) in [
             (passed(file), "it is not a stream socket that listens"),
             (passed(datagrams), "it is not a stream socket that listens"),
@@ -273,7 +315,10 @@ mod tests {
         // TEST-NET-1 (RFC 5737).
         let (kind, line) = refused("192.0.2.1");
         assert_eq!(kind, ErrorKind::AddressUnavailable);
-        assert!(line.contains(&format!("192.0.2.1:{port}")) && !line.contains("has no address"), "{line}");
+        assert!(
+            line.contains(&format!("192.0.2.1:{port}")) && !line.contains("has no address"),
+            "{line}"
+        );
     }
 
     /// A socket without events so far, and its address.
@@ -296,7 +341,10 @@ mod tests {
         assert_eq!(listening.next_try(now), None);
         listening.is_ready = true;
         assert_eq!(listening.next_try(now), Some(Duration::ZERO));
-        assert_eq!(peer(listening.accept(now)), Some(Peer::Tcp(client.local_addr().unwrap())));
+        assert_eq!(
+            peer(listening.accept(now)),
+            Some(Peer::Tcp(client.local_addr().unwrap()))
+        );
         assert!(listening.is_ready, "there may be more");
         assert_eq!(peer(listening.accept(now)), None);
         assert!(!listening.is_ready);
@@ -313,7 +361,10 @@ mod tests {
         assert_eq!(peer(listening.accept(now)), None);
         assert_eq!(listening.next_try(now), Some(PAUSE));
         assert_eq!(listening.next_try(now + PAUSE), Some(Duration::ZERO));
-        assert_eq!(peer(listening.accept(now + PAUSE)), Some(Peer::Tcp(client.local_addr().unwrap())));
+        assert_eq!(
+            peer(listening.accept(now + PAUSE)),
+            Some(Peer::Tcp(client.local_addr().unwrap()))
+        );
         assert_eq!(peer(listening.accept(now + PAUSE)), None);
         assert_eq!(listening.paused_until, None, "the next shortage is logged");
     }

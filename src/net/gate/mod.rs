@@ -15,7 +15,6 @@ pub mod fuzz_tests;
 mod health_check;
 mod lanes;
 mod listening;
-mod memory;
 mod peer;
 mod shutdown;
 mod socket_file;
@@ -44,7 +43,6 @@ use connections::{Connections, Wants};
 use dispatcher::Dispatcher;
 use eviction::Candidates;
 use lanes::Lane;
-use memory::Memory;
 use peer::Peer;
 use wire::cors::ASKED;
 use wire::response_head::GeneralFields;
@@ -99,7 +97,6 @@ pub struct Gate {
     dispatcher: Dispatcher,
     delay: Option<Delay>,
     shared: Shared,
-    memory: Memory,
     stopper: Stopper,
     /// The time at which the service ends even with unfinished requests; `None` before its end begins.
     end_by: Option<Instant>,
@@ -114,17 +111,30 @@ impl Gate {
     ///
     /// # Errors
     /// One plain line.
-    pub fn new(mut listening: Listening, mut config: GateConfig, stopper: Stopper) -> Result<Self, Error> {
+    pub fn new(
+        mut listening: Listening,
+        mut config: GateConfig,
+        stopper: Stopper,
+    ) -> Result<Self, Error> {
         let cannot = |error| Error::io("cannot start", error);
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         let now = Instant::now();
         let lane = |(i, open)| Lane::new(open, Token(FIRST_LANE + i), poll.registry());
-        let lanes =
-            config.lanes.into_iter().enumerate().map(lane).collect::<io::Result<_>>().map_err(cannot)?;
-        listening.register(poll.registry(), LISTENER).map_err(cannot)?;
+        let lanes = config
+            .lanes
+            .into_iter()
+            .enumerate()
+            .map(lane)
+            .collect::<io::Result<_>>()
+            .map_err(cannot)?;
+        listening
+            .register(poll.registry(), LISTENER)
+            .map_err(cannot)?;
         let intake = &mut config.intake;
-        intake.forwarded.extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
+        intake
+            .forwarded
+            .extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
         Ok(Self {
             poll,
             listening: Some(listening),
@@ -140,7 +150,6 @@ impl Gate {
                 draining: false,
                 metrics: config.metrics,
             },
-            memory: Memory::default(),
             stopper,
             end_by: None,
             troubles: QuietLog::new(module_path!()),
@@ -169,7 +178,8 @@ impl Gate {
         self.read_on();
         self.accept(MAX_ACCEPTS);
         self.accept_health_checks();
-        self.dispatcher.dispatch(&mut self.connections, &self.shared);
+        self.dispatcher
+            .dispatch(&mut self.connections, &self.shared);
         self.tick();
         if let Err(error) = self.dispatcher.flush(self.poll.registry()) {
             self.fail(&error);
@@ -182,7 +192,8 @@ impl Gate {
             && error.kind() != io::ErrorKind::Interrupted
         {
             // This should never happen; a pause avoids a busy loop.
-            self.troubles.say("", &format!("cannot wait for events: {error}"));
+            self.troubles
+                .say("", &format!("cannot wait for events: {error}"));
             std::thread::sleep(TICK);
         }
         self.shared.now = Instant::now();
@@ -229,7 +240,8 @@ impl Gate {
                     let client = &mut self.connections.open[slot].client;
                     client.delay = delay(client.request.line());
                 }
-                self.dispatcher.queue(slot, kind, &mut self.connections, &self.shared);
+                self.dispatcher
+                    .queue(slot, kind, &mut self.connections, &self.shared);
             }
             Wants::Removal => self.connections.remove(slot),
         }
@@ -265,7 +277,9 @@ impl Gate {
     /// Accepts at most this number of clients from the backlog.
     fn accept(&mut self, most: usize) {
         for _ in 0..most {
-            let Some(listening) = &mut self.listening else { return };
+            let Some(listening) = &mut self.listening else {
+                return;
+            };
             match listening.accept(self.shared.now) {
                 Ok(Some((stream, peer))) => self.admit(stream, peer),
                 Ok(None) => return,
@@ -282,19 +296,27 @@ impl Gate {
                 "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it with --trusted-proxy"
             ));
             let message = "This address has too many connections; try again in a moment.";
-            return self.connections.reject(stream, peer, message, &mut self.shared);
+            return self
+                .connections
+                .reject(stream, peer, message, &mut self.shared);
         }
         if self.connections.is_full() && !self.evict_one() {
             let message = "The service has too many connections; try again in a moment.";
-            return self.connections.reject(stream, peer, message, &mut self.shared);
+            return self
+                .connections
+                .reject(stream, peer, message, &mut self.shared);
         }
         self.add(stream, peer);
     }
 
     /// Adds a client.
     fn add(&mut self, stream: TcpStream, peer: Peer) {
-        if let Err(error) = self.connections.add(stream, peer, self.poll.registry(), &self.shared) {
-            self.troubles.say("", &format!("cannot watch a connection: {error}"));
+        if let Err(error) = self
+            .connections
+            .add(stream, peer, self.poll.registry(), &self.shared)
+        {
+            self.troubles
+                .say("", &format!("cannot watch a connection: {error}"));
         }
         self.advance();
     }
@@ -310,16 +332,23 @@ impl Gate {
     /// Evicts a client for a newcomer; returns `false` if there is none to evict.
     fn evict_one(&mut self) -> bool {
         // A request that a lane accepts now is not evicted.
-        self.dispatcher.dispatch(&mut self.connections, &self.shared);
+        self.dispatcher
+            .dispatch(&mut self.connections, &self.shared);
         let slot = self.candidates.next(&self.connections, self.shared.now);
-        slot.map(|slot| self.connections.evict(slot, &mut self.shared)).is_some()
+        slot.map(|slot| self.connections.evict(slot, &mut self.shared))
+            .is_some()
     }
 
     /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came
     /// together with its end.
     fn serve_lane(&mut self, index: usize, is_ending: bool) {
         loop {
-            let Self { connections, next_tick, shared, .. } = self;
+            let Self {
+                connections,
+                next_tick,
+                shared,
+                ..
+            } = self;
             let has_more = self.dispatcher.lanes[index].receive(is_ending, |id, response| {
                 let connection = connections.get_mut(id);
                 // By now the connection may be closed, or have another response.
@@ -330,8 +359,9 @@ impl Gate {
                 };
                 let client = &mut connection.client;
                 match response.disposition {
-                    Disposition::RetryOnWriter => client.enter(ClientState::Ready(LaneKind::Write), shared),
-                    Disposition::RetryOnSlow => client.enter(ClientState::Ready(LaneKind::Slow), shared),
+                    Disposition::RetryOnWriter => {
+                        client.enter(ClientState::Ready(LaneKind::Write), shared);
+                    }
                     Disposition::Abort => client.close(shared),
                     Disposition::Send => {
                         client.respond(response, shared);
@@ -366,9 +396,12 @@ impl Gate {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
-        let is_idle = self.was_empty && self.connections.open.is_empty() && self.memory.left == 0;
+        let is_idle = self.was_empty && self.connections.open.is_empty();
         let tick = (!is_idle).then(|| self.next_tick.saturating_duration_since(now));
-        let accept = self.listening.as_ref().and_then(|listening| listening.next_try(now));
+        let accept = self
+            .listening
+            .as_ref()
+            .and_then(|listening| listening.next_try(now));
         tick.into_iter().chain(accept).min()
     }
 
@@ -380,18 +413,23 @@ impl Gate {
         }
         self.next_tick = now + TICK;
         self.was_empty = self.connections.open.is_empty();
-        self.connections.expire(|client| client.deadline.is_some_and(|by| by <= now), &mut self.shared);
+        self.connections.expire(
+            |client| client.deadline.is_some_and(|by| by <= now),
+            &mut self.shared,
+        );
         if self.shared.draining {
-            self.connections.expire(|client| client.state() == ClientState::HeldBack, &mut self.shared);
+            self.connections.expire(
+                |client| client.state() == ClientState::HeldBack,
+                &mut self.shared,
+            );
             self.note_cut_off();
         }
         self.advance();
         self.candidates.clear();
-        self.memory.note(self.connections.held, now);
         let waiting = |kind: LaneKind| self.dispatcher.waiting[kind as usize].len();
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.open.len(),
-            reads: waiting(LaneKind::Read) + waiting(LaneKind::Slow),
+            reads: waiting(LaneKind::Read),
             writes: waiting(LaneKind::Write),
             held: self.connections.held,
         });

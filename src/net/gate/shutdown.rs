@@ -17,8 +17,10 @@ impl Gate {
     /// Begins the end of the service when it is due. Returns the outcome once the service has ended.
     pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
         if self.stopper.is_failing() {
-            let is_unanswered = |state| matches!(state, ClientState::Waiting | ClientState::Inside(_));
-            self.connections.expire(|client| is_unanswered(client.state()), &mut self.shared);
+            let is_unanswered =
+                |state| matches!(state, ClientState::Waiting | ClientState::Inside(_));
+            self.connections
+                .expire(|client| is_unanswered(client.state()), &mut self.shared);
             self.advance();
             let by = Instant::now() + LAST_WORDS;
             self.end_by = Some(self.end_by.map_or(by, |end| end.min(by)));
@@ -27,7 +29,8 @@ impl Gate {
             if let Some(reason) = self.stopper.reason() {
                 log::error!("ending: {reason}");
             }
-            self.end_by.get_or_insert(Instant::now() + self.shared.deadlines.drain);
+            self.end_by
+                .get_or_insert(Instant::now() + self.shared.deadlines.drain);
             self.begin_drain();
         }
         let by = self.end_by?;
@@ -40,7 +43,11 @@ impl Gate {
 
     /// Reports the number of unfinished requests.
     pub(super) fn note_cut_off(&self) {
-        let begun = self.connections.open.iter().filter(|(_, c)| c.client.has_request());
+        let begun = self
+            .connections
+            .open
+            .iter()
+            .filter(|(_, c)| c.client.has_request());
         self.stopper.note_cut_off(begun.count());
     }
 

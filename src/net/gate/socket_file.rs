@@ -34,7 +34,10 @@ impl SocketFile {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
             socket.bind(&SockAddr::unix(path)?)?;
             let identity = identity(&std::fs::symlink_metadata(path)?);
-            let file = Self { path: path.to_owned(), identity };
+            let file = Self {
+                path: path.to_owned(),
+                identity,
+            };
             // Nobody can connect before it listens, so the mode is set in time.
             std::fs::set_permissions(path, Permissions::from_mode(MODE))?;
             socket.listen(BACKLOG as i32)?;
@@ -47,7 +50,8 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // Another service may have put its own there.
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|data| identity(&data) == self.identity) {
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|data| identity(&data) == self.identity)
+        {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -59,12 +63,17 @@ fn identity(data: &Metadata) -> (u64, u64) {
 
 /// Removes the socket of a killed service of the same user.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
-    let Ok(data) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let Ok(data) = std::fs::symlink_metadata(path) else {
+        return Ok(());
+    };
     if !data.file_type().is_socket() {
         return Err(io::Error::other("the file there is not a socket"));
     }
     if !has_nobody_listening(path)? {
-        return Err(io::Error::new(Os::AddrInUse, "another service listens there"));
+        return Err(io::Error::new(
+            Os::AddrInUse,
+            "another service listens there",
+        ));
     }
     std::fs::remove_file(path)
 }
@@ -89,7 +98,11 @@ fn cannot(path: &Path, error: io::Error) -> Error {
         Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::of_io(&error),
         _ => ErrorKind::AddressUnavailable,
     };
-    Error::new(kind, format!("cannot listen on unix:{}: {error}", path.display())).caused_by(error)
+    Error::new(
+        kind,
+        format!("cannot listen on unix:{}: {error}", path.display()),
+    )
+    .caused_by(error)
 }
 
 #[cfg(test)]
@@ -109,7 +122,10 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("socket");
         let (_socket, file) = SocketFile::listen(&path).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o660
+        );
         UnixStream::connect(&path).unwrap();
         drop(file);
         assert!(!path.exists());
@@ -149,7 +165,10 @@ mod tests {
         std::os::unix::fs::symlink(folder.0.join("nowhere"), &link).unwrap();
         for path in [&path, &link] {
             let (kind, line) = refused(path);
-            assert!(kind == ErrorKind::AddressUnavailable && line.ends_with("is not a socket"), "{line}");
+            assert!(
+                kind == ErrorKind::AddressUnavailable && line.ends_with("is not a socket"),
+                "{line}"
+            );
         }
         assert_eq!(std::fs::read(&path).unwrap(), b"mine");
     }
@@ -171,7 +190,10 @@ mod tests {
         let longest = if cfg!(target_os = "linux") { 107 } else { 103 };
         let rest = longest - folder.0.as_os_str().len() - 1;
         SocketFile::listen(&folder.0.join("x".repeat(rest))).unwrap();
-        assert_eq!(refused(&folder.0.join("x".repeat(rest + 1))).0, ErrorKind::AddressUnavailable);
+        assert_eq!(
+            refused(&folder.0.join("x".repeat(rest + 1))).0,
+            ErrorKind::AddressUnavailable
+        );
     }
 
     #[test]
@@ -182,7 +204,11 @@ mod tests {
             (Os::ReadOnlyFilesystem, ErrorKind::FileSystemReadOnly),
             (Os::AddrInUse, ErrorKind::AddressInUse),
         ] {
-            assert_eq!(cannot(Path::new("/run/pets/socket"), why.into()).kind(), kind, "{why}");
+            assert_eq!(
+                cannot(Path::new("/run/pets/socket"), why.into()).kind(),
+                kind,
+                "{why}"
+            );
         }
     }
 }

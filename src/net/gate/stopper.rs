@@ -74,12 +74,22 @@ impl Stopper {
 
     /// Passes the gate a connection of a health check, which must be nonblocking.
     pub(super) fn add_health_check(&self, stream: UnixStream) {
-        self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        self.0
+            .health_checks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(stream);
         self.wake();
     }
 
     pub(super) fn take_health_checks(&self) -> Vec<UnixStream> {
-        std::mem::take(&mut *self.0.health_checks.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(
+            &mut *self
+                .0
+                .health_checks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Returns whether the service ends.
@@ -93,7 +103,10 @@ impl Stopper {
 
     /// The failure that ends the service, if one does: a copy, because other threads need it too.
     pub(super) fn reason(&self) -> Option<Error> {
-        self.0.reason.get().map(|reason| Error::new(reason.kind(), reason.to_string()))
+        self.0
+            .reason
+            .get()
+            .map(|reason| Error::new(reason.kind(), reason.to_string()))
     }
 
     pub(super) fn attach(&self, waker: Waker) {

@@ -53,9 +53,15 @@ pub fn read(input: &[u8]) -> Read {
 
 /// Takes a line, which ends with CR LF, and has no other control character than tabs.
 fn line<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Stop> {
-    let end = rest.windows(2).position(|pair| pair == b"\r\n").ok_or(Stop::Incomplete)?;
+    let end = rest
+        .windows(2)
+        .position(|pair| pair == b"\r\n")
+        .ok_or(Stop::Incomplete)?;
     let line = &rest[..end];
-    check(line.iter().all(|byte| *byte == b'\t' || *byte >= b' ' && *byte != 0x7f))?;
+    check(
+        line.iter()
+            .all(|byte| *byte == b'\t' || *byte >= b' ' && *byte != 0x7f),
+    )?;
     *rest = &rest[end + 2..];
     Ok(line)
 }
@@ -78,10 +84,19 @@ fn request(input: &[u8]) -> Result<Request, Stop> {
 
     // Section 3: method SP request-target SP HTTP-version.
     let words: Vec<&[u8]> = first.split(|byte| *byte == b' ').collect();
-    let [method, target, version] = words[..] else { return Err(Refused) };
-    check(is_token(method) && target.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#'))?;
+    let [method, target, version] = words[..] else {
+        return Err(Refused);
+    };
+    check(
+        is_token(method)
+            && target
+                .iter()
+                .all(|byte| byte.is_ascii_graphic() && *byte != b'#'),
+    )?;
     check(target.len() <= MAX_TARGET_BYTES && lines.len() <= MAX_HEADER_FIELDS)?;
-    let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor] = version else { return Err(Refused) };
+    let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor] = version else {
+        return Err(Refused);
+    };
     check(minor.is_ascii_digit())?;
     let (target, authority) = target_forms(method, target)?;
 
@@ -90,16 +105,27 @@ fn request(input: &[u8]) -> Result<Request, Stop> {
     for line in lines {
         let colon = line.iter().position(|byte| *byte == b':').ok_or(Refused)?;
         check(is_token(&line[..colon]))?;
-        fields.push((line[..colon].to_ascii_lowercase(), line[colon + 1..].trim_ascii().to_vec()));
+        fields.push((
+            line[..colon].to_ascii_lowercase(),
+            line[colon + 1..].trim_ascii().to_vec(),
+        ));
     }
     let values = |name: &str| -> Vec<&[u8]> {
-        fields.iter().filter(|(n, _)| n == name.as_bytes()).map(|(_, value)| &value[..]).collect()
+        fields
+            .iter()
+            .filter(|(n, _)| n == name.as_bytes())
+            .map(|(_, value)| &value[..])
+            .collect()
     };
     let is_old = *minor == b'0';
     let hosts = values("host");
     check(hosts.len() == 1 || hosts.is_empty() && is_old)?;
     check(hosts.into_iter().all(is_authority))?;
-    check(values("expect").iter().all(|value| value.eq_ignore_ascii_case(b"100-continue")))?;
+    check(
+        values("expect")
+            .iter()
+            .all(|value| value.eq_ignore_ascii_case(b"100-continue")),
+    )?;
 
     // Section 9.3.
     let connection = values("connection").join(&b',');
@@ -112,11 +138,17 @@ fn request(input: &[u8]) -> Result<Request, Stop> {
 
     // Section 6.3.
     let (mut body, mut dropped) = (Vec::new(), 0);
-    match (&values("content-length")[..], &values("transfer-encoding")[..]) {
+    match (
+        &values("content-length")[..],
+        &values("transfer-encoding")[..],
+    ) {
         ([], []) => {}
         ([digits], []) => {
             check(!digits.is_empty() && digits.iter().all(u8::is_ascii_digit))?;
-            let length: usize = str::from_utf8(digits).unwrap().parse().unwrap_or(usize::MAX);
+            let length: usize = str::from_utf8(digits)
+                .unwrap()
+                .parse()
+                .unwrap_or(usize::MAX);
             check(length <= MAX_BODY_BYTES)?;
             body = take(&mut rest, length)?.to_vec();
         }
@@ -130,7 +162,16 @@ fn request(input: &[u8]) -> Result<Request, Stop> {
         fields.push((b"host".to_vec(), authority));
     }
     let length = input.len() - rest.len();
-    Ok(Request { method: method.to_vec(), target, fields, body, persists, head, dropped, length })
+    Ok(Request {
+        method: method.to_vec(),
+        target,
+        fields,
+        body,
+        persists,
+        head,
+        dropped,
+        length,
+    })
 }
 
 /// Section 3.2: the target in origin form, and the authority of an absolute form.
@@ -139,11 +180,17 @@ fn target_forms(method: &[u8], target: &[u8]) -> Result<(Vec<u8>, Option<Vec<u8>
     if target.starts_with(b"/") || target == b"*" && method == b"OPTIONS" {
         return Ok((target.to_vec(), None));
     }
-    let colon = target.windows(3).position(|bytes| bytes == b"://").ok_or(Refused)?;
+    let colon = target
+        .windows(3)
+        .position(|bytes| bytes == b"://")
+        .ok_or(Refused)?;
     let scheme = target[..colon].to_ascii_lowercase();
     check(scheme == b"http" || scheme == b"https")?;
     let rest = &target[colon + 3..];
-    let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|byte| b"/?".contains(byte))
+        .unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     // RFC 9110, section 4.2.1: an empty host is invalid.
     check(is_authority(authority) && !authority.is_empty() && authority[0] != b':')?;
@@ -161,7 +208,10 @@ fn chunks(rest: &mut &[u8], body: &mut Vec<u8>) -> Result<usize, Stop> {
     loop {
         let line = line(rest)?;
         // chunk-size [ chunk-ext ], and whitespace between as old senders put it. No extension is understood.
-        let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
+        let digits = line
+            .iter()
+            .position(|byte| !byte.is_ascii_hexdigit())
+            .unwrap_or(line.len());
         let (size, extension) = line.split_at(digits);
         check(matches!(extension.trim_ascii_start(), [] | [b';', ..]))?;
         let size = str::from_utf8(size).unwrap();
@@ -204,14 +254,20 @@ fn is_token(text: &[u8]) -> bool {
 
 /// `uri-host [ ":" port ]` (RFC 9110, section 7.2; RFC 3986, section 3.2.2).
 fn is_authority(text: &[u8]) -> bool {
-    let Ok(text) = str::from_utf8(text) else { return false };
+    let Ok(text) = str::from_utf8(text) else {
+        return false;
+    };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let is_free = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte);
     if let Some(literal) = text.strip_prefix('[') {
-        let Some((address, after)) = literal.split_once(']') else { return false };
+        let Some((address, after)) = literal.split_once(']') else {
+            return false;
+        };
         // A zone may follow, as in RFC 6874.
         let (address, zone) = address.split_once('%').unwrap_or((address, ""));
-        let is_zone = zone.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+        let is_zone = zone
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
         let is_address = address.parse::<std::net::Ipv6Addr>().is_ok() && is_zone;
         return is_address && (after.is_empty() || after.strip_prefix(':').is_some_and(is_port));
     }

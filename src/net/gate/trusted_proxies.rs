@@ -26,7 +26,11 @@ impl TrustedProxies {
     /// fields (`before`), which are the left part of the same list. `None` if the element is not an address.
     pub fn client_of(&self, value: &[u8], before: Option<IpAddr>) -> Option<IpAddr> {
         let text = std::str::from_utf8(value).ok()?;
-        for word in text.rsplit(',').map(str::trim).filter(|word| !word.is_empty()) {
+        for word in text
+            .rsplit(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+        {
             let address = address(word)?.to_canonical();
             if !self.contains(address) {
                 return Some(address);
@@ -38,8 +42,15 @@ impl TrustedProxies {
 
 /// Reads an address, with or without a port, as proxies write it.
 fn address(word: &str) -> Option<IpAddr> {
-    let bare = word.strip_prefix('[').and_then(|rest| rest.split(']').next()).unwrap_or(word);
-    bare.parse().ok().or_else(|| word.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()))
+    let bare = word
+        .strip_prefix('[')
+        .and_then(|rest| rest.split(']').next())
+        .unwrap_or(word);
+    bare.parse().ok().or_else(|| {
+        word.parse::<std::net::SocketAddr>()
+            .ok()
+            .map(|address| address.ip())
+    })
 }
 
 #[cfg(test)]
@@ -47,7 +58,9 @@ mod tests {
     use super::*;
 
     fn client(trusted: &TrustedProxies, value: &str) -> Option<String> {
-        trusted.client_of(value.as_bytes(), None).map(|address| address.to_string())
+        trusted
+            .client_of(value.as_bytes(), None)
+            .map(|address| address.to_string())
     }
 
     #[test]
@@ -88,10 +101,17 @@ mod tests {
     fn fields_are_one_list() {
         let trusted = TrustedProxies::default();
         let before = Some(IpAddr::from([6, 6, 6, 6]));
-        for (value, expected) in
-            [("127.0.0.1", before), ("1.2.3.4", Some([1, 2, 3, 4].into())), ("unknown", None), ("", before)]
-        {
-            assert_eq!(trusted.client_of(value.as_bytes(), before), expected, "{value}");
+        for (value, expected) in [
+            ("127.0.0.1", before),
+            ("1.2.3.4", Some([1, 2, 3, 4].into())),
+            ("unknown", None),
+            ("", before),
+        ] {
+            assert_eq!(
+                trusted.client_of(value.as_bytes(), before),
+                expected,
+                "{value}"
+            );
         }
     }
 }

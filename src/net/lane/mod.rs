@@ -45,8 +45,6 @@ pub enum LaneKind {
     Read,
     /// Every other method.
     Write,
-    /// Slow reads, which a reading worker has passed on.
-    Slow,
 }
 
 /// Identifies a request on a lane: its number, counted from 1. Eight bytes on the lane.
@@ -80,7 +78,9 @@ impl LaneRequest {
         self.bytes.reserve(capacity);
         self.bytes.extend_from_slice(method);
         self.bytes.push(b' ');
-        target.iter().for_each(|part| self.bytes.extend_from_slice(part));
+        target
+            .iter()
+            .for_each(|part| self.bytes.extend_from_slice(part));
         self.bytes.extend_from_slice(LINE_END);
         self.line_length = self.bytes.len();
     }
@@ -91,7 +91,10 @@ impl LaneRequest {
         write_field(&mut self.bytes, name, value);
         if !value.is_ascii() {
             let value = &mut self.bytes[start..start + value.len()];
-            value.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = DEL);
+            value
+                .iter_mut()
+                .filter(|byte| !byte.is_ascii())
+                .for_each(|byte| *byte = DEL);
         }
     }
 
@@ -148,7 +151,9 @@ impl LaneRequest {
 
 /// The ticket at the start of a request's content; [`NO_TICKET`] if the content is too short to be from the gate.
 pub fn ticket_of(content: &[u8]) -> Ticket {
-    content.first_chunk().map_or(NO_TICKET, |ticket| Ticket::from_be_bytes(*ticket))
+    content
+        .first_chunk()
+        .map_or(NO_TICKET, |ticket| Ticket::from_be_bytes(*ticket))
 }
 
 /// The content of a request on a lane, after its ticket.
@@ -166,7 +171,8 @@ impl<'a> Content<'a> {
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let bytes = bytes.get(TICKET_LENGTH..)?;
         // Only the body may be other than text.
-        let text = str::from_utf8(bytes).or_else(|error| str::from_utf8(&bytes[..error.valid_up_to()]));
+        let text =
+            str::from_utf8(bytes).or_else(|error| str::from_utf8(&bytes[..error.valid_up_to()]));
         let mut text = text.ok()?;
         let whole = text.len();
         let id = take_line(&mut text)?;
@@ -174,7 +180,11 @@ impl<'a> Content<'a> {
         loop {
             let line = take_line(&mut text)?;
             if line.is_empty() {
-                return Some(Self { id, fields, body: &bytes[whole - text.len()..] });
+                return Some(Self {
+                    id,
+                    fields,
+                    body: &bytes[whole - text.len()..],
+                });
             }
             let (name, value) = line.split_at(memchr(b':', line.as_bytes())?);
             fields.push((name, value.strip_prefix(": ")?));
@@ -196,7 +206,11 @@ const HEAD_LENGTH: usize = TICKET_LENGTH + 4 * 4 + 2;
 ///
 /// # Errors
 /// If a header field may not be sent. Nothing is written then.
-pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) -> Result<(), &'static str> {
+pub fn write_response(
+    response: &Response,
+    ticket: Ticket,
+    out: &mut Vec<u8>,
+) -> Result<(), &'static str> {
     response.fields.flaw.map_or(Ok(()), Err)?;
     let key_name = response.key_name.as_deref().unwrap_or("-");
     let body = response.body().len();
@@ -206,7 +220,10 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     for number in [usize::from(response.status), key_name.len(), 0, body] {
         out.extend_from_slice(&(number as u32).to_be_bytes());
     }
-    out.extend_from_slice(&[u8::from(response.fields.has_cache_control), response.disposition as u8]);
+    out.extend_from_slice(&[
+        u8::from(response.fields.has_cache_control),
+        response.disposition as u8,
+    ]);
     out.extend_from_slice(key_name.as_bytes());
     let before = out.len();
     write_rest(response, out);
@@ -270,25 +287,49 @@ impl<'a> LaneResponse<'a> {
     /// # Errors
     /// If there is no such disposition.
     pub fn read(bytes: &'a [u8]) -> Result<Option<Self>, ErrorKind> {
-        let Some((head, rest)) = bytes.split_first_chunk::<HEAD_LENGTH>() else { return Ok(None) };
-        let Some((ticket, head)) = head.split_first_chunk() else { return Ok(None) };
+        let Some((head, rest)) = bytes.split_first_chunk::<HEAD_LENGTH>() else {
+            return Ok(None);
+        };
+        let Some((ticket, head)) = head.split_first_chunk() else {
+            return Ok(None);
+        };
         let ticket = Ticket::from_be_bytes(*ticket);
         let (numbers, flags) = head.as_chunks();
-        let mut numbers = numbers.iter().map(|number| u32::from_be_bytes(*number) as usize);
+        let mut numbers = numbers
+            .iter()
+            .map(|number| u32::from_be_bytes(*number) as usize);
         let mut number = || numbers.next().unwrap_or_default();
         let (status, key_length, fields_length, body_length) =
             (number() as u16, number(), number(), number());
-        let &[has_cache_control, disposition] = flags else { return Err(ErrorKind::InvalidData) };
+        let &[has_cache_control, disposition] = flags else {
+            return Err(ErrorKind::InvalidData);
+        };
         // In the order of their numbers.
-        let dispositions =
-            [Disposition::Send, Disposition::RetryOnWriter, Disposition::RetryOnSlow, Disposition::Abort];
-        let disposition = *dispositions.get(usize::from(disposition)).ok_or(ErrorKind::InvalidData)?;
-        let Some(rest) = rest.get(..key_length + fields_length + body_length) else { return Ok(None) };
+        let dispositions = [
+            Disposition::Send,
+            Disposition::RetryOnWriter,
+            Disposition::Abort,
+        ];
+        let disposition = *dispositions
+            .get(usize::from(disposition))
+            .ok_or(ErrorKind::InvalidData)?;
+        let Some(rest) = rest.get(..key_length + fields_length + body_length) else {
+            return Ok(None);
+        };
         let (key_name, rest) = rest.split_at(key_length);
         let (fields, body) = rest.split_at(fields_length);
         let has_cache_control = has_cache_control == 1;
         let length = HEAD_LENGTH + key_length + rest.len();
-        Ok(Some(Self { ticket, disposition, status, fields, body, has_cache_control, key_name, length }))
+        Ok(Some(Self {
+            ticket,
+            disposition,
+            status,
+            fields,
+            body,
+            has_cache_control,
+            key_name,
+            length,
+        }))
     }
 }
 

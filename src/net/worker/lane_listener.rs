@@ -27,16 +27,35 @@ impl LaneListener {
     /// If the folder cannot be written, or the process can open no more files.
     pub fn bind(folder: &Path) -> io::Result<(Self, UnixStream)> {
         let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
-        let path = folder.join(format!("petstore-lane-{random:016x}"));
+        let name = format!("petstore-lane-{random:016x}");
+        let mut path = folder.join(&name);
+        // Its path has 107 bytes at most (unix(7)). A descriptor is a short name for a folder.
+        let held;
+        if SockAddr::unix(&path).is_err() {
+            held = File::open(folder)?;
+            path = format!("/proc/self/fd/{}/{name}", held.as_raw_fd()).into();
+        }
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         // Linux gives the file the mode of the socket, so other users can never connect. Other systems reject this, and use
         // the umask.
         let _ = fchmod(&socket, Mode::RWXU);
         socket.bind(&SockAddr::unix(&path)?)?;
         let connected = socket.listen(1).and_then(|()| UnixStream::connect(&path));
-        let unblocker = Unblocker(File::options().read(true).custom_flags(O_PATH).open(&path).ok());
+        let unblocker = Unblocker(
+            File::options()
+                .read(true)
+                .custom_flags(O_PATH)
+                .open(&path)
+                .ok(),
+        );
         remove_file(&path)?;
-        Ok((Self { listener: socket.into(), unblocker }, connected?))
+        Ok((
+            Self {
+                listener: socket.into(),
+                unblocker,
+            },
+            connected?,
+        ))
     }
 }
 

@@ -60,7 +60,10 @@ impl Worker {
         died: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
         // tiny_http panics if it cannot start its first thread.
-        let LaneListener { listener, unblocker } = listener;
+        let LaneListener {
+            listener,
+            unblocker,
+        } = listener;
         let server = catch_unwind(|| tiny_http::Server::from_listener(listener, None))
             .map_err(|_| Error::no_thread(std::io::ErrorKind::WouldBlock.into()))?
             .map_err(|error| Error::new(ErrorKind::Io, format!("cannot open a lane: {error}")))?;
@@ -75,7 +78,12 @@ impl Worker {
             }
         };
         let thread = Some(start_thread(name, work)?);
-        Ok(Self { server, stopping, thread, _unblocker: unblocker })
+        Ok(Self {
+            server,
+            stopping,
+            thread,
+            _unblocker: unblocker,
+        })
     }
 }
 
@@ -119,14 +127,25 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
 }
 
 /// Lets the service answer some of a batch: at least one request, and at most all.
-fn answer(service: &mut impl Service, batch: &VecDeque<Job>, responses: &mut Vec<Response>) -> Duration {
+fn answer(
+    service: &mut impl Service,
+    batch: &VecDeque<Job>,
+    responses: &mut Vec<Response>,
+) -> Duration {
     let requests: Vec<Request> = batch.iter().map(Job::as_request).collect();
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // The outcome of the batch is unknown, so no response may report success.
-        log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
+        log::error!(
+            "{}: a service failed to answer",
+            name_all(requests.iter().map(|request| request.id))
+        );
         responses.clear();
-        responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
+        responses.extend(
+            requests
+                .iter()
+                .map(|_| ApiError::new(Code::Internal).into_response()),
+        );
     }
     flush.unwrap_or_default()
 }
@@ -156,13 +175,27 @@ impl Job {
             log::debug!("a lane broke off within a request: {error}");
         }
         let ticket = ticket_of(&content);
-        Self { request, content, ticket }
+        Self {
+            request,
+            content,
+            ticket,
+        }
     }
 
     fn as_request(&self) -> Request<'_> {
         // Content that is not from the gate counts as none.
-        let Content { id, fields: headers, body } = Content::read(&self.content).unwrap_or_default();
-        Request { id, method: self.request.method().as_str(), target: self.request.url(), headers, body }
+        let Content {
+            id,
+            fields: headers,
+            body,
+        } = Content::read(&self.content).unwrap_or_default();
+        Request {
+            id,
+            method: self.request.method().as_str(),
+            target: self.request.url(),
+            headers,
+            body,
+        }
     }
 }
 
@@ -173,11 +206,19 @@ fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Job>
 
 /// Sends the responses to the first requests of a batch, with few writes. A dropped writer of tiny_http lets the next
 /// request of its connection respond.
-fn send(batch: &mut VecDeque<Job>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
+fn send(
+    batch: &mut VecDeque<Job>,
+    responses: impl ExactSizeIterator<Item = Response>,
+    out: &mut Vec<u8>,
+) {
     let mut left = responses.len();
     for (job, response) in batch.drain(..left.min(batch.len())).zip(responses) {
         let is_head = *job.request.method() == tiny_http::Method::Head;
-        let response = if is_head { response.without_body() } else { response };
+        let response = if is_head {
+            response.without_body()
+        } else {
+            response
+        };
         print(&response, &job, out);
         left -= 1;
         let mut writer = job.request.into_writer();
@@ -194,9 +235,16 @@ fn send(batch: &mut VecDeque<Job>, responses: impl ExactSizeIterator<Item = Resp
 /// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, job: &Job, out: &mut Vec<u8>) {
     if let Err(flaw) = write_response(response, job.ticket, out) {
-        log::error!("request {}: a response was not sent: {flaw}", job.as_request().id);
+        log::error!(
+            "request {}: a response was not sent: {flaw}",
+            job.as_request().id
+        );
         // This response can always be written.
-        let _ = write_response(&ApiError::new(Code::Internal).into_response(), job.ticket, out);
+        let _ = write_response(
+            &ApiError::new(Code::Internal).into_response(),
+            job.ticket,
+            out,
+        );
     }
 }
 
@@ -263,7 +311,11 @@ fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
 /// `PostgreSQL` recommends half the time of a flush for `commit_delay`, which does the same.
 fn gather(flush: Duration) {
     let pause = (flush / 2).min(MAX_PAUSE);
-    if pause >= MIN_PAUSE { std::thread::sleep(pause) } else { std::thread::yield_now() }
+    if pause >= MIN_PAUSE {
+        std::thread::sleep(pause);
+    } else {
+        std::thread::yield_now();
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,10 @@ impl<F: FnMut(&[Request], &mut Vec<Response>) -> Duration + Send + 'static> Serv
 
 /// Answers with the target and the length of the body.
 fn echo(request: &Request) -> Response {
-    Response::new(200, format!("{} {}", request.target, request.body.len()).into_bytes())
+    Response::new(
+        200,
+        format!("{} {}", request.target, request.body.len()).into_bytes(),
+    )
 }
 
 fn echo_all(requests: &[Request], responses: &mut Vec<Response>) -> Duration {
@@ -36,11 +39,16 @@ struct Bench {
 fn worker(service: impl Service, died: impl FnOnce() + Send + 'static) -> (UnixStream, Worker) {
     let folder = Folder::new();
     let (listener, stream) = LaneListener::bind(&folder.0).unwrap();
-    (stream, Worker::start(listener, "test".to_owned(), service, died).unwrap())
+    (
+        stream,
+        Worker::start(listener, "test".to_owned(), service, died).unwrap(),
+    )
 }
 
 impl Bench {
-    fn start(answer: impl FnMut(&[Request], &mut Vec<Response>) -> Duration + Send + 'static) -> Self {
+    fn start(
+        answer: impl FnMut(&[Request], &mut Vec<Response>) -> Duration + Send + 'static,
+    ) -> Self {
         let (stream, worker) = worker(Probe(answer), || ());
         Self { stream, worker }
     }
@@ -143,7 +151,10 @@ fn failed_batch_is_500_for_all_of_it() {
         lane.ask(0, target, 0);
         let (place, body) = lane.answer();
         assert_eq!(place, 0);
-        assert!(body.starts_with("500 ") && body.contains("\"code\":\"internal_error\""), "{body}");
+        assert!(
+            body.starts_with("500 ") && body.contains("\"code\":\"internal_error\""),
+            "{body}"
+        );
         lane.ask(1, "/fine", 0);
         assert_eq!(lane.answer(), (1, "/fine 0".to_owned()));
         drop(lane);
@@ -162,10 +173,16 @@ fn unprintable_response_costs_itself_alone() {
         Duration::ZERO
     });
     let mut lane = bench.connect();
-    for (i, target) in ["/a", "/control", "/b", "/split", "/c"].into_iter().enumerate() {
+    for (i, target) in ["/a", "/control", "/b", "/split", "/c"]
+        .into_iter()
+        .enumerate()
+    {
         lane.ask(i, target, 0);
     }
-    for (i, expected) in ["/a 0", "500 ", "/b 0", "500 ", "/c 0"].into_iter().enumerate() {
+    for (i, expected) in ["/a 0", "500 ", "/b 0", "500 ", "/c 0"]
+        .into_iter()
+        .enumerate()
+    {
         let (place, body) = lane.answer();
         assert_eq!(place, i);
         assert!(body.starts_with(expected), "{body}");
@@ -226,7 +243,11 @@ fn stopped_worker_has_not_died() {
     let (_stream, worker) = worker(Broken, move || died.send(()).unwrap());
     assert_eq!(logged(|| drop(worker)), [""; 0], "it has ended in time");
     let word = has_died.recv_timeout(PATIENCE);
-    assert_eq!(word, Err(RecvTimeoutError::Disconnected), "the sender is gone without a word");
+    assert_eq!(
+        word,
+        Err(RecvTimeoutError::Disconnected),
+        "the sender is gone without a word"
+    );
 }
 
 /// Says when it answers and when it rests, and wants to rest once a millisecond.
@@ -311,7 +332,13 @@ fn what_has_no_response_yet_stays() {
         .map(|ticket| job(format!("\0\0\0\0\0\0\0{}-\r\n\r\n", char::from(ticket)).leak()))
         .collect();
     let mut out = Vec::new();
-    send(&mut batch, [b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
+    send(
+        &mut batch,
+        [b"a", b"b"]
+            .map(|body| Response::new(200, body))
+            .into_iter(),
+        &mut out,
+    );
     assert_eq!((batch.len(), out), (1, Vec::new()));
     assert_eq!(batch.front().map(|job| job.ticket), Some(3));
 }

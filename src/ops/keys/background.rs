@@ -29,7 +29,12 @@ pub struct KeyTasks {
 impl KeyTasks {
     /// Creates the tasks. The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
     pub fn new(uses: LastUses, damage: Damage, now: Instant) -> Self {
-        Self { uses, damage, due: now, next_warning: now }
+        Self {
+            uses,
+            damage,
+            due: now,
+            next_warning: now,
+        }
     }
 
     /// Does the work that is due, and returns the time until the next work.
@@ -37,25 +42,42 @@ impl KeyTasks {
         if now >= self.next_warning {
             self.next_warning = now + WARN_EVERY;
             match store.keys() {
-                Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
+                Ok(keys) => expiring(&keys, unix_time)
+                    .iter()
+                    .for_each(|line| log::warn!("{line}")),
                 Err(error) if self.damage.note(&error) => {}
-                Err(error) => log::error!("cannot look for API keys that will expire soon: {error}"),
+                Err(error) => {
+                    log::error!("cannot look for API keys that will expire soon: {error}");
+                }
             }
         }
         if now >= self.due + WAIT_FOR_COMMIT {
-            self.due = if self.uses.is_empty() { now } else { now + WRITE_EVERY };
+            self.due = if self.uses.is_empty() {
+                now
+            } else {
+                now + WRITE_EVERY
+            };
             if let Err(error) = self.write(store, unix_time)
                 && !self.damage.note(&error)
             {
-                log::warn!("cannot store when API keys were last used; trying again later: {error}");
+                log::warn!(
+                    "cannot store when API keys were last used; trying again later: {error}"
+                );
             }
         }
-        (self.due + WAIT_FOR_COMMIT).min(self.next_warning).saturating_duration_since(now)
+        (self.due + WAIT_FOR_COMMIT)
+            .min(self.next_warning)
+            .saturating_duration_since(now)
     }
 
     /// Writes the uses within a batch if that is due, and returns them. If the commit fails,
     /// [`note_again`](Self::note_again) keeps them.
-    pub fn join_batch(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Vec<(Digest, i64)> {
+    pub fn join_batch(
+        &mut self,
+        store: &mut Writer,
+        now: Instant,
+        unix_time: i64,
+    ) -> Vec<(Digest, i64)> {
         // On a cluster, another instance's change of a key would make the whole batch fail.
         if now < self.due || store.is_deferred() || self.uses.is_empty() {
             return Vec::new();
@@ -86,7 +108,8 @@ impl KeyTasks {
 
     /// Keeps uses in memory that could not be written.
     pub fn note_again(&self, uses: Vec<(Digest, i64)>) {
-        uses.into_iter().for_each(|(digest, at)| self.uses.note(digest, at));
+        uses.into_iter()
+            .for_each(|(digest, at)| self.uses.note(digest, at));
     }
 }
 
@@ -94,17 +117,30 @@ impl KeyTasks {
 /// expires last has no successor.
 pub fn last_expiries(keys: &[ApiKey]) -> impl Iterator<Item = (&ApiKey, i64)> {
     let lives_longest = |key: &ApiKey| {
-        let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
-        others.map(|other| other.expires_at.unwrap_or(i64::MAX)).max() <= key.expires_at
+        let others = keys
+            .iter()
+            .filter(|other| other.name == key.name && other.digest != key.digest);
+        others
+            .map(|other| other.expires_at.unwrap_or(i64::MAX))
+            .max()
+            <= key.expires_at
     };
-    keys.iter().filter_map(move |key| key.expires_at.filter(|_| lives_longest(key)).map(|at| (key, at)))
+    keys.iter().filter_map(move |key| {
+        key.expires_at
+            .filter(|_| lives_longest(key))
+            .map(|at| (key, at))
+    })
 }
 
 /// Returns a log line for each key without a successor that expires soon.
 fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
     let soon = last_expiries(keys).filter(|(_, at)| (now + 1..now + SOON).contains(at));
     let line = |(key, at): (&ApiKey, _)| {
-        format!("the API key '{}' expires at {} and has no successor", key.name, rfc3339(at))
+        format!(
+            "the API key '{}' expires at {} and has no successor",
+            key.name,
+            rfc3339(at)
+        )
     };
     soon.map(line).collect()
 }
@@ -146,7 +182,10 @@ mod tests {
         ];
         let lines = expiring(&keys, NOW);
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert_eq!(lines[0], "the API key 'soon' expires at 2001-09-18T01:46:45Z and has no successor");
+        assert_eq!(
+            lines[0],
+            "the API key 'soon' expires at 2001-09-18T01:46:45Z and has no successor"
+        );
         assert_eq!(expiring(&keys, NOW + DAY).len(), 2);
     }
 
@@ -167,7 +206,10 @@ mod tests {
         assert_eq!(used(&store), None);
         refuse_writes(&store, true);
         let failed = began + WAIT_FOR_COMMIT;
-        assert_eq!(tasks.do_due(&mut store, failed, NOW), WRITE_EVERY + WAIT_FOR_COMMIT);
+        assert_eq!(
+            tasks.do_due(&mut store, failed, NOW),
+            WRITE_EVERY + WAIT_FOR_COMMIT
+        );
         refuse_writes(&store, false);
         tasks.do_due(&mut store, failed + WRITE_EVERY, NOW);
         assert_eq!(used(&store), None, "a commit is waited for");
@@ -198,7 +240,11 @@ mod tests {
         };
         assert_eq!(commit(began, false), None);
         assert_eq!(commit(began + WRITE_EVERY, true), Some(NOW));
-        assert_eq!(commit(began + 2 * WRITE_EVERY - WAIT_FOR_COMMIT, true), None, "not due again");
+        assert_eq!(
+            commit(began + 2 * WRITE_EVERY - WAIT_FOR_COMMIT, true),
+            None,
+            "not due again"
+        );
         assert_eq!(commit(began + 2 * WRITE_EVERY, true), Some(NOW));
     }
 
@@ -210,9 +256,20 @@ mod tests {
             store.commit().unwrap();
             store.keys().unwrap()[0].last_used_at
         };
-        assert_eq!(write(NOW + 40 * 365 * DAY, NOW + 40 * 365 * DAY), Some(NOW + 40 * 365 * DAY));
+        assert_eq!(
+            write(NOW + 40 * 365 * DAY, NOW + 40 * 365 * DAY),
+            Some(NOW + 40 * 365 * DAY)
+        );
         assert_eq!(write(NOW, NOW + 5), Some(NOW), "the clock is right again");
-        assert_eq!(write(NOW - 9, NOW + 5), Some(NOW), "another process was later");
-        assert_eq!(write(NOW + 1000, NOW + 5), Some(NOW + 5), "noted under the wrong clock");
+        assert_eq!(
+            write(NOW - 9, NOW + 5),
+            Some(NOW),
+            "another process was later"
+        );
+        assert_eq!(
+            write(NOW + 1000, NOW + 5),
+            Some(NOW + 5),
+            "noted under the wrong clock"
+        );
     }
 }

@@ -68,7 +68,9 @@ impl KeyRing {
     /// The kinds of a database that cannot be opened or created, such as
     /// [`ErrorKind::DatabaseForeign`] or [`ErrorKind::PermissionDenied`].
     pub fn open(database: &Path) -> Result<Self, Error> {
-        Ok(Self { store: Writer::open(database)? })
+        Ok(Self {
+            store: Writer::open(database)?,
+        })
     }
 
     /// Returns whether the database has valid keys, and if not, the reason.
@@ -78,12 +80,14 @@ impl KeyRing {
     pub fn state(&self) -> Result<RingState, Error> {
         let now = unix_time();
         let keys = self.store.keys()?;
-        Ok(match (keys.is_empty(), keys.iter().any(|key| !key.is_expired(now))) {
-            (false, true) => RingState::Valid,
-            (false, false) => RingState::Expired,
-            (true, _) if self.store.has_had_keys()? => RingState::Revoked,
-            (true, _) => RingState::New,
-        })
+        Ok(
+            match (keys.is_empty(), keys.iter().any(|key| !key.is_expired(now))) {
+                (false, true) => RingState::Valid,
+                (false, false) => RingState::Expired,
+                (true, _) if self.store.has_had_keys()? => RingState::Revoked,
+                (true, _) => RingState::New,
+            },
+        )
     }
 
     /// Returns whether a key is valid: it exists and has not expired.
@@ -119,14 +123,26 @@ impl KeyRing {
         let key = secret::new_key()?;
         let mut is_handed_over = false;
         let added = self.store.transact_once(|store| {
-            if named(store, name)?.pop().is_some_and(|key| !key.is_expired(now)) {
-                return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
+            if named(store, name)?
+                .pop()
+                .is_some_and(|key| !key.is_expired(now))
+            {
+                return fail(
+                    ErrorKind::KeyExists,
+                    format!("there is already a key named '{name}'"),
+                );
             }
             is_handed_over = true;
             hand_over(&key)?;
             Ok(store.insert_key(&api_key(&key, name, scope, now, expires_at))?)
         });
-        added.map_err(|error| if is_handed_over { not_kept(error) } else { error })
+        added.map_err(|error| {
+            if is_handed_over {
+                not_kept(error)
+            } else {
+                error
+            }
+        })
     }
 
     /// Adds an existing key, which [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has created. It
@@ -137,7 +153,10 @@ impl KeyRing {
     /// database that cannot be written.
     pub fn adopt(&mut self, name: &str, key: &str) -> Result<(), Error> {
         if !secret::is_like_a_key(key) {
-            return fail(ErrorKind::InvalidInput, "it is not an API key that petstore has made");
+            return fail(
+                ErrorKind::InvalidInput,
+                "it is not an API key that petstore has made",
+            );
         }
         check_name(name)?;
         let key = api_key(key, name, KeyScope::Full, unix_time(), None);
@@ -166,12 +185,15 @@ impl KeyRing {
         warn_if_early(now);
         let key = secret::new_key()?;
         let mut is_handed_over = false;
+        // A key that a full disk would refuse is not handed over.
+        self.store.probe()?;
         let rotated = self.store.transact_once(|store| {
             let olds = named(store, name)?;
             let old = olds.last().ok_or_else(|| no_key_named(name))?;
             let expires_at = match expiry {
                 Expiry::Kept if old.is_expired(now) => {
-                    let line = format!("the key named '{name}' has expired, so its expiry cannot be kept");
+                    let line =
+                        format!("the key named '{name}' has expired, so its expiry cannot be kept");
                     return fail(ErrorKind::KeyExpired, line);
                 }
                 Expiry::Kept => old.expires_at,
@@ -182,11 +204,18 @@ impl KeyRing {
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
             is_handed_over = true;
             hand_over(&key)?;
-            olds.iter().try_for_each(|old| store.expire_key(&old.digest, until))?;
+            olds.iter()
+                .try_for_each(|old| store.expire_key(&old.digest, until))?;
             store.insert_key(&api_key(&key, name, old.scope, now, expires_at))?;
             Ok(expires_at)
         });
-        rotated.map_err(|error| if is_handed_over { not_kept(error) } else { error })
+        rotated.map_err(|error| {
+            if is_handed_over {
+                not_kept(error)
+            } else {
+                error
+            }
+        })
     }
 
     /// Deletes every key with this name, or only the one whose SHA-256 digest begins with the hexadecimal digits of
@@ -208,9 +237,15 @@ impl KeyRing {
         if let Some(fingerprint) = fingerprint {
             let wanted = fingerprint.to_ascii_lowercase();
             keys.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
-            let kind = if keys.is_empty() { ErrorKind::KeyUnknown } else { ErrorKind::KeyAmbiguous };
+            let kind = if keys.is_empty() {
+                ErrorKind::KeyUnknown
+            } else {
+                ErrorKind::KeyAmbiguous
+            };
             if keys.len() != 1 {
-                let line = format!("keys named '{name}' with a SHA-256 digest that begins with '{wanted}'");
+                let line = format!(
+                    "keys named '{name}' with a SHA-256 digest that begins with '{wanted}'"
+                );
                 return fail(kind, format!("there are {} {line}", keys.len()));
             }
         }
@@ -244,9 +279,22 @@ fn named(store: &Writer, name: &str) -> Result<Vec<ApiKey>, Error> {
     Ok(keys)
 }
 
-fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: Option<i64>) -> ApiKey {
+fn api_key(
+    key: &str,
+    name: &str,
+    scope: KeyScope,
+    created_at: i64,
+    expires_at: Option<i64>,
+) -> ApiKey {
     let (digest, name) = (secret::digest(key), name.to_owned());
-    ApiKey { digest, name, scope, created_at, expires_at, last_used_at: None }
+    ApiKey {
+        digest,
+        name,
+        scope,
+        created_at,
+        expires_at,
+        last_used_at: None,
+    }
 }
 
 /// Checks a name, which appears in header fields, log lines and tables, and must not look like a flag.
@@ -263,19 +311,29 @@ fn check_name(name: &str) -> Result<(), Error> {
 
 fn check_expiry(expires_at: Option<i64>, now: i64) -> Result<(), Error> {
     match expires_at {
-        Some(at) if at <= now => fail(ErrorKind::InvalidInput, "the expiry of the key is in the past"),
+        Some(at) if at <= now => fail(
+            ErrorKind::InvalidInput,
+            "the expiry of the key is in the past",
+        ),
         _ => Ok(()),
     }
 }
 
 fn no_key_named(name: &str) -> Error {
-    Error::new(ErrorKind::KeyUnknown, format!("there is no key named '{name}'"))
+    Error::new(
+        ErrorKind::KeyUnknown,
+        format!("there is no key named '{name}'"),
+    )
 }
 
 /// Adds to an error that the new key is not valid, because somebody may have seen the key already.
 fn not_kept(error: Error) -> Error {
     let is_unknown = error.kind() == ErrorKind::OutcomeUnknown;
-    error.context(if is_unknown { "the new key may be valid, or not" } else { "the new key is not valid" })
+    error.context(if is_unknown {
+        "the new key may be valid, or not"
+    } else {
+        "the new key is not valid"
+    })
 }
 
 #[cfg(test)]

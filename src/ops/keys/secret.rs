@@ -42,13 +42,19 @@ pub(super) fn hexadecimal(digest: &Digest) -> String {
 /// digest.
 pub fn is_like_a_key(text: &str) -> bool {
     let digits = text.strip_prefix(PREFIX).unwrap_or_default();
-    digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    digits.len() == DIGITS
+        && digits
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 /// Returns whether a text can be sent in an Authorization header (`b64token`, RFC 6750, section 2.1).
 pub fn is_sendable(key: &str) -> bool {
     let text = key.trim_end_matches('=');
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
 }
 
 #[cfg(test)]
@@ -65,7 +71,13 @@ mod tests {
     fn new_keys_differ_and_can_be_sent() {
         let key = new_key().unwrap();
         assert!(is_like_a_key(&key));
-        for other in ["", &key[1..], &key[..key.len() - 1], &(key.clone() + "0"), &key.to_uppercase()] {
+        for other in [
+            "",
+            &key[1..],
+            &key[..key.len() - 1],
+            &(key.clone() + "0"),
+            &key.to_uppercase(),
+        ] {
             assert!(!is_like_a_key(other), "{other}");
         }
         assert!(is_sendable(&key));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::base::clock::{rfc3339, unix_time};
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::{flush_folder, folder_of};
+use crate::base::files::{flush_folder, folder_of, open_at_once};
 
 /// An incomplete file that only its owner may read, locked while it is written. It is removed on drop or, if the
 /// process is killed, by the next process with the same target.
@@ -30,18 +30,27 @@ impl Partial {
             return fail(ErrorKind::InvalidInput, line);
         }
         let path = target.with_added_extension("partial");
-        let is_in_use = || fail(ErrorKind::Conflict, format!("another process writes {}", path.display()));
+        let is_in_use = || {
+            fail(
+                ErrorKind::Conflict,
+                format!("another process writes {}", path.display()),
+            )
+        };
         // A killed process has left a file. Its lock is held until the new file is locked, so that only one process
         // removes it.
-        let left = File::open(&path).ok();
+        let left = open_at_once(&path).ok();
         if let Some(left) = &left {
             if matches!(left.try_lock(), Err(TryLockError::WouldBlock)) {
                 return is_in_use();
             }
             let _ = fs::remove_file(&path);
         }
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let file = made.map_err(|error| cannot_create(target, error))?;
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
+        let file = made.map_err(|error| cannot_create(&path, error))?;
         let _ = file.lock();
         // If the identities differ, another process has removed this file before it was locked. Not all file systems
         // count links, so the link count does not show it.
@@ -49,7 +58,11 @@ impl Partial {
         if id(fs::symlink_metadata(&path)) != id(file.metadata()) {
             return is_in_use();
         }
-        Ok(Self { path, file, has_name: false })
+        Ok(Self {
+            path,
+            file,
+            has_name: false,
+        })
     }
 
     /// Renames the file to its target, which must not exist, and flushes the name. Flush the content before.
@@ -83,8 +96,12 @@ pub fn flush_new(path: &Path) -> Result<(), Error> {
 /// Flushes the folder of a file, and with it the file's name.
 pub fn flush_name(path: &Path) -> Result<(), Error> {
     let folder = folder_of(path);
-    flush_folder(folder)
-        .map_err(|error| Error::io(format!("cannot flush the folder {}", folder.display()), error))
+    flush_folder(folder).map_err(|error| {
+        Error::io(
+            format!("cannot flush the folder {}", folder.display()),
+            error,
+        )
+    })
 }
 
 impl Drop for Partial {
@@ -97,7 +114,10 @@ impl Drop for Partial {
 
 /// The error for a file that would have to be overwritten.
 pub fn exists(path: &Path) -> Error {
-    Error::new(ErrorKind::FileExists, format!("{} already exists and is not overwritten", path.display()))
+    Error::new(
+        ErrorKind::FileExists,
+        format!("{} already exists and is not overwritten", path.display()),
+    )
 }
 
 /// Returns the path that `name` makes from the current time in UTC, such as `2026-11-22T06-25-40Z`, without colons,
@@ -113,7 +133,11 @@ pub fn dated(name: impl Fn(&str) -> PathBuf) -> PathBuf {
 }
 
 pub fn cannot_create(path: &Path, error: io::Error) -> Error {
-    Error::of_file(format_args!("cannot create {}", path.display()), path, error)
+    Error::of_file(
+        format_args!("cannot create {}", path.display()),
+        path,
+        error,
+    )
 }
 
 #[cfg(test)]
@@ -128,7 +152,10 @@ mod tests {
         let folder = Folder::new();
         fs::write(folder.database(), "mine").unwrap();
         let partial = Partial::beside(&folder.database()).unwrap();
-        assert_eq!(partial.put(&folder.database()).unwrap_err().kind(), ErrorKind::FileExists);
+        assert_eq!(
+            partial.put(&folder.database()).unwrap_err().kind(),
+            ErrorKind::FileExists
+        );
         assert_eq!(fs::read(folder.database()).unwrap(), b"mine");
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
@@ -139,7 +166,10 @@ mod tests {
         fs::write(folder.0.join("pets.db.partial"), "left").unwrap();
         let partial = Partial::beside(&folder.database()).unwrap();
         assert_eq!(partial.file.metadata().unwrap().len(), 0);
-        assert_eq!(Partial::beside(&folder.database()).err().unwrap().kind(), ErrorKind::Conflict);
+        assert_eq!(
+            Partial::beside(&folder.database()).err().unwrap().kind(),
+            ErrorKind::Conflict
+        );
         partial.put(&folder.database()).unwrap();
         assert!(Partial::beside(&folder.database()).is_ok());
     }
@@ -148,7 +178,11 @@ mod tests {
     fn failures_say_what_to_look_at() {
         let at = Path::new("/backups/copy.db");
         for (error, kind, words) in [
-            (Os::NotFound, ErrorKind::FileMissing, "copy.db: the folder /backups does not exist"),
+            (
+                Os::NotFound,
+                ErrorKind::FileMissing,
+                "copy.db: the folder /backups does not exist",
+            ),
             (
                 Os::PermissionDenied,
                 ErrorKind::PermissionDenied,
@@ -162,7 +196,10 @@ mod tests {
         }
         for name in ["", "copies/"] {
             let error = Partial::beside(Path::new(name)).err().unwrap();
-            assert!(error.to_string().ends_with("is not the name of a file"), "{error}");
+            assert!(
+                error.to_string().ends_with("is not the name of a file"),
+                "{error}"
+            );
         }
     }
 }

@@ -8,10 +8,10 @@ use super::Stop;
 use super::atomic_file::{Partial, dated, exists};
 use super::check::usable;
 use super::last_backup::{Note, last_backup};
-use super::rotation::Series;
+use super::rotation::{Series, remove_oldest};
 use crate::base::clock::{unix_time, warn_if_early};
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::{Snapshot, Whole, is_cluster};
+use crate::store::{Snapshot, Whole, is_cluster, left_of};
 
 /// The result of a [`backup`].
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub struct Backup {
     pub bytes: u64,
     /// The number of pets in it.
     pub pets: u64,
-    /// The values in it that their columns do not allow, one line each with the SQL that repairs it; empty if the
-    /// backup is sound. A service can use a backup with such values: text that is not UTF-8 is shown with U+FFFD.
+    /// What other programs have written into it that no column can have, one line each; empty if the backup is sound. A
+    /// service can use a backup with such values: text that is not UTF-8 is shown with U+FFFD.
     pub faults: Vec<String>,
     /// The older backups that [`backup_to`] removed.
     pub removed: Vec<PathBuf>,
@@ -47,7 +47,7 @@ pub struct Backup {
 /// # let (database, copy) = (folder.join("pets.db"), folder.join("copy.db"));
 /// # petstore::KeyRing::open(&database)?;
 /// petstore::backup(&database, &copy, &|| false)?;
-/// let restored = petstore::restore(&copy, &database, petstore::RestoredKeys::Current, &|| false)?;
+/// let restored = petstore::restore(&copy, &database, petstore::RestoredKeys::Automatic, &|| false)?;
 /// println!("{} pets; the old database is {:?}", restored.pets, restored.kept);
 /// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok(())
@@ -59,23 +59,31 @@ pub struct Backup {
 /// [`ErrorKind::SchemaChanged`] if the copy is not sound, the kinds of a database that cannot be opened or read, and
 /// the kinds of a file that cannot be written.
 pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error> {
-    if file.symlink_metadata().is_ok() {
-        return Err(exists(file));
+    // What another program has left there would be played into the backup.
+    if let Some(there) = file
+        .symlink_metadata()
+        .map_or_else(|_| left_of(file), |_| Some(file.to_owned()))
+    {
+        return Err(exists(&there));
     }
     let partial = copied(&Whole::new(database)?, file, stop)?;
     let copy = checked(&partial, database)?;
     partial.put(file)?;
-    Ok(Backup { file: file.to_owned(), ..copy })
+    Ok(Backup {
+        file: file.to_owned(),
+        ..copy
+    })
 }
 
 /// Makes a [`backup`] in `folder`, and then rotates: the newest `keep` backups are retained, and older ones are
 /// removed. With `None`, all are retained. All are also retained if the new backup has fewer than half as many pets as
-/// the previous one.
+/// the newest of the others.
 ///
 /// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Only
 /// files with such a name count and are removed, so two databases that are backed up into one folder need different
-/// names. Backups of an earlier database with the same name are retained and do not count. During the call, the disk
-/// needs space for one file more than `keep`. If the copy is not sound, nothing is removed.
+/// names. Backups of an earlier database with the same name, and files that cannot be read, are retained and do not
+/// count. During the call, the disk needs space for one file more than `keep`. If the copy is not sound, nothing is
+/// removed.
 ///
 /// A small file next to the database, `petstore.db.last-backup`, reports the result to a running service, for its
 /// metrics. For a cluster there is no such file.
@@ -103,7 +111,10 @@ pub fn backup_to(
     stop: Stop,
 ) -> Result<Backup, Error> {
     if !folder.is_dir() {
-        return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
+        return fail(
+            ErrorKind::FileMissing,
+            format!("there is no folder {}", folder.display()),
+        );
     }
     let whole = Whole::new(database)?;
     let series = Series::new(&whole);
@@ -119,36 +130,58 @@ pub fn backup_to(
         }
     };
     let copy = checked(&partial, database).inspect_err(|error| {
-        if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
-            note(Note { is_sound: false, ..before });
+        if matches!(
+            error.kind(),
+            ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged
+        ) {
+            note(Note {
+                is_sound: false,
+                ..before
+            });
         }
     })?;
     warn_if_early(unix_time());
     let file = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
-    let pets = copy.pets;
-    note(Note { unix_time: unix_time(), pets, is_sound: copy.faults.is_empty() });
+    note(Note {
+        unix_time: unix_time(),
+        pets: copy.pets,
+        is_sound: copy.faults.is_empty(),
+    });
     let mut backup = Backup { file, ..copy };
-    if pets < before.pets.div_ceil(2) {
-        let before = before.pets;
-        log::warn!("the backup has {pets} pets, and the one before had {before}: no backup was removed");
-    } else if let Some(keep) = keep {
-        // A file that does not identify its database counts as a backup of this one.
-        let identity = |file: &Path| Snapshot::of_file(file).ok().and_then(|backup| backup.identity());
-        let own = identity(&backup.file);
-        let is_own = |file: &Path| identity(file).is_none_or(|other| Some(other) == own);
-        let removed = series.remove_oldest(&backup.file, keep, is_own);
+    if let Some(keep) = keep {
+        let rotated = rotate(&series, &backup, keep);
         let complete = || format!("{} is complete, but", backup.file.display());
-        backup.removed = removed.map_err(|error| error.context(complete()))?;
+        backup.removed = rotated.map_err(|error| error.context(complete()))?;
     }
     Ok(backup)
+}
+
+/// Removes the oldest backups beyond `keep`, and returns their paths. Only a file that shows that it is a backup of the
+/// same database counts, and nothing is removed if the newest of them has far more pets than the new backup.
+fn rotate(series: &Series, backup: &Backup, keep: NonZeroUsize) -> Result<Vec<PathBuf>, Error> {
+    let identity = |file: &Path| Snapshot::of_file(file).ok()?.identity();
+    let own = identity(&backup.file);
+    let is_own = |file: &Path| own.is_some() && identity(file) == own;
+    let older = series.older(&backup.file, is_own)?;
+    let pets_of = |file: &Path| Snapshot::of_file(file).ok()?.pets();
+    let pets = backup.pets;
+    let before = older.last().map_or(Some(0), |last| pets_of(last));
+    match before {
+        Some(before) if pets >= before.div_ceil(2) => return remove_oldest(older, keep),
+        Some(before) => log::warn!(
+            "the backup has {pets} pets, and the one before had {before}: no backup was removed"
+        ),
+        None => log::warn!("the backup before cannot be read: no backup was removed"),
+    }
+    Ok(Vec::new())
 }
 
 /// Copies a database into a partial file for the target.
 pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Partial, Error> {
     let snapshot = Snapshot::of_database(database)?;
     let partial = Partial::beside(target)?;
-    snapshot.copy(&partial.file, &partial.path, target, stop)?;
+    snapshot.copy(&partial.file, &partial.path, &partial.path, stop)?;
     Ok(partial)
 }
 
@@ -156,5 +189,9 @@ pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Part
 fn checked(copy: &Partial, database: &Path) -> Result<Backup, Error> {
     let name = database.display();
     let found = usable(&copy.path, format_args!("the copy of {name}"));
-    found.map_err(|error| error.followed_by(format!("{name} itself may be damaged, and no backup was made")))
+    found.map_err(|error| {
+        error.followed_by(format!(
+            "{name} itself may be damaged, and no backup was made"
+        ))
+    })
 }

@@ -51,8 +51,13 @@ pub struct Soundness {
 /// this version. [`ErrorKind::Conflict`] if a cluster is restored during the check, or another process writes to a file
 /// that this user may only read.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
-    let Checked { pets, schema_version, mut faults, values, foreign } =
-        Snapshot::of_file(&Whole::new(file)?)?.check()?;
+    let Checked {
+        pets,
+        schema_version,
+        mut faults,
+        values,
+        foreign,
+    } = Snapshot::of_file(&Whole::new(file)?)?.check()?;
     faults.extend(values);
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::atomic_file::{Partial, flush_name};
 use crate::base::clock;
 use crate::base::error::Error;
+use crate::base::files::open_at_once;
 
 /// The suffix of the note's name.
 const SUFFIX: &str = "last-backup";
@@ -34,10 +35,13 @@ pub struct Note {
 /// Reads the note about a database; `None` if there is none. If the note cannot be read, or its time is later than now,
 /// `unix_time` is 0.
 pub fn last_backup(database: &Path) -> Option<Note> {
-    match fs::read(path(database)) {
-        Ok(text) => {
-            let note: Note = serde_json::from_slice(&text).unwrap_or_default();
-            Some(Note { unix_time: clock::past(note.unix_time).map_or(0, |_| note.unix_time), ..note })
+    match open_at_once(&path(database)) {
+        Ok(file) => {
+            let note: Note = serde_json::from_reader(file).unwrap_or_default();
+            Some(Note {
+                unix_time: clock::past(note.unix_time).map_or(0, |_| note.unix_time),
+                ..note
+            })
         }
         Err(error) if error.kind() == Os::NotFound => None,
         Err(_) => Some(Note::default()),
@@ -57,7 +61,9 @@ impl Note {
         let file = &mut partial.file;
         // Not all file systems have modes.
         let _ = file.set_permissions(Permissions::from_mode(MODE));
-        file.write_all(&text).and_then(|()| file.sync_all()).map_err(cannot)?;
+        file.write_all(&text)
+            .and_then(|()| file.sync_all())
+            .map_err(cannot)?;
         partial.replace(&target)?;
         flush_name(&target)
     }
@@ -65,7 +71,9 @@ impl Note {
 
 /// Returns the path of the note: next to the database file, even if `database` is a symbolic link to it.
 fn path(database: &Path) -> PathBuf {
-    fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()).with_added_extension(SUFFIX)
+    fs::canonicalize(database)
+        .unwrap_or_else(|_| database.to_owned())
+        .with_added_extension(SUFFIX)
 }
 
 #[cfg(test)]
@@ -80,10 +88,20 @@ mod tests {
         fs::write(&database, "").unwrap();
         std::os::unix::fs::symlink(&database, &link).unwrap();
         assert_eq!(last_backup(&database), None);
-        let note = Note { unix_time: 5, pets: 7, is_sound: true };
+        let note = Note {
+            unix_time: 5,
+            pets: 7,
+            is_sound: true,
+        };
         note.write(&link).unwrap();
-        assert_eq!((last_backup(&database), last_backup(&link)), (Some(note), Some(note)));
-        let mode = fs::metadata(folder.0.join("pets.db.last-backup")).unwrap().permissions().mode();
+        assert_eq!(
+            (last_backup(&database), last_backup(&link)),
+            (Some(note), Some(note))
+        );
+        let mode = fs::metadata(folder.0.join("pets.db.last-backup"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, MODE);
     }
 
@@ -92,7 +110,11 @@ mod tests {
         let folder = Folder::new();
         for text in ["", "{}", "nonsense", "[1]"] {
             fs::write(path(&folder.database()), text).unwrap();
-            assert_eq!(last_backup(&folder.database()), Some(Note::default()), "{text}");
+            assert_eq!(
+                last_backup(&folder.database()),
+                Some(Note::default()),
+                "{text}"
+            );
         }
     }
 

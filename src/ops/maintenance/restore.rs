@@ -3,19 +3,19 @@
 //! The steps. After each is the database that the name leads to, even if the process is killed at that point:
 //!
 //! 1. Write the copy next to the database, flush and check it: the old database.
-//! 2. Lock the old database, and run a checkpoint: the old database, in one file. If the log belongs to another
-//!    database, or the database is too damaged, the log stays for now.
+//! 2. Lock the old database, and run a checkpoint: the old database, in one file. If the log or the journal may belong to
+//!    another database, or the database is too damaged, it stays for now.
 //! 3. Give the copy the API keys and the highest ids of the old database: the old database.
 //! 4. Give the old database the dated name as well, or copy it where a file cannot have two names: the old database.
 //! 5. Rename the copy to the database's name: the new database. The old one has the dated name.
-//! 6. If the log has stayed, rename it to match the dated name. Until then, the new database cannot be opened, since
-//!    the log belongs to another database.
+//! 6. If the log or the journal has stayed, rename it to match the dated name. Until then, the new database cannot be
+//!    opened, since it belongs to another database.
 //!
 //! If a step up to the fifth fails, the new files are removed.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::Stop;
@@ -25,7 +25,8 @@ use super::check::usable;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::folder_of;
 use crate::store::{
-    self, Claim, Snapshot, Whole, carry_over, check_supported, is_cluster, lacks_log, lock_old, log_of,
+    self, Claim, RestoredKeys, Snapshot, Whole, carry_over, check_supported, is_cluster,
+    journal_of, lacks_log, left_of, lock_old, log_of,
 };
 
 /// The result of a [`restore`].
@@ -38,38 +39,35 @@ pub struct Restored {
     pub kept: Option<PathBuf>,
     /// True if the database has the API keys of the old one; false if it has those of the backup.
     pub has_old_keys: bool,
-}
-
-/// The API keys of a database after a restore.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RestoredKeys {
-    /// The keys of the replaced database, so that a key that was revoked after the backup stays revoked. If that
-    /// database cannot be read, or has another origin than the backup, the keys of the backup.
-    Current,
-    /// The keys of the backup.
-    FromBackup,
+    /// Domains and redirects that were removed since the backup, and are served again.
+    pub served_again: Vec<String>,
 }
 
 /// Replaces a database by a copy of the backup `file`.
 ///
 /// The old database is kept in its folder under a dated name, such as `petstore.db.2026-11-21T18-30-00Z` (UTC). The new
-/// database belongs to the owner of the old one or, if there is none and root restores, to the owner of the folder;
-/// nobody else may read it. A process that is killed leaves the old database or the new one in place, never a mixture.
+/// database has the owner, the group and the mode of the old one. If there is none, only its owner may read it: you, or
+/// the owner of the folder if root restores. A process that is killed leaves the old database or the new one in place,
+/// never a mixture.
 ///
 /// The new database does not reuse ids that the old one has assigned to pets.
 ///
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database, [`ErrorKind::BackupUnsound`] if
 /// `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL can repair it, [`ErrorKind::DatabaseNewer`] if it
-/// is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the
+/// is of a later version, [`ErrorKind::DatabaseDamaged`] if the keys must be the [`Current`](RestoredKeys::Current) ones and
+/// cannot be read, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the
 /// database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a regular file or `file` is the database
 /// itself, and the kinds of a file that cannot be written. Nothing is changed then.
-pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> Result<Restored, Error> {
-    let with_keys = keys == RestoredKeys::Current;
+pub fn restore(
+    file: &Path,
+    database: &Path,
+    keys: RestoredKeys,
+    stop: Stop,
+) -> Result<Restored, Error> {
     check_supported(database)?;
     if is_cluster(database) {
-        return restore_cluster(file, database, with_keys, stop);
+        return restore_cluster(file, database, keys, stop);
     }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
@@ -77,89 +75,148 @@ pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> 
     if let (Ok(of), Ok(found)) = (fs::metadata(&target), fs::metadata(file))
         && is_itself(of, found)
     {
-        let line = format!("{} is the database itself, and not a backup of it", file.display());
+        let line = format!(
+            "{} is the database itself, and not a backup of it",
+            file.display()
+        );
         return fail(ErrorKind::InvalidInput, line);
     }
     // Held until the new database is in place and every connection to the old one is closed.
-    let old = target.symlink_metadata().is_ok().then(|| Claim::take(&target)).transpose()?;
-    if old.is_none() && fs::metadata(log_of(&target)).is_ok_and(|log| log.len() > 0) && lacks_log(file) {
+    let old = target
+        .symlink_metadata()
+        .is_ok()
+        .then(|| Claim::take(&target))
+        .transpose()?;
+    // Nothing in a journal tells whether this is its database; a log has its newest pets.
+    if old.is_none()
+        && let Some(left) = left_of(&target)
+        && (left == journal_of(&target) || lacks_log(file))
+    {
         let message = format!(
-            "{} may be the database of {}, which has its newest pets; if it is a backup, first move the log elsewhere",
+            "{} may be the database of {}; if it is a backup, first move that file elsewhere",
             file.display(),
-            log_of(&target).display()
+            left.display()
         );
         return fail(ErrorKind::LogOrphaned, message);
     }
     let partial = Partial::beside(&target)?;
     match &old {
-        Some(old) => old.file().and_then(|old| give(&partial, &old.metadata()?)).map_err(|error| {
-            let line = format!("{} belongs to another user", database.display());
-            Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
-        })?,
+        Some(old) => old
+            .file()
+            .and_then(|old| give(&partial, &old.metadata()?))
+            .map_err(|error| {
+                let line = format!("{} belongs to another user", database.display());
+                Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
+            })?,
         // Only root can do this. Other users keep the file.
         None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
     // The log of another database must not be applied to the old one.
-    let is_whole = old.as_ref().is_some_and(|old| old.check_log(&target).is_ok());
+    let is_whole = old
+        .as_ref()
+        .is_some_and(|old| old.check_log(&target).is_ok());
     // Held until the new database is in place, so that nobody writes to the old one.
     let locked = is_whole.then(|| lock_old(&target)).transpose()?.flatten();
+    let (has_old_keys, served_again) = carry_over(locked.as_ref(), &partial.path, keys)?;
     if old.is_some() && locked.is_none() {
         log::warn!("the old database cannot be read, so ids that it has given may be given again");
     }
-    let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry_over(old, &partial.path, with_keys))?;
     let flushed = partial.file.sync_all();
-    flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
+    flushed
+        .map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
     let kept = dated(|date| target.with_added_extension(date));
-    let log = log_of(&target);
-    let kept_log = log_of(&kept);
-    let has_log = log.exists();
+    let left: Vec<_> = [log_of, journal_of]
+        .map(|of| (of(&target), of(&kept)))
+        .into_iter()
+        .filter(|(left, _)| left.exists())
+        .collect();
     let in_place = match &old {
-        Some(old) => keep(old, &target, &kept)
-            .and_then(|()| partial.replace(&target).inspect_err(|_| drop(fs::remove_file(&kept)))),
+        Some(old) => keep(old, &target, &kept).and_then(|()| {
+            partial
+                .replace(&target)
+                .inspect_err(|_| drop(fs::remove_file(&kept)))
+        }),
         None => partial.put(&target),
     };
     in_place.map_err(|error| error.followed_by("nothing was changed"))?;
-    let kept = old.as_ref().map(|_| kept).or_else(|| has_log.then(|| kept_log.clone()));
-    let move_log = || fs::rename(&log, &kept_log).map_err(|error| cannot_create(&kept_log, error));
-    let finished = flush_name(&target)
-        .and_then(|()| if has_log { move_log().and_then(|()| flush_name(&kept_log)) } else { Ok(()) });
+    let kept = old
+        .as_ref()
+        .map(|_| kept)
+        .or_else(|| left.first().map(|(_, kept)| kept.clone()));
+    let finished = flush_name(&target).and_then(|()| {
+        left.iter().try_for_each(|(left, kept)| {
+            fs::rename(left, kept).map_err(|error| cannot_create(kept, error))?;
+            flush_name(kept)
+        })
+    });
     finished.map_err(|error| {
-        let old = kept.iter().map(|kept| format!(", and the old one is {}", kept.display()));
-        let left = log.exists().then(|| format!("; move {} elsewhere", log.display()));
-        error.followed_by("the new database is in place".to_owned() + &old.chain(left).collect::<String>())
+        let old = kept
+            .iter()
+            .map(|kept| format!(", and the old one is {}", kept.display()));
+        let left = left
+            .iter()
+            .filter(|(left, _)| left.exists())
+            .map(|(left, _)| format!("; move {} elsewhere", left.display()));
+        error.followed_by(
+            "the new database is in place".to_owned() + &old.chain(left).collect::<String>(),
+        )
     })?;
-    Ok(Restored { pets, kept, has_old_keys })
+    Ok(Restored {
+        pets,
+        kept,
+        has_old_keys,
+        served_again,
+    })
 }
 
 /// Replaces the database of a cluster, and keeps the old one next to the backup.
-fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) -> Result<Restored, Error> {
+fn restore_cluster(
+    file: &Path,
+    database: &Path,
+    keys: RestoredKeys,
+    stop: Stop,
+) -> Result<Restored, Error> {
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
     let pets = fill(&partial, file, database, stop)?;
     let kept = dated(|date| target.with_added_extension(date));
     // From here on, instances reject writes, which would be in neither database.
     let closed = store::close(database)?;
-    let kept =
-        match Whole::new(database).and_then(|old| copied(&old, &kept, stop)).and_then(|copy| copy.put(&kept))
-        {
-            Ok(()) => Some(kept),
-            Err(error) if error.kind() == ErrorKind::ClusterOutdated => None,
-            // An interrupted task changes nothing, which needs no mention.
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
-            Err(error) => return Err(error.followed_by("nothing was changed")),
-        };
-    let old = kept.as_ref().map(|kept| Snapshot::of_file(kept)).transpose()?;
-    let has_old_keys = old.map_or(Ok(false), |old| carry_over(old.connection(), &partial.path, with_keys))?;
+    let kept = match Whole::new(database)
+        .and_then(|old| copied(&old, &kept, stop))
+        .and_then(|copy| copy.put(&kept))
+    {
+        Ok(()) => Some(kept),
+        Err(error) if error.kind() == ErrorKind::ClusterOutdated => None,
+        // An interrupted task changes nothing, which needs no mention.
+        Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
+        Err(error) => return Err(error.followed_by("nothing was changed")),
+    };
+    let old = kept
+        .as_ref()
+        .map(|kept| Snapshot::of_file(kept))
+        .transpose()?;
+    let (has_old_keys, served_again) =
+        carry_over(old.as_ref().map(Snapshot::connection), &partial.path, keys)?;
     closed.load(&partial.path)?;
-    Ok(Restored { pets, kept, has_old_keys })
+    Ok(Restored {
+        pets,
+        kept,
+        has_old_keys,
+        served_again,
+    })
 }
 
 /// Step 1. The check reads the copy, not the backup, because the copy becomes the database. Returns the number of pets.
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
-    snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
-    usable(&partial.path, file.display()).map(|copy| copy.pets).map_err(of_backup)
+    snapshot
+        .copy(&partial.file, &partial.path, target, stop)
+        .map_err(of_backup)?;
+    usable(&partial.path, file.display())
+        .map(|copy| copy.pets)
+        .map_err(of_backup)
 }
 
 /// Changes the kind of a failure to read the backup: the kinds of a database would mean the database to replace.
@@ -185,14 +242,23 @@ fn keep(old: &Claim, target: &Path, kept: &Path) -> Result<(), Error> {
     let mut content = old.file().map_err(cannot)?;
     io::copy(&mut content, &mut copy.file).map_err(cannot)?;
     let owner = content.metadata().map_err(cannot)?;
-    give(&copy, &owner).and_then(|()| copy.file.sync_all()).map_err(cannot)?;
+    give(&copy, &owner)
+        .and_then(|()| copy.file.sync_all())
+        .map_err(cannot)?;
     copy.put(kept)
 }
 
-/// Changes the owner of the copy to that of another file or folder: a service that runs as that user could not read it
-/// otherwise.
+/// Changes the owner, the group and the mode of the copy to those of another file: a service that runs as that user could
+/// not read it otherwise. Of a folder, it takes the owner and the group.
 fn give(partial: &Partial, like: &Metadata) -> std::io::Result<()> {
     let own = partial.file.metadata()?;
-    let is_owner = (own.uid(), own.gid()) == (like.uid(), like.gid());
-    if is_owner { Ok(()) } else { fchown(&partial.file, Some(like.uid()), Some(like.gid())) }
+    if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+        fchown(&partial.file, Some(like.uid()), Some(like.gid()))?;
+    }
+    if like.is_file() {
+        // Not all file systems have modes.
+        let mode = Permissions::from_mode(like.mode() & 0o777);
+        let _ = partial.file.set_permissions(mode);
+    }
+    Ok(())
 }

@@ -6,12 +6,14 @@ use std::borrow::Cow;
 use crate::model::MEMBERS;
 
 /// The fault of a malformed record.
-pub const MALFORMED: &str =
-    "A field with a quote, a comma or a line break must be in quotes, and each quote in it doubled.";
+pub const MALFORMED: &str = "A field with a quote, a comma or a line break must be in quotes, and each quote in it doubled.";
 
 /// The columns of a pet, in the order of an export.
 pub fn columns() -> Vec<&'static str> {
-    ["id"].into_iter().chain(MEMBERS.iter().map(|member| member.name())).collect()
+    ["id"]
+        .into_iter()
+        .chain(MEMBERS.iter().map(|member| member.name()))
+        .collect()
 }
 
 /// One field, in quotes if it needs them.
@@ -42,12 +44,19 @@ impl CsvRecord {
     pub fn add(&mut self, line: &str) -> Result<(), &'static str> {
         let mut rest = line;
         loop {
-            let quoted = if self.is_open { Some(rest) } else { rest.strip_prefix('"') };
+            let quoted = if self.is_open {
+                Some(rest)
+            } else {
+                rest.strip_prefix('"')
+            };
             rest = if let Some(quoted) = quoted {
-                let Some(after) = self.add_quoted(quoted) else { return Ok(()) };
+                let Some(after) = self.add_quoted(quoted) else {
+                    return Ok(());
+                };
                 after
             } else {
-                let (text, after) = rest.split_at(rest.find([',', '"', '\r', '\n']).unwrap_or(rest.len()));
+                let (text, after) =
+                    rest.split_at(rest.find([',', '"', '\r', '\n']).unwrap_or(rest.len()));
                 self.text.push_str(text);
                 after
             };
@@ -91,7 +100,10 @@ impl CsvRecord {
     /// Returns the fields. The record must not be open.
     pub fn fields(&self) -> Vec<&str> {
         let mut start = 0;
-        self.ends.iter().map(|end| &self.text[std::mem::replace(&mut start, *end)..*end]).collect()
+        self.ends
+            .iter()
+            .map(|end| &self.text[std::mem::replace(&mut start, *end)..*end])
+            .collect()
     }
 }
 
@@ -106,7 +118,8 @@ mod tests {
             let added = record.add(line);
             if added.is_err() || !record.is_open {
                 let record = std::mem::take(&mut record);
-                records.push(added.map(|()| record.fields().into_iter().map(str::to_owned).collect()));
+                records
+                    .push(added.map(|()| record.fields().into_iter().map(str::to_owned).collect()));
             }
         }
         records
@@ -114,8 +127,23 @@ mod tests {
 
     #[test]
     fn fields_come_back_as_they_were_written() {
-        let names = ["", " a ", "a\"b", "\"", "\"\"", "a,b", "a\r\nb", "\n", "\r", "a\0b", "\u{1f600}"];
-        let text: String = names.iter().map(|name| format!("{},", field(name))).collect();
+        let names = [
+            "",
+            " a ",
+            "a\"b",
+            "\"",
+            "\"\"",
+            "a,b",
+            "a\r\nb",
+            "\n",
+            "\r",
+            "a\0b",
+            "\u{1f600}",
+        ];
+        let text: String = names
+            .iter()
+            .map(|name| format!("{},", field(name)))
+            .collect();
         let fields = read(&text).remove(0).unwrap();
         assert_eq!(fields[..names.len()], names);
     }

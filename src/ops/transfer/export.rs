@@ -57,11 +57,15 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
                 .and_then(|()| out.write_all(b"\n")),
             Format::Csv => write_csv(&mut out, &pet),
         };
-        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if written.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
-    written
-        .and_then(|()| out.flush())
-        .map_err(|error| Error::io("cannot write the pets", error).followed_by("the export is incomplete"))
+    written.and_then(|()| out.flush()).map_err(|error| {
+        Error::io("cannot write the pets", error).followed_by("the export is incomplete")
+    })
 }
 
 pub(super) fn write_csv(out: &mut impl Write, pet: &Pet) -> io::Result<()> {
@@ -107,7 +111,9 @@ mod tests {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         for _ in 0..1000 {
-            writer.insert_pet(&NewPet::new("x".repeat(100), 1), None).unwrap();
+            writer
+                .insert_pet(&NewPet::new("x".repeat(100), 1), None)
+                .unwrap();
         }
         writer.commit().unwrap();
         struct Count(usize);
@@ -131,7 +137,9 @@ mod tests {
         let mut writer = Writer::open(&folder.database()).unwrap();
         writer.begin().unwrap();
         for _ in 0..3 {
-            writer.insert_pet(&NewPet::new("x".repeat(PIECE), 1), None).unwrap();
+            writer
+                .insert_pet(&NewPet::new("x".repeat(PIECE), 1), None)
+                .unwrap();
         }
         writer.commit().unwrap();
         for room in [0, 10, PIECE + 10] {

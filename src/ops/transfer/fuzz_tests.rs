@@ -3,38 +3,76 @@
 
 use std::io::BufReader;
 
-use super::Format;
 use super::csv::columns;
 use super::export::write_csv;
 use super::rows::{InputRow, InputRows};
+use super::{Format, ImportIds};
+use crate::model::{NewPet, Pet, PetPatch};
 
 /// Reads an import: CSV if the third bit of `kind` is set, and with ids if the second is.
 pub fn rows(kind: u8, bytes: &[u8]) {
-    let format = if kind & 4 > 0 { Format::Csv } else { Format::Ndjson };
-    let whole = read(bytes, format, kind & 2 > 0, 1 << 16);
+    let format = if kind & 4 > 0 {
+        Format::Csv
+    } else {
+        Format::Ndjson
+    };
+    let whole = read(bytes, format, ids(kind), 1 << 16);
     // The buffer is never too small for a byte order mark.
-    assert_eq!(whole, read(bytes, format, kind & 2 > 0, 3 + usize::from(kind >> 3)));
+    assert_eq!(
+        whole,
+        read(bytes, format, ids(kind), 3 + usize::from(kind >> 3))
+    );
     let Ok(rows) = whole else { return };
     let mut csv = (columns().join(",") + "\n").into_bytes();
     let mut kept = Vec::new();
     for (_, row) in rows {
-        let Ok(InputRow { id, pet }) = row else { continue };
-        write_csv(&mut csv, &pet.with_id(id.unwrap_or(1))).unwrap();
-        kept.push(InputRow { id, pet });
+        let Ok(InputRow { id, patch }) = row else {
+            continue;
+        };
+        let empty = Pet {
+            id: id.unwrap_or(1),
+            name: "".into(),
+            category_id: 0,
+            status: None,
+        };
+        let pet = patch.apply(&empty);
+        write_csv(&mut csv, &pet).unwrap();
+        let patch = PetPatch::from(NewPet::from(pet)).into_owned();
+        kept.push(InputRow { id, patch });
     }
-    let again = read(&csv, Format::Csv, kind & 2 > 0, 7).unwrap();
-    assert_eq!(again.into_iter().map(|(_, row)| row.unwrap()).collect::<Vec<_>>(), kept);
+    let again = read(&csv, Format::Csv, ids(kind), 7).unwrap();
+    assert_eq!(
+        again
+            .into_iter()
+            .map(|(_, row)| row.unwrap())
+            .collect::<Vec<_>>(),
+        kept
+    );
+}
+
+fn ids(kind: u8) -> ImportIds {
+    if kind & 2 > 0 {
+        ImportIds::Keep
+    } else {
+        ImportIds::New
+    }
 }
 
 type Read = (u64, Result<InputRow<'static>, String>);
 
 /// Returns each row with its line, or the error that ends the import.
-fn read(bytes: &[u8], format: Format, keep_ids: bool, piece: usize) -> Result<Vec<Read>, String> {
+fn read(bytes: &[u8], format: Format, ids: ImportIds, piece: usize) -> Result<Vec<Read>, String> {
     let source = BufReader::with_capacity(piece, bytes);
-    let mut rows = InputRows::new(source, "", format, keep_ids).map_err(|error| error.to_string())?;
+    let mut rows = InputRows::new(source, "", format, ids).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     while let Some(line) = rows.advance().map_err(|error| error.to_string())? {
-        found.push((line, rows.row().map(|InputRow { id, pet }| InputRow { id, pet: pet.to_static() })));
+        found.push((
+            line,
+            rows.row().map(|InputRow { id, patch }| InputRow {
+                id,
+                patch: patch.into_owned(),
+            }),
+        ));
     }
     assert!(rows.next_line > found.last().map_or(0, |(line, _)| *line));
     Ok(found)

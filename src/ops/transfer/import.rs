@@ -1,30 +1,51 @@
-//! Import: adds many pets to a database. All rows are checked before the first one is written.
+//! Import: adds many pets to a database, or changes them: all or none. The whole input is read and checked first, while
+//! nobody waits. Then one transaction writes all of it.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufReader;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Format;
 use super::input::{Input, Source};
-use super::rows::{InputRow, InputRows};
+use super::rows::InputRows;
 use super::start;
 use crate::base::clock::past;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::{self, BatchIds, Progress, Reader, Writer};
+use crate::model::NewPet;
+use crate::store::{self, Reader, Staging, StoreError, Writer};
 
-/// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
-/// a running service never wait long.
-const MOST_PETS: usize = 4096;
-/// The most bytes of names in a batch, to limit its memory.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// The pause between two batches, in which other processes can take the lock. They try once per millisecond; a few more
-/// are a margin for inexact sleeps.
-const PAUSE: Duration = Duration::from_millis(5);
-/// The busy timeout of a batch.
+/// The busy timeout of an import.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The most ids that a message names.
+const MOST_NAMED: usize = 20;
+/// The most pets and bytes of an import into a cluster, whose transaction is one request.
+const CLUSTER_PETS: usize = 4096;
+const CLUSTER_BYTES: u64 = 3 * 4 * 1024 * 1024;
+
+/// What an import does with the ids of its input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ImportIds {
+    /// Adds pets, which get new ids. If a pet of the database has an id of the input, which is then probably an export,
+    /// the import is refused. The default.
+    #[default]
+    NewUnlessTaken,
+    /// Adds pets, which get new ids, whatever ids the input has.
+    New,
+    /// Adds pets with the ids of the input. The database must never have had a pet.
+    Keep,
+    /// Changes the pets with the ids of the input. Members that the input does not have stay as they are.
+    Update,
+}
+
+impl ImportIds {
+    /// True if each row needs an id.
+    pub(super) const fn are_needed(self) -> bool {
+        matches!(self, Self::Keep | Self::Update)
+    }
+}
 
 /// The options of an import.
 #[derive(Clone, Debug, Default)]
@@ -32,84 +53,76 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ImportOptions {
     /// The format of the input; by default NDJSON.
     pub format: Format,
-    /// Keeps the ids of the pets. The database must never have had a pet. By default false.
-    pub keep_ids: bool,
-    /// Writes the valid pets even if others are invalid; by default false.
+    /// What becomes of the ids of the input.
+    pub ids: ImportIds,
+    /// Imports the valid rows even if others are invalid; by default false.
     pub skip_invalid: bool,
-    /// The first line to write, counted from 1. By default all lines are written.
-    pub from_line: Option<u64>,
-    /// Continues an earlier import of the same input, with the same format and `keep_ids`, after its last written line.
-    /// Each pet is added once; if the import was complete, nothing is added. By default false.
-    pub resume: bool,
-    /// Writes all lines, even if an earlier import of the same input has already written them; by default false.
+    /// Adds the pets even if an earlier import of the same input has added them; by default false.
     pub again: bool,
-    /// Only checks. The database need not be writable. By default false.
+    /// Only checks. There need be no database. By default false.
     pub dry_run: bool,
 }
 
-/// The progress of an import.
-#[derive(Clone, Copy, Debug)]
+/// What an import has written, or would write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LinesWritten {
-    /// Every pet up to this line is written and flushed to the disk.
-    pub line: u64,
-    /// The number of lines of the input.
-    pub lines: u64,
+pub struct Imported {
+    /// The number of pets that were added.
+    pub added: usize,
+    /// The least and the greatest id of the added pets; `None` if none was added.
+    pub ids: Option<(i64, i64)>,
+    /// The ids of the pets that were changed.
+    pub changed: Vec<i64>,
+    /// The number of pets that were already as the input has them.
+    pub same: usize,
 }
 
-/// An import whose pets have been checked and can be written.
+/// An import whose input has been read and checked, and can be written.
 ///
 /// ```no_run
-/// use std::sync::atomic::AtomicBool;
 /// use petstore::{Import, ImportOptions, Source};
 ///
 /// let source = Source::File("pets.ndjson".into());
 /// let refuse = |line, why: &str| eprintln!("line {line}: {why}");
 /// let import = Import::check("pets.db".as_ref(), source, ImportOptions::default(), refuse)?;
-/// println!("importing {}", import.valid());
-/// import.write(&AtomicBool::new(false), |progress| println!("line {}", progress.line))?;
+/// println!("importing {}", import.preview().added);
+/// println!("the ids are {:?}", import.write()?.ids);
 /// # Ok::<(), petstore::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Import {
-    input: Input,
     options: ImportOptions,
     database: PathBuf,
-    /// The SHA-256 of the input, which identifies its import.
+    /// The connection that writes, opened before the input was read, so that a database that was moved meanwhile is
+    /// noticed; `None` if there was no database.
+    store: Option<Writer>,
+    /// The SHA-256 of the input, by which an import of the same input is recognized.
     digest: [u8; 32],
-    /// The progress of an earlier import of this input.
-    begun: Option<Progress>,
-    /// The first line to write.
-    from_line: u64,
-    rows: CheckedRows,
+    staging: Staging,
+    /// What it would have written when it was checked.
+    preview: Imported,
 }
 
-/// The rows of an input after the check.
-#[derive(Debug, Default)]
-struct CheckedRows {
-    /// The number of lines.
-    lines: u64,
-    /// The number of pets to write.
-    valid: u64,
-    /// The rejected lines, in ascending order.
-    refused: Vec<u64>,
-    /// The highest id of the input if ids are kept, including lines before the first one to write; otherwise 0.
-    last_id: i64,
+impl fmt::Debug for Import {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Import")
+            .field("database", &self.database)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Import {
-    /// Checks all pets of a source, and calls `refuse` for each invalid one with its line and a sentence about its
-    /// fault. Adds no pets. Do not change the current folder before [`write`](Self::write) if `database` is a relative
-    /// path.
+    /// Reads and checks a whole source, and calls `refuse` for each invalid row with its line and a sentence about its
+    /// fault. Writes nothing to the database, and holds no lock on it. Do not change the current folder before
+    /// [`write`](Self::write) if `database` is a relative path.
     ///
     /// # Errors
-    /// [`ErrorKind::ImportedBefore`] if the input was imported before, [`ErrorKind::ImportUnfinished`] if an import of
-    /// it ended early and must be resumed, [`ErrorKind::InvalidInput`] if there is none to resume,
-    /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
-    /// [`ErrorKind::InvalidInput`] if the input is of another format, the header line of CSV is wrong, an invalid row
-    /// takes several lines, a row is longer than 1 MiB, or [`ImportOptions::from_line`] is beyond the end,
-    /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is no such
-    /// file, and the kinds of a database that cannot be opened.
+    /// [`ErrorKind::ImportedBefore`] if the input was imported before, [`ErrorKind::PetExists`] if it has the id of a pet
+    /// and [`ImportOptions::ids`] does not say what that means, [`ErrorKind::PetUnknown`] if a pet to change does not
+    /// exist, [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::InvalidRows`] if a row is
+    /// invalid and [`ImportOptions::skip_invalid`] is not set, [`ErrorKind::InvalidInput`] if the input is of another
+    /// format, has nothing at all, the header line of CSV is wrong, an invalid row takes several lines, or a row is longer than 1 MiB,
+    /// [`ErrorKind::FileMissing`] if there is no such file, and the kinds of a database that cannot be opened.
     pub fn check(
         database: &Path,
         source: Source,
@@ -118,329 +131,488 @@ impl Import {
     ) -> Result<Self, Error> {
         // An unusable database is reported before the input is read.
         let exists = store::exists(database);
-        if exists && !options.dry_run {
-            drop(Writer::open(database)?);
-        }
-        let store = if exists { Some(Reader::open_existing(database)?) } else { None };
-        let input = Input::open(source)?;
+        let writes = exists && !options.dry_run;
+        let store = writes.then(|| Writer::open(database)).transpose()?;
+        let mut input = Input::open(source)?;
         start::check(&input, options.format)?;
-        let digest = input.digest()?;
-        let begun = store.as_ref().map_or(Ok(None), |store| store.progress(&digest))?;
-        let from_line = first_line(&options, database, begun)?;
-        if options.keep_ids && from_line == 1 {
-            check_new(database, store.as_ref())?;
+        let staging = staged(&mut input, &options, refuse)?;
+        let mut import = Self {
+            options,
+            database: database.to_owned(),
+            store,
+            digest: input.digest(),
+            staging,
+            preview: Imported::default(),
+        };
+        if exists {
+            let store = Reader::open_existing(database)?;
+            import.judge(&store)?;
+            if import.options.ids == ImportIds::Update {
+                import.preview = import.differences(&store)?;
+            }
         }
-        let database = database.to_owned();
-        let rows = CheckedRows::default();
-        let mut import = Self { input, options, database, digest, begun, from_line, rows };
-        import.rows = import.check_rows(refuse)?;
-        let refused = import.rows.refused.len();
-        if refused > 0 && !import.options.skip_invalid {
-            let lines = if refused == 1 { "1 line is" } else { &format!("{refused} lines are") };
-            let line = format!("{lines} refused, so nothing was written");
-            return fail(ErrorKind::InvalidRows, line);
+        if import.options.ids != ImportIds::Update {
+            import.preview.added = import.staging.rows;
         }
         Ok(import)
     }
 
-    /// Checks every row.
-    fn check_rows(&self, mut refuse: impl FnMut(u64, &str)) -> Result<CheckedRows, Error> {
-        let mut rows = self.read_rows()?;
-        let mut ids = BTreeMap::new();
-        let mut checked = CheckedRows::default();
-        while let Some(line) = rows.advance()? {
-            let row = rows.row().and_then(|row| match row.id {
-                Some(id) if !insert(&mut ids, id) => Err(format!("The id {id} is given more than once.")),
-                _ => Ok(()),
-            });
-            match row {
-                Err(why) if rows.next_line - 1 > line => {
-                    let last = rows.next_line - 1;
-                    let why = why.trim_end_matches('.');
-                    let why = format!(
-                        "lines {line} to {last}: {why}; a quote there may be missing, so nothing was written"
-                    );
-                    return fail(ErrorKind::InvalidInput, why);
-                }
-                _ if line < self.from_line => {}
-                Ok(()) => checked.valid += 1,
-                Err(why) => {
-                    checked.refused.push(line);
-                    refuse(line, &why);
-                }
-            }
-        }
-        checked.lines = rows.next_line - 1;
-        checked.last_id = ids.last_key_value().map_or(0, |(_, last)| *last);
-        if let Some(line) = self.options.from_line
-            && line > checked.lines.max(1)
-        {
-            let message = format!("line {line} is beyond the end: the last line is {}", checked.lines);
-            return fail(ErrorKind::InvalidInput, message);
-        }
-        Ok(checked)
+    /// What the import would write now; without ids, which only a transaction knows.
+    pub const fn preview(&self) -> &Imported {
+        &self.preview
     }
 
-    /// The number of pets to write.
-    pub fn valid(&self) -> u64 {
-        self.rows.valid
+    /// Returns whether the input has ids. Unless they are kept, or name the pets to change, they are not used.
+    pub fn has_ids(&self) -> bool {
+        self.staging.ids().is_ok_and(|ids| ids.is_some())
     }
 
-    /// Writes the pets in batches, flushes each to the disk, and then calls `progress`. A running service can write
-    /// between the batches. Ends early if `stop` is set. Returns the lowest and the highest id of the input's pets,
-    /// including those of an earlier import that it resumes; `None` if it wrote none.
+    /// Writes all rows in one transaction, and flushes it to the disk. Meanwhile, other processes cannot write.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the lock
-    /// for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written meanwhile, and
-    /// the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is then written.
-    pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<Ids, Error> {
-        let mut line = self.from_line - 1;
-        let lines = self.rows.lines;
-        if self.options.resume {
-            progress(LinesWritten { line, lines });
+    /// [`ErrorKind::DatabaseLocked`] if another process holds the lock for 30 seconds, [`ErrorKind::DiskFull`] if the disk
+    /// has too little room, [`ErrorKind::SchemaChanged`] if a trigger of another program changes the number or the ids of
+    /// the pets, those of [`check`](Self::check), and the kinds of a database that cannot be written. Nothing is then
+    /// written, except that [`ErrorKind::OutcomeUnknown`] leaves that open.
+    pub fn write(mut self) -> Result<Imported, Error> {
+        if self.options.dry_run {
+            return Ok(Imported::default());
         }
-        let done = self.write_batches(stop, |written| {
-            line = written;
-            progress(LinesWritten { line, lines });
+        let written = self.check_room().and_then(|()| {
+            let mut store = match self.store.take() {
+                Some(store) => store,
+                None => Writer::open(&self.database)?,
+            };
+            if self.staging.rows == 0 {
+                return Ok(Imported::default());
+            }
+            store.set_busy_timeout(PATIENCE);
+            let mut written = store.transact(|store| {
+                self.judge(store)?;
+                if self.options.ids == ImportIds::Update {
+                    self.change(store)
+                } else {
+                    self.add(store)
+                }
+            })?;
+            // Only after the commit does a cluster know them. A failure here does not matter: all is written.
+            if written.added > 0 && written.ids.is_none() {
+                written.ids = store
+                    .import(&self.digest)
+                    .ok()
+                    .flatten()
+                    .map(|note| note.ids);
+            }
+            Ok(written)
         });
-        done.map_err(|why| match line {
-            _ if why.kind() == ErrorKind::OutcomeUnknown => why.followed_by(format!(
-                "everything up to line {line} is written, and perhaps some lines after it"
-            )),
-            0 => why.followed_by("nothing was written"),
-            _ => why.followed_by(format!("everything up to line {line} is written")),
+        written.map_err(|why| match why.kind() {
+            ErrorKind::OutcomeUnknown => why.followed_by(
+                "all of it is imported, or nothing; run it again, without --again, which adds no pet twice",
+            ),
+            _ => why.followed_by("nothing was imported"),
         })
     }
 
-    fn write_batches(&self, stop: &AtomicBool, mut written: impl FnMut(u64)) -> Result<Ids, Error> {
-        if self.options.dry_run {
-            return Ok(None);
+    /// Checks that the disk has room for all rows. A change may need hardly any.
+    fn check_room(&self) -> Result<(), Error> {
+        if self.options.ids == ImportIds::Update {
+            return Ok(());
         }
-        let mut store = Writer::open(&self.database)?;
-        store.set_busy_timeout(PATIENCE);
-        let mut rows = self.read_rows()?;
-        let mut batch = Vec::new();
-        let mut released: Option<Instant> = None;
-        let mut seen = self.begun.map(|begun| begun.line);
-        let mut left = self.rows.valid;
-        while left > 0 {
-            // Read the next pets while other processes can take the lock.
-            let line = self.read_batch(&mut rows, &mut batch)?;
-            if batch.is_empty() {
-                return fail(ErrorKind::InvalidInput, "the input was changed meanwhile");
-            }
-            left = left.saturating_sub(batch.len() as u64);
-            if let Some(released) = released {
-                std::thread::sleep(PAUSE.saturating_sub(released.elapsed()));
-            }
-            if stop.load(Ordering::SeqCst) {
-                return fail(ErrorKind::Interrupted, "interrupted");
-            }
-            store.transact(|store| {
-                if store.progress(&self.digest)?.map(|progress| progress.line) != seen {
-                    let line = "another import of the same input has written meanwhile";
-                    return fail(ErrorKind::ImportUnfinished, line);
-                }
-                self.write_batch(store, &batch, released.is_none())?;
-                let kept = || batch.iter().filter_map(|row| row.id);
-                let ids = match (kept().min(), kept().max()) {
-                    (Some(least), Some(greatest)) => BatchIds::Kept { least, greatest },
-                    _ => BatchIds::New(batch.len()),
-                };
-                Ok::<_, Error>(store.set_progress(&self.digest, line, left == 0, ids)?)
-            })?;
-            seen = Some(line);
-            released = Some(Instant::now());
-            written(line);
-        }
-        // A failure here does not matter, since all pets are written.
-        Ok(store.progress(&self.digest).ok().flatten().map(|progress| progress.ids))
-    }
-
-    /// Writes a batch within a transaction.
-    fn write_batch(&self, store: &mut Writer, batch: &[InputRow], is_first: bool) -> Result<(), Error> {
-        if is_first && self.options.keep_ids {
-            if self.from_line == 1 {
-                check_new(&self.database, Some(store))?;
-            }
-            // From here on, a running service assigns higher ids.
-            store.reserve_ids(self.rows.last_id)?;
-        }
-        for row in batch {
-            match row.id {
-                Some(id) => store.insert_pet_as(id, &row.pet)?,
-                None => store.insert_pet(&row.pet, None).map(drop)?,
-            }
+        let folder = self
+            .database
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        // A cluster has no folder.
+        let Ok(disk) = rustix::fs::statvfs(folder.unwrap_or(Path::new("."))) else {
+            return Ok(());
+        };
+        let (free, needed) = (
+            disk.f_bavail.saturating_mul(disk.f_frsize),
+            self.staging.room()?,
+        );
+        if free < needed {
+            let mb = |bytes: u64| bytes.div_ceil(1_000_000);
+            let message = format!(
+                "the disk of {} has {} MB free, and the import needs up to {} MB",
+                self.database.display(),
+                mb(free),
+                mb(needed)
+            );
+            return fail(ErrorKind::DiskFull, message);
         }
         Ok(())
     }
 
-    fn read_rows(&self) -> Result<FileRows<'_>, Error> {
-        InputRows::new(self.input.read()?, &self.input.name, self.options.format, self.options.keep_ids)
-    }
-
-    /// Reads the next pets to write, and returns the last line that was read.
-    fn read_batch(&self, rows: &mut FileRows<'_>, batch: &mut Vec<InputRow<'static>>) -> Result<u64, Error> {
-        batch.clear();
-        let mut bytes = 0;
-        while batch.len() < MOST_PETS && bytes < MOST_BYTES {
-            let Some(line) = rows.advance()? else { break };
-            if line < self.from_line || self.rows.refused.binary_search(&line).is_ok() {
-                continue;
+    /// Checks the input against the pets of the database.
+    fn judge(&self, store: &Reader) -> Result<(), Error> {
+        let (database, ids) = (self.database.display(), self.options.ids);
+        if ids != ImportIds::Update
+            && !self.options.again
+            && let Some(earlier) = store.import(&self.digest)?
+        {
+            let on = past(earlier.at)
+                .map(|at| format!(" on {at}"))
+                .unwrap_or_default();
+            let (least, greatest) = earlier.ids;
+            let message = format!(
+                "this input was imported{on}, and its pets got ids from {least} to {greatest}"
+            );
+            return fail(ErrorKind::ImportedBefore, message);
+        }
+        match ids {
+            ImportIds::New => Ok(()),
+            ImportIds::Keep if store.last_id()? > 0 => {
+                let message = format!("ids cannot be kept: {database} already has or had pets");
+                fail(ErrorKind::DatabaseNotNew, message)
             }
-            let row = rows.row().map_err(|why| Error::new(ErrorKind::InvalidInput, why))?;
-            bytes += row.pet.name.len();
-            batch.push(InputRow { id: row.id, pet: row.pet.to_static() });
+            ImportIds::Keep => Ok(()),
+            ImportIds::NewUnlessTaken => {
+                let taken = self.ids_that(store, true)?;
+                named(
+                    &taken,
+                    ErrorKind::PetExists,
+                    &format!("of pets in {database}"),
+                )
+            }
+            ImportIds::Update => {
+                let unknown = self.ids_that(store, false)?;
+                named(
+                    &unknown,
+                    ErrorKind::PetUnknown,
+                    &format!("of no pet in {database}"),
+                )
+            }
         }
-        Ok(rows.next_line - 1)
+    }
+
+    /// The ids of the input that a pet has, or those that none has.
+    fn ids_that(&self, store: &Reader, exist: bool) -> Result<Vec<i64>, StoreError> {
+        let mut found = Vec::new();
+        let Some(range) = self.staging.ids()? else {
+            return Ok(found);
+        };
+        if exist {
+            // Few inputs have one: then this is all.
+            let mut is_one = false;
+            store.visit_ids(range, |_| {
+                is_one = true;
+                ControlFlow::Break(())
+            })?;
+            if !is_one {
+                return Ok(found);
+            }
+        }
+        self.staging.visit(|row| {
+            if let Some(id) = row.id
+                && store.pet(id, |_| ())?.is_some() == exist
+            {
+                found.push(id);
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(found)
+    }
+
+    /// Adds the pets within a transaction, and notes the import.
+    fn add(&self, store: &mut Writer) -> Result<Imported, Error> {
+        let pets = self.staging.rows;
+        let keeps = self.options.ids == ImportIds::Keep;
+        if store.is_deferred() && (pets > CLUSTER_PETS || self.staging.room()? > CLUSTER_BYTES) {
+            let message = format!(
+                "a cluster takes at most {CLUSTER_PETS} pets, or 4 MiB of them, in one import: split the input"
+            );
+            return fail(ErrorKind::InvalidInput, message);
+        }
+        let (last, (before, ..)) = (store.last_id()?, store.pets_above(i64::MIN)?);
+        let kept = if keeps { self.staging.ids()? } else { None };
+        if let Some((_, greatest)) = kept {
+            // From here on, a running service assigns higher ids.
+            store.reserve_ids(greatest)?;
+        }
+        self.staging.visit(|row| {
+            let pet = NewPet::from(row.pet);
+            match row.id.filter(|_| keeps) {
+                Some(id) => store.insert_pet_as(id, &pet),
+                None => store.insert_pet(&pet, None).map(drop),
+            }
+        })?;
+        let count = pets.cast_signed() as i64;
+        let (least, greatest) = kept.unwrap_or((last + 1, last.saturating_add(count)));
+        // A cluster adds them at the commit, and has no triggers of other programs.
+        if !store.is_deferred()
+            && (store.pets_above(last)? != (count, least, greatest)
+                || store.pets_above(i64::MIN)?.0 != before + count)
+        {
+            let message = "a trigger of another program changes how many pets are added, or their ids: drop it for the import";
+            return fail(ErrorKind::SchemaChanged, message);
+        }
+        store.note_import(&self.digest, kept, pets)?;
+        Ok(Imported {
+            added: pets,
+            ids: (!store.is_deferred()).then_some((least, greatest)),
+            ..Imported::default()
+        })
+    }
+
+    /// Changes the pets within a transaction.
+    fn change(&self, store: &mut Writer) -> Result<Imported, Error> {
+        let done = self.differences(store)?;
+        let changed: HashSet<i64> = done.changed.iter().copied().collect();
+        let mut transaction = store.transaction()?;
+        self.staging.visit(|row| match row.id {
+            Some(id) if changed.contains(&id) => transaction.update_pet(id, &row.patch()),
+            _ => Ok(()),
+        })?;
+        Ok(done)
+    }
+
+    /// The pets that differ from their rows.
+    fn differences(&self, store: &Reader) -> Result<Imported, StoreError> {
+        let mut found = Imported::default();
+        self.staging.visit(|row| {
+            let (id, patch) = (row.id.unwrap_or_default(), row.patch());
+            match store.pet(id, |pet| patch.apply(&pet) != pet)? {
+                Some(true) => found.changed.push(id),
+                Some(false) => found.same += 1,
+                None => {}
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(found)
     }
 }
 
-type Ids = Option<(i64, i64)>;
-type FileRows<'i> = InputRows<'i, BufReader<&'i File>>;
-
-/// Adds an id to a set; returns false if the set has it. Consecutive ids are one entry, from the first to the last, so
-/// the ids of an export take little memory.
-fn insert(ranges: &mut BTreeMap<i64, i64>, id: i64) -> bool {
-    match ranges.range_mut(..=id).next_back() {
-        Some((_, last)) if *last >= id => return false,
-        Some((_, last)) if *last == id - 1 => *last = id,
-        _ => drop(ranges.insert(id, id)),
-    }
-    true
-}
-
-/// Returns the first line to write. `begun` is the progress of an earlier import of the same input.
-fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>) -> Result<u64, Error> {
-    if options.resume {
-        let begun = begun.filter(|begun| begun.keeps_ids == options.keep_ids).ok_or_else(|| {
-            let knows = format!("{} knows of no import of this input", database.display());
-            Error::new(ErrorKind::InvalidInput, format!("{knows}, as it is now and with these options"))
-        });
-        return Ok(begun?.line + 1);
-    }
-    let first = options.from_line.unwrap_or(1);
-    let Some(begun) = begun.filter(|begun| !options.again && first <= begun.line) else { return Ok(first) };
-    let (least, greatest) = begun.ids;
-    let (kind, message) = match begun.finished_at {
-        None => {
-            let line = begun.line;
-            let message =
-                format!("an import of this input ended early: everything up to line {line} is written");
-            (ErrorKind::ImportUnfinished, message)
-        }
-        Some(at) => {
-            let on = past(at).map(|at| format!(" on {at}")).unwrap_or_default();
-            let message =
-                format!("this input was imported{on}, and its pets got ids from {least} to {greatest}");
-            (ErrorKind::ImportedBefore, message)
-        }
+/// Reads and checks every row.
+fn staged(
+    input: &mut Input,
+    options: &ImportOptions,
+    mut refuse: impl FnMut(u64, &str),
+) -> Result<Staging, Error> {
+    let name = input.name.clone();
+    let mut rows = InputRows::new(input.read(), &name, options.format, options.ids)?;
+    let cannot_keep = |error: StoreError| {
+        let folder = std::env::temp_dir();
+        Error::from(error).context(format!(
+            "cannot keep the rows in {} (TMPDIR)",
+            folder.display()
+        ))
     };
-    fail(kind, message)
+    let mut staging = Staging::new().map_err(cannot_keep)?;
+    let mut refused = 0_u64;
+    while let Some(line) = rows.advance()? {
+        let why = match rows.row() {
+            Err(why) => why,
+            Ok(row) => {
+                if staging.add(row.id, &row.patch).map_err(cannot_keep)? {
+                    continue;
+                }
+                if !options.ids.are_needed() {
+                    staging.add(None, &row.patch).map_err(cannot_keep)?;
+                    continue;
+                }
+                format!(
+                    "The id {} is given more than once.",
+                    row.id.unwrap_or_default()
+                )
+            }
+        };
+        let last = rows.next_line - 1;
+        if last > line {
+            let why = why.trim_end_matches('.');
+            let message = format!(
+                "lines {line} to {last}: {why}; a quote there may be missing, so nothing was imported"
+            );
+            return fail(ErrorKind::InvalidInput, message);
+        }
+        refused += 1;
+        refuse(line, &why);
+    }
+    if refused > 0 && !options.skip_invalid {
+        let lines = if refused == 1 {
+            "1 line is".to_owned()
+        } else {
+            format!("{refused} lines are")
+        };
+        let message = format!("{lines} refused, so nothing was imported");
+        return fail(ErrorKind::InvalidRows, message);
+    }
+    // A command before a pipe may have failed. CSV without pets has its header.
+    if staging.rows == 0 && refused == 0 && options.format == Format::Ndjson {
+        return fail(ErrorKind::InvalidInput, format!("{name} has no pets"));
+    }
+    Ok(staging)
 }
 
-/// Rejects a database that has ever had a pet, since an id could be reused.
-fn check_new(database: &Path, store: Option<&Reader>) -> Result<(), Error> {
-    if store.map_or(Ok(0), |store| store.last_id())? > 0 {
-        let line = format!("ids cannot be kept: {} already has or had pets", database.display());
-        return fail(ErrorKind::DatabaseNotNew, line);
+/// Fails if there are ids, and names the first ones. `whose`: "of pets in pets.db".
+fn named(ids: &[i64], kind: ErrorKind, whose: &str) -> Result<(), Error> {
+    if ids.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let shown: Vec<String> = ids
+        .iter()
+        .take(MOST_NAMED)
+        .map(ToString::to_string)
+        .collect();
+    let more = if ids.len() > MOST_NAMED { ", …" } else { "" };
+    let are = if ids.len() == 1 {
+        "1 id of the input is that"
+    } else {
+        &format!("{} ids of the input are those", ids.len())
+    };
+    fail(kind, format!("{are} {whose}: {}{more}", shown.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
+    use crate::store::tests::run;
     use crate::testing::Folder;
 
-    /// Checks an import of this text, and returns the messages about rejected lines too.
-    fn checked(folder: &Folder, text: &str, options: ImportOptions) -> (Result<Import, Error>, Vec<String>) {
+    /// Checks an import of this text.
+    fn checked(folder: &Folder, text: &str, ids: ImportIds) -> Result<Import, Error> {
         let source = Source::Stream(Box::new(std::io::Cursor::new(text.to_owned())));
-        let mut refused = Vec::new();
-        let refuse = |line, why: &str| refused.push(format!("{line}: {why}"));
-        let checked = Import::check(&folder.database(), source, options, refuse);
-        (checked, refused)
-    }
-
-    fn from(from_line: u64) -> ImportOptions {
-        ImportOptions { from_line: Some(from_line), ..ImportOptions::default() }
-    }
-
-    /// Imports the text, and returns the last line of each batch.
-    fn imported(folder: &Folder, text: &str, options: ImportOptions) -> Vec<u64> {
-        let mut written = Vec::new();
-        let import = checked(folder, text, options).0.unwrap();
-        import.write(&AtomicBool::new(false), |progress| written.push(progress.line)).unwrap();
-        written
-    }
-
-    #[test]
-    fn batch_has_only_so_many_pets_and_bytes() {
-        let pets = |count: usize, bytes: usize| {
-            format!("{{\"name\":\"{}\",\"categoryId\":1}}\n", "x".repeat(bytes)).repeat(count)
+        let options = ImportOptions {
+            ids,
+            ..ImportOptions::default()
         };
-        let most = MOST_PETS as u64;
+        Import::check(&folder.database(), source, options, |_, _| ())
+    }
+
+    const ONE: &str = r#"{"id":7,"name":"a","categoryId":1}"#;
+
+    #[test]
+    fn pets_that_came_since_the_check_are_seen_under_the_lock() {
+        for (ids, kind) in [
+            (ImportIds::Keep, ErrorKind::DatabaseNotNew),
+            (ImportIds::NewUnlessTaken, ErrorKind::PetExists),
+        ] {
+            let folder = Folder::new();
+            let import = checked(&folder, ONE, ids).unwrap();
+            let other = ONE.replace("\"a\"", "\"b\"");
+            let kept = checked(&folder, &other, ImportIds::Keep).unwrap();
+            kept.write().unwrap();
+            assert_eq!(import.write().unwrap_err().kind(), kind);
+        }
+        let folder = Folder::new();
+        let twice = [ONE, ONE].map(|text| checked(&folder, text, ImportIds::New).unwrap());
+        let [first, second] = twice;
+        assert_eq!(first.write().unwrap().ids, Some((1, 1)));
         assert_eq!(
-            imported(&Folder::new(), &pets(2 * MOST_PETS + 1, 1), from(1)),
-            [most, 2 * most, 2 * most + 1]
+            second.write().unwrap_err().kind(),
+            ErrorKind::ImportedBefore
         );
-        assert_eq!(imported(&Folder::new(), &pets(17, MOST_BYTES / 8), from(1)), [8, 16, 17]);
     }
 
     #[test]
-    fn import_that_is_stopped_reports_the_last_line() {
-        for (from_line, said) in
-            [(1, "interrupted; nothing was written"), (3, "interrupted; everything up to line 2 is written")]
-        {
-            let (folder, text) = (Folder::new(), "{\"name\":\"a\",\"categoryId\":1}\n".repeat(3));
-            let import = checked(&folder, &text, from(from_line)).0.unwrap();
-            let error = import.write(&AtomicBool::new(true), |_| ()).unwrap_err();
-            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Interrupted, said));
+    fn what_a_trigger_does_to_count_or_ids_undoes_the_import() {
+        let two = format!("{ONE}\n{}\n", ONE.replace('7', "8"));
+        for (trigger, is_refused) in [
+            (
+                "AFTER INSERT ON pets BEGIN DELETE FROM pets WHERE id = new.id - 1; END",
+                true,
+            ),
+            (
+                "AFTER INSERT ON pets BEGIN DELETE FROM pets WHERE id = 1; END",
+                true,
+            ),
+            (
+                "AFTER INSERT ON pets BEGIN UPDATE pets SET id = id + 5 WHERE id = new.id; END",
+                true,
+            ),
+            (
+                "AFTER INSERT ON pets WHEN new.name = 'a' BEGIN INSERT INTO pets (name, category_id) VALUES ('b', 1); END",
+                true,
+            ),
+            (
+                "BEFORE INSERT ON pets WHEN new.name = 'a' BEGIN SELECT raise(IGNORE); END",
+                true,
+            ),
+            (
+                "AFTER INSERT ON pets BEGIN UPDATE pets SET status = 'sold' WHERE id = new.id; END",
+                false,
+            ),
+        ] {
+            let folder = Folder::new();
+            let mut store = Writer::open(&folder.database()).unwrap();
+            store
+                .transact(|store| store.insert_pet(&NewPet::new("old", 1), None).map(drop))
+                .unwrap();
+            run(&store, &format!("CREATE TRIGGER other {trigger}"));
+            drop(store);
+            let written = checked(&folder, &two, ImportIds::New).unwrap().write();
+            let left = Reader::open(&folder.database())
+                .unwrap()
+                .pets_above(i64::MIN)
+                .unwrap()
+                .0;
+            match written {
+                Ok(_) => assert!(!is_refused && left == 3, "{trigger}"),
+                Err(why) => {
+                    let is_named =
+                        why.kind() == ErrorKind::SchemaChanged || trigger.contains("IGNORE");
+                    assert!(is_refused && left == 1 && is_named, "{trigger}: {why}");
+                }
+            }
         }
     }
 
     #[test]
-    fn lines_before_the_first_to_write_count_for_nothing() {
-        let text = "nonsense\n{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\",\"categoryId\":1}\n";
-        let beyond = Err("line 4 is beyond the end: the last line is 3".to_owned());
-        for (from_line, valid) in [(2, Ok(2)), (3, Ok(1)), (4, beyond)] {
-            let (import, refused) = checked(&Folder::new(), text, from(from_line));
-            let found = import.map(|import| import.valid()).map_err(|error| error.to_string());
-            assert_eq!((found, refused), (valid, Vec::new()));
-        }
-        assert_eq!(checked(&Folder::new(), "", from(1)).0.unwrap().valid(), 0);
-    }
-
-    #[test]
-    fn each_id_is_new_once() {
-        let mut ids = BTreeMap::new();
-        for id in [5, 1, 3, 2, 4, 6, 9, i64::MAX, 10, 8] {
-            assert!(insert(&mut ids, id), "{id}");
-            assert!(!insert(&mut ids, id), "{id}");
-        }
-        assert!((1..=6).chain(8..=10).all(|id| !insert(&mut ids, id)));
-        let mut ids = BTreeMap::new();
-        assert!((1..1000).all(|id| insert(&mut ids, id)));
-        assert_eq!(ids.len(), 1);
-    }
-
-    #[test]
-    fn pets_that_came_since_the_check_end_an_import_that_keeps_ids() {
-        let (folder, text) = (Folder::new(), r#"{"id":7,"name":"a","categoryId":1}"#);
-        let import = checked(&folder, text, ImportOptions { keep_ids: true, ..from(1) }).0.unwrap();
-        imported(&folder, &text.replace("7", "8"), from(1));
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            // Ends the test if the import tries for ever.
-            let patience = scope.spawn(|| {
-                std::thread::park_timeout(Duration::from_secs(20));
-                stop.store(true, Ordering::SeqCst);
-            });
-            let error = import.write(&stop, |_| ()).unwrap_err();
-            patience.thread().unpark();
-            assert_eq!(error.kind(), ErrorKind::DatabaseNotNew, "{error}");
-        });
+    fn update_changes_what_the_input_has_and_nothing_else() {
+        let folder = Folder::new();
+        let three =
+            ["1", "2", "3"].map(|id| ONE.replace("7", id).replace('}', r#","status":"sold"}"#));
+        checked(&folder, &three.join("\n"), ImportIds::Keep)
+            .unwrap()
+            .write()
+            .unwrap();
+        let input = "{\"id\":3,\"status\":null}\n{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":\"\",\"categoryId\":5}";
+        let update = || {
+            checked(&folder, input, ImportIds::Update)
+                .unwrap()
+                .write()
+                .unwrap()
+        };
+        assert_eq!(
+            update(),
+            Imported {
+                changed: vec![3, 2],
+                same: 1,
+                ..Imported::default()
+            }
+        );
+        assert_eq!(
+            update(),
+            Imported {
+                same: 3,
+                ..Imported::default()
+            }
+        );
+        let reader = Reader::open(&folder.database()).unwrap();
+        let mut all = Vec::new();
+        reader
+            .visit_every_pet(|pet| {
+                all.push(serde_json::to_string(&pet).unwrap());
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        let [first, ..] = three;
+        let others = [
+            r#"{"id":2,"name":"","categoryId":5,"status":"sold"}"#,
+            r#"{"id":3,"name":"a","categoryId":1}"#,
+        ];
+        assert_eq!(all, [&*first, others[0], others[1]]);
+        let why = checked(
+            &folder,
+            "{\"id\":9}\n{\"id\":1}\n{\"id\":-4}",
+            ImportIds::Update,
+        )
+        .unwrap_err();
+        assert_eq!(why.kind(), ErrorKind::PetUnknown);
+        assert!(
+            why.to_string()
+                .starts_with("2 ids of the input are those of no pet in ")
+                && why.to_string().ends_with(": 9, -4"),
+            "{why}"
+        );
     }
 }

@@ -1,10 +1,9 @@
-//! The input of an import. It is read several times: for its digest, to check the pets, and to write them.
+//! The input of an import. It is read once, and its digest made on the way.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::path::PathBuf;
 
 use crate::base::error::Error;
 
@@ -14,10 +13,9 @@ const PIECE: usize = 64 * 1024;
 /// The source of the pets of an import.
 #[non_exhaustive]
 pub enum Source {
-    /// A file. If it can be read only once, such as a named pipe, it is copied like a [`Stream`](Self::Stream).
+    /// A file, or a named pipe.
     File(PathBuf),
-    /// A stream. The import copies it to a file in the folder for temporary files (`TMPDIR`). No other user may read
-    /// this file, and it disappears when the process ends.
+    /// A stream, which is read to its end.
     Stream(Box<dyn Read>),
 }
 
@@ -30,61 +28,62 @@ impl fmt::Debug for Source {
     }
 }
 
-/// An input that can be read more than once.
-#[derive(Debug)]
+/// An input that is being read.
 pub struct Input {
-    file: File,
     /// The name of the input in messages.
     pub name: String,
+    /// The beginning, which shows the format.
+    pub start: Vec<u8>,
+    rest: Digested,
+}
+
+/// A reader that digests what it reads.
+struct Digested {
+    source: Box<dyn Read>,
+    hash: hmac_sha256::Hash,
+}
+
+impl Read for Digested {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.source.read(buffer)?;
+        self.hash.update(&buffer[..length]);
+        Ok(length)
+    }
 }
 
 impl Input {
-    /// Opens a source, and copies it if it can be read only once.
+    /// Opens a source, and reads its beginning.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read.
     pub fn open(source: Source) -> Result<Self, Error> {
-        match source {
-            Source::Stream(stream) => Self::copied(stream, "standard input".to_owned()),
+        let (source, name): (Box<dyn Read>, String) = match source {
+            Source::Stream(stream) => (stream, "standard input".to_owned()),
             Source::File(path) => {
                 let name = path.display().to_string();
                 let file = File::open(&path).map_err(|error| cannot_read(&name, error))?;
-                let metadata = file.metadata().map_err(|error| cannot_read(&name, error))?;
-                if metadata.is_file() { Ok(Self { file, name }) } else { Self::copied(Box::new(file), name) }
+                (Box::new(file), name)
             }
-        }
+        };
+        let hash = hmac_sha256::Hash::new();
+        let (mut rest, mut start) = (Digested { source, hash }, Vec::new());
+        // A pipe may return a few bytes at a time.
+        rest.by_ref()
+            .take(PIECE as u64)
+            .read_to_end(&mut start)
+            .map_err(|error| cannot_read(&name, error))?;
+        Ok(Self { name, start, rest })
     }
 
-    fn copied(mut stream: Box<dyn Read>, name: String) -> Result<Self, Error> {
-        let folder = std::env::temp_dir();
-        let cannot = |error| Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error);
-        let mut file = unnamed(&folder).map_err(cannot)?;
-        io::copy(&mut stream, &mut file).map_err(cannot)?;
-        Ok(Self { file, name })
+    /// The whole input, to be read once.
+    pub fn read(&mut self) -> BufReader<Chain<Cursor<&[u8]>, impl Read>> {
+        let all = Cursor::new(&*self.start).chain(&mut self.rest);
+        BufReader::with_capacity(PIECE, all)
     }
 
-    /// Reads the input from its start.
-    ///
-    /// # Errors
-    /// Fails if the input cannot be read.
-    pub fn read(&self) -> Result<BufReader<&File>, Error> {
-        (&self.file).rewind().map_err(|error| cannot_read(&self.name, error))?;
-        Ok(BufReader::with_capacity(PIECE, &self.file))
-    }
-
-    /// The digest of the whole input.
-    ///
-    /// # Errors
-    /// Fails if the input cannot be read.
-    pub fn digest(&self) -> Result<[u8; 32], Error> {
-        let mut source = self.read()?;
-        let mut hash = hmac_sha256::Hash::new();
-        loop {
-            let piece = source.fill_buf().map_err(|error| cannot_read(&self.name, error))?;
-            let length = piece.len();
-            if length == 0 {
-                return Ok(hash.finalize());
-            }
-            hash.update(piece);
-            source.consume(length);
-        }
+    /// The digest of what was read.
+    pub fn digest(self) -> [u8; 32] {
+        self.rest.hash.finalize()
     }
 }
 
@@ -93,34 +92,30 @@ pub fn cannot_read(name: &str, error: io::Error) -> Error {
     Error::io(format!("cannot read {name}"), error)
 }
 
-/// Creates a file and removes its name, so that nothing is left when the process ends, even if it is killed.
-fn unnamed(folder: &Path) -> io::Result<File> {
-    let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
-    let path = folder.join(format!("petstore-import-{random:016x}"));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
     use crate::testing::Folder;
 
-    fn text(input: &Input) -> String {
-        let mut text = String::new();
-        input.read().unwrap().read_to_string(&mut text).unwrap();
-        text
-    }
-
     #[test]
-    fn stream_can_be_read_twice_and_leaves_no_file() {
-        let input = Input::open(Source::Stream(Box::new(&b"some\ntext"[..]))).unwrap();
-        assert_eq!([text(&input), text(&input)], ["some\ntext"; 2]);
-        let folder = Folder::new();
-        let _file = unnamed(&folder.0).unwrap();
-        assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+    fn input_is_read_whole_and_digested_once() {
+        let text = "some\ntext".repeat(PIECE / 4);
+        // A reader of single bytes, as a slow pipe is.
+        struct Slow(Cursor<Vec<u8>>);
+        impl Read for Slow {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let most = buffer.len().min(1000);
+                self.0.read(&mut buffer[..most])
+            }
+        }
+        let slow = Slow(Cursor::new(text.clone().into_bytes()));
+        let mut input = Input::open(Source::Stream(Box::new(slow))).unwrap();
+        assert_eq!(input.start.len(), PIECE);
+        let mut read = String::new();
+        input.read().read_to_string(&mut read).unwrap();
+        assert_eq!(read, text);
+        assert_eq!(input.digest(), hmac_sha256::Hash::hash(text.as_bytes()));
     }
 
     #[test]

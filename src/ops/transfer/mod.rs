@@ -11,7 +11,7 @@ mod rows;
 mod start;
 
 pub use export::export;
-pub use import::{Import, ImportOptions, LinesWritten};
+pub use import::{Import, ImportIds, ImportOptions, Imported};
 pub use input::Source;
 
 use crate::model::words;

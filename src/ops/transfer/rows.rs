@@ -3,24 +3,28 @@
 
 use std::io::{BufRead, Read};
 
-use super::Format;
 use super::csv::{CsvRecord, columns};
 use super::input::cannot_read;
+use super::{Format, ImportIds};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::json::{Invalid, shown};
-use crate::model::{MEMBERS, NewPet};
+use crate::model::{MEMBERS, NewPet, PetPatch, id_from_column, kept_id_from_column};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
+/// The fault of a row that changes no pet that is named.
+const NO_ID: &str =
+    "The row has no id. Import new pets from a file of their own, without --update.";
 /// The byte order mark, which spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A pet of the input.
+/// A row of the input.
 #[derive(Debug, PartialEq)]
 pub struct InputRow<'a> {
-    /// The id, if the pet keeps it.
+    /// The id, if there is one that is of use.
     pub id: Option<i64>,
-    pub pet: NewPet<'a>,
+    /// A whole pet, or what changes of it.
+    pub patch: PetPatch<'a>,
 }
 
 /// The rows of an input. Empty lines count as lines but are not rows.
@@ -28,7 +32,7 @@ pub struct InputRows<'i, R> {
     source: R,
     /// The name of the input in messages.
     name: &'i str,
-    keep_ids: bool,
+    ids: ImportIds,
     /// The line after the last one that was read, counted from 1.
     pub next_line: u64,
     /// The current row, with its line breaks.
@@ -49,27 +53,32 @@ struct Places {
 }
 
 impl<'i, R: BufRead> InputRows<'i, R> {
-    /// Begins to read. With `keep_ids` each row needs an id; otherwise ids are ignored.
+    /// Begins to read. If ids are kept, or name the pets that change, each row needs one.
     ///
     /// # Errors
     /// If the input cannot be read, or the header line of CSV is wrong.
-    pub fn new(source: R, name: &'i str, format: Format, keep_ids: bool) -> Result<Self, Error> {
+    pub fn new(source: R, name: &'i str, format: Format, ids: ImportIds) -> Result<Self, Error> {
         let mut rows = Self {
             source,
             name,
-            keep_ids,
+            ids,
             next_line: 1,
             text: Vec::new(),
             record: Ok(CsvRecord::default()),
             places: (format == Format::Csv).then(Places::default),
         };
-        let start = rows.source.fill_buf().map_err(|error| cannot_read(name, error))?;
+        let start = rows
+            .source
+            .fill_buf()
+            .map_err(|error| cannot_read(name, error))?;
         if start.starts_with(MARK) {
             rows.source.consume(MARK.len());
         }
         if rows.places.is_some() {
             let line = rows.advance()?.unwrap_or(1);
-            let places = rows.fields().and_then(|header| Places::from_header(&header, keep_ids));
+            let places = rows
+                .fields()
+                .and_then(|header| Places::from_header(&header, ids));
             let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line {line}: {why}"));
             rows.places = Some(places.map_err(wrong)?);
         }
@@ -124,10 +133,14 @@ impl<'i, R: BufRead> InputRows<'i, R> {
         let limit = MAX_ROW + 2;
         let before = self.text.len();
         let mut source = self.source.by_ref().take((limit - before) as u64);
-        source.read_until(b'\n', &mut self.text).map_err(|error| cannot_read(self.name, error))?;
+        source
+            .read_until(b'\n', &mut self.text)
+            .map_err(|error| cannot_read(self.name, error))?;
         if self.text.len() == limit {
             // The row begins earlier if a quoted field has line breaks, or is never closed.
-            let begin = self.next_line - self.text[..before].split(|byte| *byte == b'\n').count() as u64 + 1;
+            let begin = self.next_line
+                - self.text[..before].split(|byte| *byte == b'\n').count() as u64
+                + 1;
             let line = format!("line {begin}: a pet must not be longer than {MAX_ROW} bytes");
             return fail(ErrorKind::InvalidInput, line);
         }
@@ -138,7 +151,10 @@ impl<'i, R: BufRead> InputRows<'i, R> {
 
     /// Returns a sentence followed by the current row.
     fn found(&self, why: &str) -> String {
-        format!("{why} Found: {}", shown(String::from_utf8_lossy(&self.text).trim_ascii_end()))
+        format!(
+            "{why} Found: {}",
+            shown(String::from_utf8_lossy(&self.text).trim_ascii_end())
+        )
     }
 
     /// The fields of the current row of CSV.
@@ -156,50 +172,89 @@ impl<'i, R: BufRead> InputRows<'i, R> {
     pub fn row(&self) -> Result<InputRow<'_>, String> {
         let Some(places) = &self.places else {
             let line = self.text.trim_ascii_end();
-            let row = if self.keep_ids {
-                NewPet::with_id_from_json(line).map(|(id, pet)| InputRow { id: Some(id), pet })
-            } else {
-                NewPet::from_json(line).map(|pet| InputRow { id: None, pet })
+            let row = match self.ids {
+                ImportIds::Keep => {
+                    NewPet::with_id_from_json(line).map(|(id, pet)| (Some(id), pet.into()))
+                }
+                ImportIds::Update => match PetPatch::with_id_from_json(line) {
+                    // No other member of a change is required.
+                    Err(Invalid::Missing(_)) => return Err(self.found(NO_ID)),
+                    row => row.map(|(id, patch)| (Some(id), patch)),
+                },
+                ImportIds::NewUnlessTaken => {
+                    NewPet::with_any_id_from_json(line).map(|(id, pet)| (id, pet.into()))
+                }
+                ImportIds::New => NewPet::from_json(line).map(|pet| (None, pet.into())),
             };
+            let row = row.map(|(id, patch)| InputRow { id, patch });
             // The messages are those for a body with a single object; here the object is one line of many.
             return row.map_err(|invalid| {
-                let why = invalid.into_message().replace(" at line 1 column ", " at column ");
+                let why = invalid
+                    .into_message()
+                    .replace(" at line 1 column ", " at column ");
                 self.found(&why.replacen("The body ", "The line ", 1))
             });
         };
         let fields = self.fields()?;
         if fields.len() != places.count {
-            return Err(format!("The row has {} fields, and the header has {}.", fields.len(), places.count));
+            return Err(format!(
+                "The row has {} fields, and the header has {}.",
+                fields.len(),
+                places.count
+            ));
         }
-        let id = places.id.filter(|_| self.keep_ids);
-        let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();
-        let pet = NewPet::from_columns(places.members.map(|place| place.map_or("", |place| fields[place])));
-        id.and_then(|id| Ok(InputRow { id, pet: pet? })).map_err(Invalid::into_message)
+        let id = places.id.map(|place| fields[place]);
+        let id = match self.ids {
+            ImportIds::Keep => id.map(kept_id_from_column).transpose(),
+            ImportIds::Update if id.is_some_and(|id| id.trim_ascii().is_empty()) => {
+                return Err(NO_ID.to_owned());
+            }
+            ImportIds::Update => id.map(id_from_column).transpose(),
+            ImportIds::NewUnlessTaken => Ok(id.and_then(|id| id_from_column(id).ok())),
+            ImportIds::New => Ok(None),
+        };
+        let members = places.members.map(|place| place.map(|place| fields[place]));
+        let row = id.and_then(|id| {
+            let patch = PetPatch::from_columns(members)?;
+            Ok(InputRow { id, patch })
+        });
+        row.map_err(Invalid::into_message)
     }
 }
 
 impl Places {
     /// Finds the columns in the header line.
-    fn from_header(header: &[&str], keep_ids: bool) -> Result<Self, String> {
+    fn from_header(header: &[&str], ids: ImportIds) -> Result<Self, String> {
         let header: Vec<&str> = header.iter().map(|name| name.trim_ascii()).collect();
         let columns = columns();
         let expected = format!("the header line is {}, in any order", columns.join(","));
         for (i, name) in header.iter().enumerate() {
             if !columns.contains(name) {
-                return Err(format!("the column '{}' is unknown; {expected}", shown(name)));
+                return Err(format!(
+                    "the column '{}' is unknown; {expected}",
+                    shown(name)
+                ));
             }
             if header[..i].contains(name) {
                 return Err(format!("the column '{name}' is given more than once"));
             }
         }
         let place = |name: &str| header.iter().position(|column| *column == name);
-        let required = MEMBERS.iter().filter(|member| member.is_required()).map(|member| member.name());
-        if let Some(name) =
-            (keep_ids.then_some("id").into_iter().chain(required)).find(|it| place(it).is_none())
-        {
+        // A change may have any of the members.
+        let is_whole = ids != ImportIds::Update;
+        let required = MEMBERS
+            .iter()
+            .filter(|member| is_whole && member.is_required());
+        let id = ids.are_needed().then_some("id");
+        let required = id.into_iter().chain(required.map(|member| member.name()));
+        if let Some(name) = required.into_iter().find(|name| place(name).is_none()) {
             return Err(format!("the column '{name}' is missing; {expected}"));
         }
-        Ok(Self { id: place("id"), members: MEMBERS.map(|member| place(member.name())), count: header.len() })
+        Ok(Self {
+            id: place("id"),
+            members: MEMBERS.map(|member| place(member.name())),
+            count: header.len(),
+        })
     }
 }
 
@@ -210,16 +265,24 @@ mod tests {
     use crate::ops::transfer::csv::MALFORMED;
     use std::io;
 
+    const NEW: ImportIds = ImportIds::New;
+    const KEEP: ImportIds = ImportIds::Keep;
+
     /// Reads every row of a text: its line, and `id name categoryId` or its fault.
-    fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
+    fn read(text: &str, format: Format, ids: ImportIds) -> Vec<(u64, Result<String, String>)> {
         // A small buffer, so that every row is read in pieces.
         let source = io::BufReader::with_capacity(3, text.as_bytes());
-        let mut rows = InputRows::new(source, "", format, keep_ids).unwrap();
+        let mut rows = InputRows::new(source, "", format, ids).unwrap();
         let mut found = Vec::new();
         while let Some(line) = rows.advance().unwrap() {
-            let row = rows
-                .row()
-                .map(|InputRow { id, pet }| format!("{} {} {}", id.unwrap_or(0), pet.name, pet.category_id));
+            let row = rows.row().map(|InputRow { id, patch }| {
+                format!(
+                    "{} {} {}",
+                    id.unwrap_or(0),
+                    patch.name.unwrap(),
+                    patch.category_id.unwrap()
+                )
+            });
             found.push((line, row));
         }
         found
@@ -229,83 +292,139 @@ mod tests {
     fn empty_lines_are_counted() {
         let text = "\n{\"name\":\"a\",\"categoryId\":1}\r\n \r\n{\"id\":7,\"name\":\"b\",\"categoryId\":2}";
         assert_eq!(
-            read(text, Format::Ndjson, false),
+            read(text, Format::Ndjson, NEW),
             [(2, Ok("0 a 1".to_owned())), (4, Ok("0 b 2".to_owned()))]
         );
         let text = "name,categoryId\n\na,1\n\"b\n\nb\",2\r\n\r\nc,3";
         assert_eq!(
-            read(text, Format::Csv, false),
-            [(3, Ok("0 a 1".to_owned())), (4, Ok("0 b\n\nb 2".to_owned())), (8, Ok("0 c 3".to_owned()))]
+            read(text, Format::Csv, NEW),
+            [
+                (3, Ok("0 a 1".to_owned())),
+                (4, Ok("0 b\n\nb 2".to_owned())),
+                (8, Ok("0 c 3".to_owned()))
+            ]
         );
-        assert_eq!(read("", Format::Ndjson, true), []);
+        assert_eq!(read("", Format::Ndjson, KEEP), []);
     }
 
     #[test]
     fn columns_can_be_in_any_order() {
         let text = "\u{feff}status,id,categoryId,name\nsold,7,2,\"a,b\"\n,8,3,";
         let text = text.to_owned();
-        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, true).unwrap();
+        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, KEEP).unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
-        let pet = NewPet { status: Some(PetStatus::Sold), ..NewPet::new("a,b", 2) };
-        assert_eq!(rows.row(), Ok(InputRow { id: Some(7), pet }));
+        let pet = NewPet {
+            status: Some(PetStatus::Sold),
+            ..NewPet::new("a,b", 2)
+        };
+        let patch = pet.into();
+        assert_eq!(rows.row(), Ok(InputRow { id: Some(7), patch }));
         assert_eq!(rows.advance().unwrap(), Some(3));
-        assert_eq!(rows.row(), Ok(InputRow { id: Some(8), pet: NewPet::new("", 3) }));
+        assert_eq!(
+            rows.row(),
+            Ok(InputRow {
+                id: Some(8),
+                patch: NewPet::new("", 3).into()
+            })
+        );
         assert_eq!(rows.advance().unwrap(), None);
     }
 
     #[test]
     fn wrong_header_is_described() {
-        for (header, keep_ids, named) in [
-            ("", false, "'name' is missing"),
-            ("name,categoryId,status\n", true, "'id' is missing"),
-            ("id,name\n", false, "'categoryId' is missing"),
-            ("name,categoryId,Status\n", false, "'Status' is unknown"),
-            ("name,categoryId,name\n", false, "'name' is given more than once"),
-            (",,\n\nname,,categoryId\n", false, "line 3: the column '' is unknown"),
-            ("name,category\u{1b}Id\n", false, "'category\\u{1b}Id' is unknown"),
-            ("name,cat\"egoryId\n", false, MALFORMED),
-            ("name,\"categoryId\na,1\n", false, "line 1: A quoted field has no closing quote. Found: "),
+        for (header, ids, named) in [
+            ("", NEW, "'name' is missing"),
+            ("name,categoryId,status\n", KEEP, "'id' is missing"),
+            ("id,name\n", NEW, "'categoryId' is missing"),
+            ("name,categoryId,Status\n", NEW, "'Status' is unknown"),
+            (
+                "name,categoryId,name\n",
+                NEW,
+                "'name' is given more than once",
+            ),
+            (
+                ",,\n\nname,,categoryId\n",
+                NEW,
+                "line 3: the column '' is unknown",
+            ),
+            (
+                "name,category\u{1b}Id\n",
+                NEW,
+                "'category\\u{1b}Id' is unknown",
+            ),
+            ("name,cat\"egoryId\n", NEW, MALFORMED),
+            (
+                "name,\"categoryId\na,1\n",
+                NEW,
+                "line 1: A quoted field has no closing quote. Found: ",
+            ),
         ] {
-            let said =
-                InputRows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
+            let said = InputRows::new(header.as_bytes(), "", Format::Csv, ids)
+                .err()
+                .unwrap()
+                .to_string();
             assert!(said.contains(named), "{header:?}: {said}");
         }
         // UTF-16, which spreadsheets save as "Unicode text".
-        let said = InputRows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, false).err().unwrap().to_string();
-        assert_eq!(said, "line 1: The line is not UTF-8 text. Found: \u{fffd}\u{fffd}n\\0,\\0");
+        let said = InputRows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, NEW)
+            .err()
+            .unwrap()
+            .to_string();
+        assert_eq!(
+            said,
+            "line 1: The line is not UTF-8 text. Found: \u{fffd}\u{fffd}n\\0,\\0"
+        );
     }
 
     #[test]
     fn wrong_row_is_described_and_the_next_is_read() {
         let text = "nonsense\n{\"name\":\"a\"}\n{\"name\":\"b\",\"categoryId\":1}\n";
-        let rows = read(text, Format::Ndjson, false);
+        let rows = read(text, Format::Ndjson, NEW);
         assert_eq!(
             rows[0].1.as_ref().unwrap_err(),
             "The line must be one JSON object with 'name' and 'categoryId': expected ident at column 2. \
              Found: nonsense"
         );
-        assert!(rows[1].1.as_ref().unwrap_err().contains("'categoryId' is missing"));
+        assert!(
+            rows[1]
+                .1
+                .as_ref()
+                .unwrap_err()
+                .contains("'categoryId' is missing")
+        );
         assert_eq!(rows[2], (3, Ok("0 b 1".to_owned())));
-        let rows = read("id,name,categoryId\n1,a\n0,b,1\n3,c,1", Format::Csv, true);
+        let rows = read("id,name,categoryId\n1,a\n0,b,1\n3,c,1", Format::Csv, KEEP);
         assert!(rows[0].1.as_ref().unwrap_err().contains("has 2 fields"));
-        assert!(rows[1].1.as_ref().unwrap_err().contains("'id' must be an integer from 1"));
+        assert!(
+            rows[1]
+                .1
+                .as_ref()
+                .unwrap_err()
+                .contains("'id' must be an integer from 1")
+        );
         assert_eq!(rows[2], (4, Ok("3 c 1".to_owned())));
     }
 
     #[test]
     fn record_ends_where_it_seems_to_and_the_next_is_read() {
         let text = b"name,categoryId\n\xc3,\xa9\n\"\xff\nb\",1\n5\" nail,1\na,1\nc,\"1\n";
-        let mut rows = InputRows::new(&text[..], "", Format::Csv, false).unwrap();
+        let mut rows = InputRows::new(&text[..], "", Format::Csv, NEW).unwrap();
         let mut expect = |line, said| {
             assert_eq!(rows.advance().unwrap(), Some(line));
-            assert_eq!(rows.row().map(|row| row.pet.name.into_owned()), said);
+            assert_eq!(
+                rows.row().map(|row| row.patch.name.unwrap().into_owned()),
+                said
+            );
         };
         let no_text = |found: &str| Err(format!("The line is not UTF-8 text. Found: {found}"));
         expect(2, no_text("\u{fffd},\u{fffd}"));
         expect(3, no_text("\"\u{fffd}\\nb\",1"));
         expect(5, Err(format!("{MALFORMED} Found: 5\" nail,1")));
         expect(6, Ok("a".to_owned()));
-        expect(7, Err("A quoted field has no closing quote. Found: c,\"1".to_owned()));
+        expect(
+            7,
+            Err("A quoted field has no closing quote. Found: c,\"1".to_owned()),
+        );
         assert_eq!(rows.advance().unwrap(), None);
     }
 
@@ -313,22 +432,34 @@ mod tests {
     fn row_may_be_as_long_as_the_bound_in_pieces_of_any_size() {
         for (length, fits) in [(MAX_ROW / 2, true), (MAX_ROW, true), (MAX_ROW + 1, false)] {
             for size in [7, 4096, 2 * MAX_ROW] {
-                for (header, format, line) in [("", Format::Ndjson, 1), ("name,categoryId\n", Format::Csv, 2)]
-                {
+                for (header, format, line) in [
+                    ("", Format::Ndjson, 1),
+                    ("name,categoryId\n", Format::Csv, 2),
+                ] {
                     let text = format!("{header}{}\n", "x".repeat(length));
                     let source = io::BufReader::with_capacity(size, text.as_bytes());
-                    let mut rows = InputRows::new(source, "", format, false).unwrap();
-                    let said = format!("line {line}: a pet must not be longer than {MAX_ROW} bytes");
+                    let mut rows = InputRows::new(source, "", format, NEW).unwrap();
+                    let said =
+                        format!("line {line}: a pet must not be longer than {MAX_ROW} bytes");
                     let found = rows.advance().map_err(|error| error.to_string());
                     assert_eq!(found, if fits { Ok(Some(line)) } else { Err(said) });
                 }
             }
         }
         let text = format!("name,categoryId\na,1\n\"{}\"", "\n".repeat(MAX_ROW));
-        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, false).unwrap();
+        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, NEW).unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
-        assert!(rows.advance().unwrap_err().to_string().starts_with("line 3: "), "where it begins");
-        assert!(rows.text.len() < MAX_ROW + 3, "what is too long is not kept");
+        assert!(
+            rows.advance()
+                .unwrap_err()
+                .to_string()
+                .starts_with("line 3: "),
+            "where it begins"
+        );
+        assert!(
+            rows.text.len() < MAX_ROW + 3,
+            "what is too long is not kept"
+        );
     }
 
     #[test]
@@ -337,8 +468,14 @@ mod tests {
         let few = |has: usize| Err(format!("The row has {has} fields, and the header has 3."));
         let pet = |pet: &str| Ok(pet.to_owned());
         assert_eq!(
-            read(text, Format::Csv, false),
-            [(3, pet("0 a 1")), (6, pet("0 b 2")), (7, pet("0 c 3")), (8, few(4)), (9, few(2))]
+            read(text, Format::Csv, NEW),
+            [
+                (3, pet("0 a 1")),
+                (6, pet("0 b 2")),
+                (7, pet("0 c 3")),
+                (8, few(4)),
+                (9, few(2))
+            ]
         );
     }
 }

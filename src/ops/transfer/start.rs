@@ -1,10 +1,8 @@
 //! Checks the start of an input, so that an input of another format gets one message that names its format, instead of
 //! one per line.
 
-use std::io::BufRead;
-
 use super::Format;
-use super::input::{Input, cannot_read};
+use super::input::Input;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::json::shown;
 
@@ -17,10 +15,9 @@ const SPREAD: &str = "a JSON array, or JSON with pets over several lines: write 
 /// # Errors
 /// [`ErrorKind::InvalidInput`], with the actual format.
 pub fn check(input: &Input, format: Format) -> Result<(), Error> {
-    let mut source = input.read()?;
-    let start = source.fill_buf().map_err(|error| cannot_read(&input.name, error))?;
-    other(start, format)
-        .map_or(Ok(()), |what| fail(ErrorKind::InvalidInput, format!("{} is {what}", input.name)))
+    other(&input.start, format).map_or(Ok(()), |what| {
+        fail(ErrorKind::InvalidInput, format!("{} is {what}", input.name))
+    })
 }
 
 /// Returns the actual format of an input with another format than the expected one.
@@ -31,7 +28,13 @@ fn other(start: &[u8], format: Format) -> Option<String> {
     let is_json = |line: &str| line.trim_ascii_start().starts_with('{');
     Some(match format {
         // A byte order mark of UTF-16, or the zero byte of an ASCII character in UTF-16.
-        _ if start.iter().take(2).any(|byte| matches!(byte, 0 | 0xfe | 0xff)) => UTF_16.to_owned(),
+        _ if start
+            .iter()
+            .take(2)
+            .any(|byte| matches!(byte, 0 | 0xfe | 0xff)) =>
+        {
+            UTF_16.to_owned()
+        }
         _ if line == "{" || line.starts_with('[') => SPREAD.to_owned(),
         _ if line.trim_ascii_end().contains('\r') => {
             "text whose lines end with CR alone: save it with LF or CRLF".to_owned()
@@ -42,7 +45,10 @@ fn other(start: &[u8], format: Format) -> Option<String> {
         ),
         Format::Csv if is_json(line) => "JSON, not CSV".to_owned(),
         Format::Csv if !line.contains(',') && line.contains([';', '\t', '|']) => {
-            format!("not CSV with commas, as its header is '{}': save it with commas", shown(line))
+            format!(
+                "not CSV with commas, as its header is '{}': save it with commas",
+                shown(line)
+            )
         }
         _ => return None,
     })
@@ -54,24 +60,47 @@ mod tests {
 
     #[test]
     fn what_is_not_of_the_format_is_named() {
-        let utf_16 = |order: fn(u16) -> [u8; 2]| "name,categoryId\n".encode_utf16().flat_map(order).collect();
-        let (little, big): (Vec<u8>, Vec<u8>) = (utf_16(u16::to_le_bytes), utf_16(u16::to_be_bytes));
+        let utf_16 = |order: fn(u16) -> [u8; 2]| {
+            "name,categoryId\n".encode_utf16().flat_map(order).collect()
+        };
+        let (little, big): (Vec<u8>, Vec<u8>) =
+            (utf_16(u16::to_le_bytes), utf_16(u16::to_be_bytes));
         let json = "{\"name\":\"a\",\"categoryId\":1}";
         let (ndjson, csv) = (Format::Ndjson, Format::Csv);
         for (start, formats, said) in [
-            (&[b"\xff\xfe", &little[..]].concat()[..], &[ndjson, csv][..], UTF_16),
+            (
+                &[b"\xff\xfe", &little[..]].concat()[..],
+                &[ndjson, csv][..],
+                UTF_16,
+            ),
             (&[b"\xfe\xff", &big[..]].concat(), &[ndjson, csv], UTF_16),
             (&little, &[ndjson, csv], UTF_16),
             (&big, &[ndjson, csv], UTF_16),
             (b"name,categoryId\ra,1\r", &[ndjson, csv], "CR alone"),
-            (format!("{json}\r{json}\r").as_bytes(), &[ndjson, csv], "CR alone"),
-            (b"name;categoryId\na;1\n", &[csv], "its header is 'name;categoryId': save it with commas"),
-            (b"\xef\xbb\xbfname\tcategoryId\r\n", &[csv], "its header is 'name\\tcategoryId': "),
+            (
+                format!("{json}\r{json}\r").as_bytes(),
+                &[ndjson, csv],
+                "CR alone",
+            ),
+            (
+                b"name;categoryId\na;1\n",
+                &[csv],
+                "its header is 'name;categoryId': save it with commas",
+            ),
+            (
+                b"\xef\xbb\xbfname\tcategoryId\r\n",
+                &[csv],
+                "its header is 'name\\tcategoryId': ",
+            ),
             (json.as_bytes(), &[csv], "JSON, not CSV"),
             (b"\xef\xbb\xbf\r\n [{", &[ndjson, csv], SPREAD),
             (b"{\r\n  \"name\": \"a\",\r\n", &[ndjson, csv], SPREAD),
             (b"{\n  \"name\": \"a\",\n", &[ndjson, csv], SPREAD),
-            (b"name,categoryId\r\na,1\r\n", &[ndjson], "and the first is 'name,categoryId'; if it is CSV"),
+            (
+                b"name,categoryId\r\na,1\r\n",
+                &[ndjson],
+                "and the first is 'name,categoryId'; if it is CSV",
+            ),
             (b"PK\x03\x04", &[ndjson], "not NDJSON"),
             (b"SQLite format 3\0\x10", &[ndjson], "not NDJSON"),
             (b"<html>\n", &[ndjson], "not NDJSON"),

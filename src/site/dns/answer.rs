@@ -35,7 +35,9 @@ impl DnsAnswer {
 
     /// The records of one name.
     pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a AnswerRecord> {
-        self.records.iter().filter(move |record| record.name == name)
+        self.records
+            .iter()
+            .filter(move |record| record.name == name)
     }
 
     /// Returns the canonical name: the end of the chain of aliases in this answer (RFC 1034, section 3.6.2).
@@ -45,7 +47,9 @@ impl DnsAnswer {
     pub fn canonical(&self) -> Result<String, DnsError> {
         let mut name = self.name.clone();
         for _ in 0..=MAX_ALIASES {
-            let Some(target) = self.of(&name).find_map(AnswerRecord::alias) else { return Ok(name) };
+            let Some(target) = self.of(&name).find_map(AnswerRecord::alias) else {
+                return Ok(name);
+            };
             name = target;
         }
         Err(DnsError(format!(
@@ -59,14 +63,20 @@ impl DnsAnswer {
     /// # Errors
     /// If the chain of aliases is too long, or is a loop.
     pub fn addresses(&self) -> Result<Vec<IpAddr>, DnsError> {
-        Ok(self.of(&self.canonical()?).filter_map(AnswerRecord::address).collect())
+        Ok(self
+            .of(&self.canonical()?)
+            .filter_map(AnswerRecord::address)
+            .collect())
     }
 }
 
 impl AnswerRecord {
     /// Copies a record out of its message.
     pub(super) fn of(record: &ResourceRecord) -> Self {
-        Self { name: text(&record.name), data: record.rdata.clone().into_owned() }
+        Self {
+            name: text(&record.name),
+            data: record.rdata.clone().into_owned(),
+        }
     }
 
     pub fn kind(&self) -> RecordType {
@@ -75,17 +85,29 @@ impl AnswerRecord {
 
     /// The target of an alias, as [`text`] writes it.
     pub fn alias(&self) -> Option<String> {
-        if let RData::CNAME(target) = &self.data { Some(text(target)) } else { None }
+        if let RData::CNAME(target) = &self.data {
+            Some(text(target))
+        } else {
+            None
+        }
     }
 
     /// The name of a name server, as [`text`] writes it.
     pub fn name_server(&self) -> Option<String> {
-        if let RData::NS(server) = &self.data { Some(text(server)) } else { None }
+        if let RData::NS(server) = &self.data {
+            Some(text(server))
+        } else {
+            None
+        }
     }
 
     /// The property of a CAA record (RFC 8659, section 4.1).
     pub fn caa(&self) -> Option<&CAA<'static>> {
-        if let RData::CAA(property) = &self.data { Some(property) } else { None }
+        if let RData::CAA(property) = &self.data {
+            Some(property)
+        } else {
+            None
+        }
     }
 
     fn address(&self) -> Option<IpAddr> {
@@ -105,7 +127,12 @@ impl std::fmt::Display for AnswerRecord {
         if let Some(address) = self.address() {
             write!(f, " {address}")?;
         } else if let Some(CAA { flag, tag, value }) = self.caa() {
-            write!(f, " {flag} {} \"{}\"", escaped(tag.to_string().as_bytes()), escaped(value))?;
+            write!(
+                f,
+                " {flag} {} \"{}\"",
+                escaped(tag.to_string().as_bytes()),
+                escaped(value)
+            )?;
         } else if let Some(name) = self.alias().or(self.name_server()) {
             write!(f, " {name}")?;
         }
@@ -116,7 +143,9 @@ impl std::fmt::Display for AnswerRecord {
 /// Formats a name as in a zone file (RFC 1035, section 5.1): in lower case, without a trailing dot, and in graphic
 /// ASCII, even if the server sent other bytes.
 pub(super) fn text(name: &Name) -> String {
-    let labels = name.as_bytes().map(|label| escaped(label).replace('.', "\\.").replace(' ', "\\032"));
+    let labels = name
+        .as_bytes()
+        .map(|label| escaped(label).replace('.', "\\.").replace(' ', "\\032"));
     labels.collect::<Vec<_>>().join(".").to_ascii_lowercase()
 }
 
@@ -146,13 +175,19 @@ mod tests {
             name: from.to_string(),
             data: RData::CNAME(Name::new(to).unwrap().into_owned().into()),
         };
-        DnsAnswer { name: "0".to_owned(), records: aliases.iter().map(alias).collect() }
+        DnsAnswer {
+            name: "0".to_owned(),
+            records: aliases.iter().map(alias).collect(),
+        }
     }
 
     #[test]
     fn aliases_are_followed_to_the_eighth() {
         let names: Vec<String> = (0..10).map(|number| number.to_string()).collect();
-        let chain: Vec<(&str, &str)> = names.windows(2).map(|pair| (&*pair[0], &*pair[1])).collect();
+        let chain: Vec<(&str, &str)> = names
+            .windows(2)
+            .map(|pair| (&*pair[0], &*pair[1]))
+            .collect();
         assert_eq!(answer(&[]).canonical().unwrap(), "0");
         assert_eq!(answer(&chain[..8]).canonical().unwrap(), "8");
         assert!(answer(&chain[..9]).canonical().is_err());
@@ -169,16 +204,36 @@ mod tests {
     #[test]
     fn records_are_shown_as_in_a_zone_file() {
         let name = |text| Name::new(text).unwrap();
-        let caa = CAA { flag: 128, tag: "issue".try_into().unwrap(), value: b"a\"b\x1b; c".into() };
+        let caa = CAA {
+            flag: 128,
+            tag: "issue".try_into().unwrap(),
+            value: b"a\"b\x1b; c".into(),
+        };
         for (data, shown) in [
             (RData::A(Ipv4Addr::new(192, 0, 2, 7).into()), "A 192.0.2.7"),
-            (RData::AAAA("2001:db8::7".parse::<Ipv6Addr>().unwrap().into()), "AAAA 2001:db8::7"),
+            (
+                RData::AAAA("2001:db8::7".parse::<Ipv6Addr>().unwrap().into()),
+                "AAAA 2001:db8::7",
+            ),
             (RData::CNAME(name("a.example").into()), "CNAME a.example"),
             (RData::NS(name("ns.example").into()), "NS ns.example"),
             (RData::CAA(caa), r#"CAA 128 issue "a\"b\027; c""#),
-            (RData::MX(MX { preference: 1, exchange: name("mail.example") }), "MX"),
+            (
+                RData::MX(MX {
+                    preference: 1,
+                    exchange: name("mail.example"),
+                }),
+                "MX",
+            ),
         ] {
-            assert_eq!(AnswerRecord { name: String::new(), data }.to_string(), shown);
+            assert_eq!(
+                AnswerRecord {
+                    name: String::new(),
+                    data
+                }
+                .to_string(),
+                shown
+            );
         }
     }
 }

@@ -21,7 +21,9 @@ impl DnsError {
 
     /// Creates the error for a zone without authoritative servers, or without an address of one.
     pub(super) fn no_servers(zone: &str) -> Self {
-        Self(format!("no name server with an address is named for {zone}"))
+        Self(format!(
+            "no name server with an address is named for {zone}"
+        ))
     }
 }
 
@@ -37,8 +39,15 @@ mod tests {
 
     #[test]
     fn server_is_named_without_the_usual_port() {
-        let refusal = |server: &str| DnsError::of(server.parse().unwrap(), " refuses to answer").to_string();
-        assert_eq!(refusal("192.0.2.1:53"), "the name server 192.0.2.1 refuses to answer");
-        assert_eq!(refusal("[2001:db8::1]:5353"), "the name server [2001:db8::1]:5353 refuses to answer");
+        let refusal =
+            |server: &str| DnsError::of(server.parse().unwrap(), " refuses to answer").to_string();
+        assert_eq!(
+            refusal("192.0.2.1:53"),
+            "the name server 192.0.2.1 refuses to answer"
+        );
+        assert_eq!(
+            refusal("[2001:db8::1]:5353"),
+            "the name server [2001:db8::1]:5353 refuses to answer"
+        );
     }
 }

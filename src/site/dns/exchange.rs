@@ -22,7 +22,9 @@ pub(super) fn exchange(
         response => response,
     };
     response.map_err(|error| match error.kind() {
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => DnsError::of(server, " did not answer in time"),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+            DnsError::of(server, " did not answer in time")
+        }
         ErrorKind::UnexpectedEof | ErrorKind::InvalidData => {
             DnsError::of(server, " sent a response that does not answer the question")
         }
@@ -44,7 +46,10 @@ fn over_udp(server: SocketAddr, question: &Question, until: Instant) -> io::Resu
     let mut failure = ErrorKind::TimedOut;
     while let Ok(left) = left(until) {
         socket.set_read_timeout(Some(left))?;
-        match socket.recv(&mut buffer).map(|length| question.read(&buffer[..length])) {
+        match socket
+            .recv(&mut buffer)
+            .map(|length| question.read(&buffer[..length]))
+        {
             Ok(Some(response)) => return Ok(response),
             Ok(None) => failure = ErrorKind::InvalidData,
             Err(error) if is_passing(error.kind()) => {}
@@ -65,7 +70,9 @@ fn over_tcp(server: SocketAddr, question: &Question, until: Instant) -> io::Resu
     read(&mut stream, &mut length, until)?;
     let mut message = vec![0; u16::from_be_bytes(length).into()];
     read(&mut stream, &mut message, until)?;
-    let response = question.read(&message).filter(|response| !response.truncated);
+    let response = question
+        .read(&message)
+        .filter(|response| !response.truncated);
     response.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
@@ -85,11 +92,16 @@ fn read(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> io::Re
 
 /// Returns the time until the deadline.
 fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+    let left = until
+        .checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero());
     left.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
 /// Returns whether a retry can succeed. The deadline ends the retries.
 fn is_passing(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+    matches!(
+        kind,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
 }

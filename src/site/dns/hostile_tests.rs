@@ -41,13 +41,25 @@ fn words(answer: Result<Vec<IpAddr>, DnsError>) -> String {
 #[test]
 fn silence_ends_with_the_deadline() {
     let server = Server::datagrams(|_| Vec::new());
-    assert_eq!(words(ask(server.dns().within(60, 20))), "the name server did not answer in time");
+    assert_eq!(
+        words(ask(server.dns().within(60, 20))),
+        "the name server did not answer in time"
+    );
     let begun = Instant::now();
-    assert_eq!(words(ask(server.dns().within(60_000, 20))), "the name server did not answer in time");
+    assert_eq!(
+        words(ask(server.dns().within(60_000, 20))),
+        "the name server did not answer in time"
+    );
     let waited = begun.elapsed();
-    assert!(waited >= Duration::from_millis(20 + 40), "the second try takes twice as long: {waited:?}");
+    assert!(
+        waited >= Duration::from_millis(20 + 40),
+        "the second try takes twice as long: {waited:?}"
+    );
     // The deadline of the whole is shorter than the timeout of the first try.
-    assert_eq!(words(ask(server.dns().within(20, 60_000))), "the name server did not answer in time");
+    assert_eq!(
+        words(ask(server.dns().within(20, 60_000))),
+        "the name server did not answer in time"
+    );
 }
 
 #[test]
@@ -68,9 +80,11 @@ fn late_answer_does_not_count_for_the_second_try() {
         move |socket, query, client| match first.take() {
             None => first = Some((query.to_vec(), client)),
             Some((before, its_port)) => {
-                for (query, to, address) in
-                    [(&before[..], its_port, FORGED), (&before[..], client, FORGED), (query, client, GOOD)]
-                {
+                for (query, to, address) in [
+                    (&before[..], its_port, FORGED),
+                    (&before[..], client, FORGED),
+                    (query, client, GOOD),
+                ] {
                     let _ = socket.send_to(&respond(query, &www(address)), to);
                 }
                 assert_ne!((client, &query[..2]), (its_port, &before[..2]));
@@ -87,7 +101,12 @@ fn what_does_not_answer_is_ignored() {
     let server = Server::datagrams(move |query| {
         let mut other_id = respond(query, &www(FORGED));
         other_id[1] ^= 1;
-        vec![other_id, Vec::new(), vec![0xff; 40], respond(query, &www(GOOD))]
+        vec![
+            other_id,
+            Vec::new(),
+            vec![0xff; 40],
+            respond(query, &www(GOOD)),
+        ]
     });
     assert_eq!(ask(server.dns()), good());
 }
@@ -105,7 +124,9 @@ fn answer_from_another_address_is_ignored() {
     let server = Server::with(
         "127.0.0.1:0".parse().unwrap(),
         move |socket, query, client| {
-            other.send_to(&respond(query, &www(FORGED)), client).unwrap();
+            other
+                .send_to(&respond(query, &www(FORGED)), client)
+                .unwrap();
             if !std::mem::take(&mut is_first) {
                 socket.send_to(&respond(query, &www(GOOD)), client).unwrap();
             }
@@ -119,21 +140,36 @@ fn answer_from_another_address_is_ignored() {
 #[test]
 fn compression_in_a_circle_is_no_answer() {
     // Pointers to themselves, to each other, forward, and to a name that leads back to the pointer.
-    for pointers in
-        [&[0xc0, 33][..], &[0xc0, 35, 0xc0, 33], &[0xc0, 200], &[1, b'a', 0xc0, 33], &[0xff, 0xff]]
-    {
+    for pointers in [
+        &[0xc0, 33][..],
+        &[0xc0, 35, 0xc0, 33],
+        &[0xc0, 200],
+        &[1, b'a', 0xc0, 33],
+        &[0xff, 0xff],
+    ] {
         let server = Server::datagrams(move |query| {
             let response = respond(query, &www(FORGED));
-            assert_eq!(response[33..35], [0xc0, 12], "here the name of the first record begins");
+            assert_eq!(
+                response[33..35],
+                [0xc0, 12],
+                "here the name of the first record begins"
+            );
             vec![[&response[..33], pointers, &response[35..]].concat()]
         });
-        assert_eq!(words(ask(server.dns().within(500, 500))), NO_ANSWER, "{pointers:?}");
+        assert_eq!(
+            words(ask(server.dns().within(500, 500))),
+            NO_ANSWER,
+            "{pointers:?}"
+        );
     }
 }
 
 #[test]
 fn aliases_in_a_circle_are_an_error() {
-    let server = Server::of(vec![(WWW, Record::Cname("a.example")), ("a.example", Record::Cname(WWW))]);
+    let server = Server::of(vec![
+        (WWW, Record::Cname("a.example")),
+        ("a.example", Record::Cname(WWW)),
+    ]);
     let error = ask(server.dns()).unwrap_err();
     let expected = "the CNAME records of www.example.com lead in a circle, or to more than 8 names";
     assert_eq!(error.to_string(), expected);
@@ -150,7 +186,9 @@ fn refusals_and_failures_are_errors_after_two_tries() {
     ];
     for (code, expected) in expected {
         let response = move |query: &[u8]| {
-            with_flags(respond(query, &www(FORGED)), |flags| *flags = *flags & !15 | code)
+            with_flags(respond(query, &www(FORGED)), |flags| {
+                *flags = *flags & !15 | code;
+            })
         };
         let server = Server::datagrams(move |query| vec![response(query)]);
         assert_eq!(words(ask(server.dns())), expected);
@@ -160,24 +198,42 @@ fn refusals_and_failures_are_errors_after_two_tries() {
 
 #[test]
 fn next_server_is_asked_if_one_fails() {
-    let failing =
-        Server::datagrams(|query| vec![with_flags(respond(query, &www(FORGED)), |flags| *flags |= 2)]);
+    let failing = Server::datagrams(|query| {
+        vec![with_flags(respond(query, &www(FORGED)), |flags| {
+            *flags |= 2;
+        })]
+    });
     let silent = Server::datagrams(|_| Vec::new());
     let working = Server::of(www(GOOD));
-    let dns = Dns::of_system(vec![failing.address, silent.address, working.address], 53).within(60_000, 500);
+    let dns = Dns::of_system(vec![failing.address, silent.address, working.address], 53)
+        .within(60_000, 500);
     let mut servers = dns.resolvers();
     for _ in 0..3 {
         let answer = servers.ask(WWW, RecordType::A).unwrap();
         assert_eq!(answer.addresses().unwrap(), [IpAddr::from(GOOD)]);
     }
-    assert_eq!([failing.asked().len(), silent.asked().len(), working.asked().len()], [1, 1, 3]);
+    assert_eq!(
+        [
+            failing.asked().len(),
+            silent.asked().len(),
+            working.asked().len()
+        ],
+        [1, 1, 3]
+    );
 }
 
 #[test]
 fn truncated_answer_is_requested_over_tcp() {
     let server = Server::truncating(|stream, query| write(stream, &respond(query, &www(GOOD))));
     assert_eq!(ask(server.dns()), good());
-    assert_eq!(server.asked().iter().map(|asked| asked.over_tcp).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(
+        server
+            .asked()
+            .iter()
+            .map(|asked| asked.over_tcp)
+            .collect::<Vec<_>>(),
+        [false, true]
+    );
 }
 
 #[test]
@@ -206,7 +262,9 @@ fn hanging_tcp_ends_with_the_deadline() {
         Server::truncating(move |stream, query| {
             let response = respond(query, &www(GOOD));
             let length = u16::try_from(response.len()).unwrap().to_be_bytes();
-            stream.write_all(&[&length[..], &response].concat()[..part]).unwrap();
+            stream
+                .write_all(&[&length[..], &response].concat()[..part])
+                .unwrap();
             wait(stream);
         })
     });
@@ -221,7 +279,9 @@ fn hanging_tcp_ends_with_the_deadline() {
 fn drip_over_tcp_ends_with_the_deadline() {
     let server = Server::truncating(|stream, _| {
         stream.write_all(&[0xff, 0xff]).unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(5)))
+            .unwrap();
         // The client closes the connection at its deadline; to send everything would take minutes.
         while stream.write_all(&[0]).is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
     });
@@ -232,7 +292,9 @@ fn drip_over_tcp_ends_with_the_deadline() {
 #[test]
 fn reset_tcp_is_an_error_at_once() {
     let server = Server::truncating(|stream, _| {
-        socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).unwrap();
+        socket2::SockRef::from(&*stream)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
     });
     assert_eq!(
         words(ask(server.dns())),
@@ -248,7 +310,12 @@ fn broken_tcp_is_an_error() {
         |stream, _| write(stream, &[]),
         |stream, query| write(stream, &respond(query, &www(FORGED))[..30]),
         // Truncated again.
-        |stream, query| write(stream, &with_flags(respond(query, &www(FORGED)), |flags| *flags |= 0x0200)),
+        |stream, query| {
+            write(
+                stream,
+                &with_flags(respond(query, &www(FORGED)), |flags| *flags |= 0x0200),
+            );
+        },
     ];
     for (number, breaker) in breakers.into_iter().enumerate() {
         let server = Server::truncating(breaker);
@@ -269,10 +336,19 @@ fn mutated_responses_never_panic() {
     ];
     let mut base = respond(
         &question.message,
-        &vec![(WWW, Record::Cname("a.example.com")), ("a.example.com", Record::A(GOOD))],
+        &vec![
+            (WWW, Record::Cname("a.example.com")),
+            ("a.example.com", Record::A(GOOD)),
+        ],
     );
     // All types of records in one answer, for a question of each type.
-    for kind in [RecordType::A, RecordType::AAAA, RecordType::CAA, RecordType::MX, RecordType::TXT] {
+    for kind in [
+        RecordType::A,
+        RecordType::AAAA,
+        RecordType::CAA,
+        RecordType::MX,
+        RecordType::TXT,
+    ] {
         let other = respond(&Question::new(WWW, kind, true).unwrap().message, &records);
         base.extend(&other[33..]);
         base[7] += 1;
@@ -303,7 +379,11 @@ fn mutated_responses_never_panic() {
         // Every response that is accepted can be followed and printed.
         if let Some(response) = response {
             let _ = response.answer.canonical();
-            response.answer.records.iter().for_each(|record| drop(record.to_string()));
+            response
+                .answer
+                .records
+                .iter()
+                .for_each(|record| drop(record.to_string()));
         }
     }
     assert!(counts.iter().all(|count| *count > 100), "{counts:?}");

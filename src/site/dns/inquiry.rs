@@ -34,7 +34,13 @@ impl Dns {
     pub fn new(resolver: Option<SocketAddr>) -> Self {
         let resolvers = resolver.map_or_else(resolvers_of_the_system, |given| vec![given]);
         let (is_given, until) = (resolver.is_some(), Instant::now() + WHOLE);
-        Self { resolvers, is_given, port: PORT, patience: PATIENCE, until }
+        Self {
+            resolvers,
+            is_given,
+            port: PORT,
+            patience: PATIENCE,
+            until,
+        }
     }
 
     /// Returns the resolvers, which query other servers if necessary.
@@ -43,7 +49,12 @@ impl Dns {
     }
 
     pub(super) fn servers(&self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers {
-        NameServers { addresses, resolve, patience: self.patience, until: self.until }
+        NameServers {
+            addresses,
+            resolve,
+            patience: self.patience,
+            until: self.until,
+        }
     }
 
     /// Returns the authoritative servers of the name's zone, or the configured resolver.
@@ -67,8 +78,11 @@ impl Dns {
                 }
                 Err(error) => return Err(error),
             };
-            let names: Vec<String> =
-                answer.own().filter_map(AnswerRecord::name_server).take(MAX_SERVERS).collect();
+            let names: Vec<String> = answer
+                .own()
+                .filter_map(AnswerRecord::name_server)
+                .take(MAX_SERVERS)
+                .collect();
             if !names.is_empty() {
                 return self.servers_of(at, &names, resolvers);
             }
@@ -87,13 +101,22 @@ impl Dns {
         let mut last = DnsError::no_servers(zone);
         for kind in [RecordType::A, RecordType::AAAA] {
             for name in names {
-                match resolvers.ask(name, kind).and_then(|answer| answer.addresses()) {
-                    Ok(found) => addresses.extend(found.iter().map(|ip| SocketAddr::new(*ip, self.port))),
+                match resolvers
+                    .ask(name, kind)
+                    .and_then(|answer| answer.addresses())
+                {
+                    Ok(found) => {
+                        addresses.extend(found.iter().map(|ip| SocketAddr::new(*ip, self.port)));
+                    }
                     Err(error) => last = error,
                 }
             }
         }
         addresses.truncate(MAX_SERVERS);
-        if addresses.is_empty() { Err(last) } else { Ok(self.servers(addresses, false)) }
+        if addresses.is_empty() {
+            Err(last)
+        } else {
+            Ok(self.servers(addresses, false))
+        }
     }
 }

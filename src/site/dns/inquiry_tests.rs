@@ -12,8 +12,16 @@ fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, DnsError> {
 #[test]
 fn records_are_asked_of_the_given_server_which_may_ask_others() {
     let server = Server::of(www([192, 0, 2, 7]));
-    assert_eq!(addresses(&server.dns()).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
-    let asked = Asked { name: WWW.to_owned(), kind: RecordType::A, resolve: true, over_tcp: false };
+    assert_eq!(
+        addresses(&server.dns()).unwrap(),
+        [IpAddr::from([192, 0, 2, 7])]
+    );
+    let asked = Asked {
+        name: WWW.to_owned(),
+        kind: RecordType::A,
+        resolve: true,
+        over_tcp: false,
+    };
     assert_eq!(server.asked(), [asked]);
 }
 
@@ -31,7 +39,9 @@ fn resolver_that_does_not_recurse_is_told_as_that() {
     const REFUSED: u16 = 5;
     let ask = |records: Records, flags: u16| {
         let server = Server::datagrams(move |query| {
-            vec![with_flags(respond(query, &records), |to| *to = *to & !0x0480 | flags)]
+            vec![with_flags(respond(query, &records), |to| {
+                *to = *to & !0x0480 | flags;
+            })]
         });
         addresses(&server.dns())
     };
@@ -43,8 +53,15 @@ fn resolver_that_does_not_recurse_is_told_as_that() {
     }
     assert_eq!(ask(empty(), RECURSIVE).unwrap(), Vec::<IpAddr>::new());
     let refused = ask(empty(), RECURSIVE | REFUSED).unwrap_err();
-    assert!(refused.to_string().ends_with(" refuses to answer"), "{refused}");
-    assert_eq!(ask(www([192, 0, 2, 7]), 0).unwrap().len(), 1, "some forwarders do not set the flag");
+    assert!(
+        refused.to_string().ends_with(" refuses to answer"),
+        "{refused}"
+    );
+    assert_eq!(
+        ask(www([192, 0, 2, 7]), 0).unwrap().len(),
+        1,
+        "some forwarders do not set the flag"
+    );
 }
 
 #[test]
@@ -54,7 +71,10 @@ fn aliases_are_followed_within_the_answer() {
         ("a.example.net", Record::Cname("b.example.net")),
         ("b.example.net", Record::A([192, 0, 2, 7])),
     ];
-    assert_eq!(addresses(&Server::of(alias).dns()).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
+    assert_eq!(
+        addresses(&Server::of(alias).dns()).unwrap(),
+        [IpAddr::from([192, 0, 2, 7])]
+    );
 }
 
 /// A resolver, and two authorities of example.com on a port of their own.
@@ -78,7 +98,12 @@ fn system(of_first: Records, of_second: Records) -> (Server, [Server; 2], Dns) {
 fn authorities_are_found_by_the_resolver_and_asked_without_recursion() {
     let (resolver, [first, second], dns) = system(www([192, 0, 2, 7]), Vec::new());
     assert_eq!(addresses(&dns).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
-    let asked = Asked { name: WWW.to_owned(), kind: RecordType::A, resolve: false, over_tcp: false };
+    let asked = Asked {
+        name: WWW.to_owned(),
+        kind: RecordType::A,
+        resolve: false,
+        over_tcp: false,
+    };
     assert_eq!((first.asked(), second.asked()), (vec![asked], vec![]));
     let questions = |(name, kind): (&str, RecordType)| Asked {
         name: name.to_owned(),
@@ -87,9 +112,14 @@ fn authorities_are_found_by_the_resolver_and_asked_without_recursion() {
         over_tcp: false,
     };
     let names = ["ns1.example.net", "ns2.example.net"];
-    let mut expected = vec![questions((WWW, RecordType::NS)), questions(("example.com", RecordType::NS))];
+    let mut expected = vec![
+        questions((WWW, RecordType::NS)),
+        questions(("example.com", RecordType::NS)),
+    ];
     expected.extend(
-        [RecordType::A, RecordType::AAAA].iter().flat_map(|kind| names.map(|name| questions((name, *kind)))),
+        [RecordType::A, RecordType::AAAA]
+            .iter()
+            .flat_map(|kind| names.map(|name| questions((name, *kind)))),
     );
     assert_eq!(resolver.asked(), expected);
 }
@@ -100,7 +130,9 @@ fn answer_of_who_is_no_authority_does_not_count() {
     let port = second.address.port();
     drop(first);
     let lame = |socket: &UdpSocket, query: &[u8], client| {
-        let response = with_flags(respond(query, &www([192, 0, 2, 66])), |flags| *flags &= !0x0400);
+        let response = with_flags(respond(query, &www([192, 0, 2, 66])), |flags| {
+            *flags &= !0x0400;
+        });
         socket.send_to(&response, client).unwrap();
     };
     let first = Server::with("127.0.0.4:0".parse().unwrap(), lame, |_, _| ());
@@ -113,8 +145,16 @@ fn answer_of_who_is_no_authority_does_not_count() {
     both.ask(WWW, RecordType::A).unwrap();
     assert_eq!((first.asked().len(), second.asked().len()), (1, 2));
 
-    let alone = dns.servers(vec![first.address], false).ask(WWW, RecordType::A).unwrap_err();
-    assert!(alone.to_string().ends_with(" is not an authority of www.example.com"), "{alone}");
+    let alone = dns
+        .servers(vec![first.address], false)
+        .ask(WWW, RecordType::A)
+        .unwrap_err();
+    assert!(
+        alone
+            .to_string()
+            .ends_with(" is not an authority of www.example.com"),
+        "{alone}"
+    );
 }
 
 #[test]
@@ -122,11 +162,17 @@ fn zone_without_servers_that_can_be_found_is_told() {
     let nobody = Server::of(Vec::new());
     let dns = Dns::of_system(vec![nobody.address], 53);
     let error = addresses(&dns).unwrap_err();
-    assert_eq!(error.to_string(), "no name server with an address is named for www.example.com");
+    assert_eq!(
+        error.to_string(),
+        "no name server with an address is named for www.example.com"
+    );
 
     let without_address = Server::of(vec![("example.com", Record::Ns("ns1.example.net"))]);
     let error = addresses(&Dns::of_system(vec![without_address.address], 53)).unwrap_err();
-    assert_eq!(error.to_string(), "no name server with an address is named for example.com");
+    assert_eq!(
+        error.to_string(),
+        "no name server with an address is named for example.com"
+    );
 }
 
 #[test]
@@ -134,8 +180,16 @@ fn parents_are_asked_if_the_resolver_fails_for_the_name_itself_only() {
     let failing = |fails: fn(&str) -> bool| {
         let server = Server::datagrams(move |query| {
             let response = respond(query, &vec![("example.com", Record::Ns("ns1.example.net"))]);
-            let name = simple_dns::Packet::parse(query).unwrap().questions[0].qname.to_string();
-            vec![with_flags(response, |flags| *flags = if fails(&name) { *flags & !15 | 2 } else { *flags })]
+            let name = simple_dns::Packet::parse(query).unwrap().questions[0]
+                .qname
+                .to_string();
+            vec![with_flags(response, |flags| {
+                *flags = if fails(&name) {
+                    *flags & !15 | 2
+                } else {
+                    *flags
+                }
+            })]
         });
         let dns = Dns::of_system(vec![server.address], 53);
         let error = dns.authorities(WWW).err().unwrap();
@@ -144,9 +198,17 @@ fn parents_are_asked_if_the_resolver_fails_for_the_name_itself_only() {
         (error, names)
     };
     let (error, names) = failing(|name| name == WWW);
-    assert!(error.to_string().starts_with("no name server with an address"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("no name server with an address"),
+        "{error}"
+    );
     assert_eq!(names, [WWW, "example.com", "ns1.example.net"]);
     let (error, names) = failing(|_| true);
-    assert!(error.to_string().ends_with(" failed to answer (SERVFAIL)"), "{error}");
+    assert!(
+        error.to_string().ends_with(" failed to answer (SERVFAIL)"),
+        "{error}"
+    );
     assert_eq!(names, [WWW, "example.com"]);
 }

@@ -38,16 +38,30 @@ impl<'a> Question<'a> {
     /// # Errors
     /// If DNS allows no such name, or the system gives no random id.
     pub fn new(name: &'a str, kind: RecordType, resolve: bool) -> Result<Self, DnsError> {
-        let id = getrandom::u32().map_err(|_| DnsError("the system gives no random bits".to_owned()))? as u16;
+        let id = getrandom::u32()
+            .map_err(|_| DnsError("the system gives no random bits".to_owned()))?
+            as u16;
         let name = Name::new(name).map_err(|_| bad_name(name))?;
         let mut message = Packet::new_query(id);
         if resolve {
             message.set_flags(PacketFlag::RECURSION_DESIRED);
         }
         let (class, of_type) = (CLASS::IN.into(), QTYPE::TYPE(kind));
-        message.questions.push(simple_dns::Question::new(name.clone(), of_type, class, false));
-        let message = message.build_bytes_vec().map_err(|_| bad_name(&text(&name)))?;
-        Ok(Self { id, name, kind, message })
+        message.questions.push(simple_dns::Question::new(
+            name.clone(),
+            of_type,
+            class,
+            false,
+        ));
+        let message = message
+            .build_bytes_vec()
+            .map_err(|_| bad_name(&text(&name)))?;
+        Ok(Self {
+            id,
+            name,
+            kind,
+            message,
+        })
     }
 
     /// Decodes a received message: only its question and its answers. Returns `None` if it is not a response to this
@@ -64,20 +78,30 @@ impl<'a> Question<'a> {
         // record.
         let truncated = head[2] & 0x02 != 0;
         head[if truncated { 6 } else { 8 }..].fill(0);
-        let packet = Packet::parse(&message).ok().filter(|packet| self.is_answered_by(packet))?;
-        let in_use = packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
+        let packet = Packet::parse(&message)
+            .ok()
+            .filter(|packet| self.is_answered_by(packet))?;
+        let in_use = packet
+            .answers
+            .iter()
+            .filter(|record| record.class == CLASS::IN && !record.cache_flush);
         Some(DnsResponse {
             truncated,
             authoritative: packet.has_flags(PacketFlag::AUTHORITATIVE_ANSWER),
             recursive: packet.has_flags(PacketFlag::RECURSION_AVAILABLE),
             rcode: packet.rcode(),
-            answer: DnsAnswer { name: text(&self.name), records: in_use.map(AnswerRecord::of).collect() },
+            answer: DnsAnswer {
+                name: text(&self.name),
+                records: in_use.map(AnswerRecord::of).collect(),
+            },
         })
     }
 
     /// Returns whether the message has this id and exactly this question (RFC 5452, section 9.1).
     fn is_answered_by(&self, packet: &Packet) -> bool {
-        let [question] = &packet.questions[..] else { return false };
+        let [question] = &packet.questions[..] else {
+            return false;
+        };
         packet.id() == self.id
             && packet.has_flags(PacketFlag::RESPONSE)
             && packet.opcode() == OPCODE::StandardQuery
@@ -116,24 +140,46 @@ mod tests {
     #[test]
     fn names_that_dns_cannot_have_are_told() {
         for name in [&"a".repeat(64), &"a.".repeat(130), "a\\"] {
-            assert_eq!(Question::new(name, RecordType::A, true).err(), Some(bad_name(name)));
+            assert_eq!(
+                Question::new(name, RecordType::A, true).err(),
+                Some(bad_name(name))
+            );
         }
     }
 
     #[test]
     fn id_question_and_flags_make_a_response() {
         let question = Question::new("www.example.com", RecordType::A, true).unwrap();
-        let good = response(&question, &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))]);
+        let good = response(
+            &question,
+            &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))],
+        );
         let read = question.read(&good).unwrap();
-        assert_eq!(read.answer.addresses().unwrap(), [std::net::IpAddr::from([192, 0, 2, 7])]);
+        assert_eq!(
+            read.answer.addresses().unwrap(),
+            [std::net::IpAddr::from([192, 0, 2, 7])]
+        );
 
         // Id, QR, opcode, one question, a letter of its name, its type and its class.
-        for (at, bit) in [(1, 1), (2, 0x80), (2, 0x08), (5, 1), (13, 1), (30, 2), (32, 2)] {
+        for (at, bit) in [
+            (1, 1),
+            (2, 0x80),
+            (2, 0x08),
+            (5, 1),
+            (13, 1),
+            (30, 2),
+            (32, 2),
+        ] {
             let mut other = good.clone();
             other[at] ^= bit;
             assert!(question.read(&other).is_none(), "byte {at}");
         }
-        for part in [&[][..], &[0xff; 40], &good[..20], &[&good[..4], &[0; 8]].concat()] {
+        for part in [
+            &[][..],
+            &[0xff; 40],
+            &good[..20],
+            &[&good[..4], &[0; 8]].concat(),
+        ] {
             assert!(question.read(part).is_none(), "{part:?}");
         }
         let mut other_case = good.clone();
@@ -144,7 +190,10 @@ mod tests {
     #[test]
     fn sections_that_nobody_needs_are_not_read() {
         let question = Question::new("www.example.com", RecordType::A, true).unwrap();
-        let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
+        let mut message = response(
+            &question,
+            &vec![("www.example.com", Record::A([192, 0, 2, 7]))],
+        );
         message[9] = 3;
         message.extend([0xff; 40]);
         assert!(question.read(&message).is_some());
@@ -155,7 +204,10 @@ mod tests {
     #[test]
     fn records_of_another_class_are_left_out() {
         let question = Question::new("www.example.com", RecordType::A, true).unwrap();
-        let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
+        let mut message = response(
+            &question,
+            &vec![("www.example.com", Record::A([192, 0, 2, 7]))],
+        );
         // Internet, Chaos, and Internet with the bit of multicast DNS (RFC 6762, section 10.2).
         for (class, count) in [([0, 1], 1), ([0, 3], 0), ([0x80, 1], 0)] {
             message[37..39].copy_from_slice(&class);
@@ -167,7 +219,10 @@ mod tests {
     #[test]
     fn truncated_response_may_be_cut_anywhere() {
         let question = Question::new("www.example.com", RecordType::A, true).unwrap();
-        let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
+        let mut message = response(
+            &question,
+            &vec![("www.example.com", Record::A([192, 0, 2, 7]))],
+        );
         message[2] |= 0x02;
         message.truncate(message.len() - 3);
         assert!(question.read(&message).unwrap().truncated);

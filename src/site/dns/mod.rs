@@ -30,5 +30,7 @@ pub(crate) use simple_dns::TYPE as RecordType;
 
 /// Lists a name and its parents, from the longest to the single label at the end.
 pub(crate) fn with_parents(name: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(name), |at| at.split_once('.').map(|(_, parent)| parent))
+    std::iter::successors(Some(name), |at| {
+        at.split_once('.').map(|(_, parent)| parent)
+    })
 }

@@ -22,7 +22,10 @@ fn resolvers(text: &str) -> Vec<SocketAddr> {
     if addresses.is_empty() {
         addresses.push(Ipv4Addr::LOCALHOST.into());
     }
-    addresses.into_iter().map(|ip| SocketAddr::new(ip, PORT)).collect()
+    addresses
+        .into_iter()
+        .map(|ip| SocketAddr::new(ip, PORT))
+        .collect()
 }
 
 #[cfg(test)]
@@ -34,13 +37,22 @@ mod tests {
         let text = "# nameserver 192.0.2.9\nsearch example.com\nnameserver 192.0.2.1\nnameserver\t2001:db8::1 \n\
             nameserverx 192.0.2.8\nnameserver fe80::1%eth0\nnameserver nonsense\nnameserver 192.0.2.3 # x\n\
             nameserver 192.0.2.4\n";
-        let addresses = resolvers(text).iter().map(SocketAddr::to_string).collect::<Vec<_>>();
-        assert_eq!(addresses, ["192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.3:53"]);
+        let addresses = resolvers(text)
+            .iter()
+            .map(SocketAddr::to_string)
+            .collect::<Vec<_>>();
+        assert_eq!(
+            addresses,
+            ["192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.3:53"]
+        );
     }
 
     #[test]
     fn machine_itself_is_the_resolver_if_none_is_named() {
-        assert_eq!(resolvers("search example.com\n")[0].to_string(), "127.0.0.1:53");
+        assert_eq!(
+            resolvers("search example.com\n")[0].to_string(),
+            "127.0.0.1:53"
+        );
         assert!((1..=MAX_RESOLVERS).contains(&resolvers_of_the_system().len()));
     }
 }

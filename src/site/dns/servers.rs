@@ -36,7 +36,9 @@ impl NameServers {
                 let server = self.addresses[0];
                 let until = self.until.min(Instant::now() + self.patience * round);
                 let question = Question::new(name, kind, self.resolve)?;
-                match exchange(server, &question, until).and_then(|response| self.judge(server, response)) {
+                match exchange(server, &question, until)
+                    .and_then(|response| self.judge(server, response))
+                {
                     Ok(answer) => return Ok(answer),
                     Err(error) => last = error,
                 }
@@ -62,7 +64,9 @@ impl NameServers {
             RCODE::NoError | RCODE::NameError if self.resolve || response.authoritative => {
                 return Ok(response.answer);
             }
-            RCODE::NoError | RCODE::NameError => &format!(" is not an authority of {}", response.answer.name),
+            RCODE::NoError | RCODE::NameError => {
+                &format!(" is not an authority of {}", response.answer.name)
+            }
             RCODE::Refused => " refuses to answer",
             RCODE::ServerFailure => " failed to answer (SERVFAIL)",
             code => &format!(" failed to answer ({code:?})"),

@@ -31,11 +31,19 @@ impl Dns {
     /// Sets the deadline of all questions, and the timeout of each server.
     pub fn within(self, whole_ms: u64, patience_ms: u64) -> Self {
         let until = Instant::now() + Duration::from_millis(whole_ms);
-        Self { until, patience: Duration::from_millis(patience_ms), ..self }
+        Self {
+            until,
+            patience: Duration::from_millis(patience_ms),
+            ..self
+        }
     }
 
     /// A client that asks these resolvers for the authorities, and the authorities on this port.
     pub fn of_system(resolvers: Vec<SocketAddr>, port: u16) -> Self {
-        Self { resolvers, port, ..Self::new(None) }
+        Self {
+            resolvers,
+            port,
+            ..Self::new(None)
+        }
     }
 }

@@ -59,9 +59,17 @@ function recall() {
 // False if the key may only read; undefined until this is known.
 export const canWrite = () => (judged.about === question() ? judged.canWrite : undefined);
 
+// The time for each response about a key.
+const MOST_MS = 20_000;
+
 export async function check() {
   const about = question();
-  if (!token() || (judged.about === about && judged.look !== 'unclear')) return;
+  if (!token()) return;
+  if (judged.about === about && judged.look !== 'unclear') {
+    // The same key again, after none.
+    if (judged.look) for (const listener of checked) listener();
+    return;
+  }
   judged = { about, text: 'Checking the key…' };
   recall();
   const [text, look, canWrite] = await judge(token()).catch((error) => [
@@ -85,7 +93,7 @@ async function judge(key) {
     return ['This is no API key: it has characters that a browser cannot send.', 'wrong'];
   }
   const ask = (path, options) =>
-    fetch(base() + path, { ...options, headers, credentials: 'omit', cache: 'no-store' });
+    fetch(base() + path, { ...options, headers, credentials: 'omit', cache: 'no-store', signal: AbortSignal.timeout(MOST_MS) });
   const { status } = await ask('/pets?limit=1');
   if (status === 401) return ["This key doesn't work. It may be mistyped, expired or revoked.", 'wrong'];
   if (status !== 200) return [`The service returned ${status}, so the key could not be checked.`, 'unclear'];

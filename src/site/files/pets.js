@@ -8,7 +8,7 @@ import { petRow, petTable, pill, readPets, shownName, writePet } from './table.j
 
 const inventory = document.getElementById('inventory');
 const [bar, state, list, pager, dialog] = ['.bar', '#state', '.table', '.pager', 'dialog'].map((name) => inventory.querySelector(name));
-const [find, limit, adder, opener, unset] = ['find', 'limit', 'add', 'add-open', 'unset'].map((id) => document.getElementById(id));
+const [find, limit, adder, opener, unset, unadded] = ['find', 'limit', 'add', 'add-open', 'unset', 'unadded'].map((id) => document.getElementById(id));
 const filters = [...inventory.querySelectorAll('.filters a')];
 const [previous, next] = pager.children;
 const STATUSES = ['available', 'pending', 'sold'];
@@ -39,24 +39,41 @@ function go(changes, trail = [], way = 'pushState') {
   return load();
 }
 
+// Where requests go: the server and the key that are chosen. A change goes where it was asked for, also if it waits.
+const here = () => ({ base: base(), token: token() });
+const isHere = (to) => to.base === base() && to.token === token();
+// Where the pets that are shown are from. They are changed there, even if another server was chosen since.
+let shownAt = here();
+
+// What the body of a successful response has: a pet, unless told otherwise.
+const isPet = (read) => Number.isInteger(read?.id) && typeof read.name === 'string' && Number.isInteger(read.categoryId);
+const isList = (read) => Array.isArray(read) && read.every(isPet);
+const isCounts = (read) => [...STATUSES, 'unset', 'total'].every((part) => Number.isInteger(read?.[part]));
+// The codes of the service after which a change may have been made.
+const UNCLEAR = ['outcome_unknown', 'internal_error', 'request_timeout'];
+
 // Sends a request. Returns the response and its text, or a failure as elements.
-async function call(method, path, { body, headers = {} } = {}) {
-  const request = { url: new URL(base() + path, location.href).href, method, body, headers, token: token() };
+async function call(method, path, { body, headers = {}, to = here(), fits = isPet } = {}) {
+  const request = { url: new URL(to.base + path, location.href).href, method, body, headers, token: to.token };
   // The form that has sent a change says what to do if it may have been carried out.
-  const lost = (error) => ({ failure: [explain(error, { ...request, method: 'GET' })], isUnclear: method !== 'GET' && navigator.onLine });
+  const lost = (error) => ({ failure: [explain(error, { ...request, method: 'GET' })], isUnclear: method !== 'GET' && error.isSent });
   const answer = await send(request).catch(lost);
   const { response, text } = answer;
-  if (!response || response.ok) return answer;
-  let error = {};
+  if (!response) return answer;
+  let read;
   try {
-    error = JSON.parse(text);
+    read = JSON.parse(text);
   } catch {
-    // A proxy may answer with a page of its own.
+    // A proxy may answer with a page of its own, even with 200.
   }
-  const { code = '', message = 'The response is not from the API.' } = error;
+  if (method === 'DELETE' ? response.status === 204 : response.ok && fits(read)) return answer;
+  const isOurs = read?.status === response.status && /^[a-z_]+$/.test(read.code);
+  const { code, message } = isOurs ? read : { code: '', message: 'The response is not from the API.' };
   const title = element('span', { class: `pill s${Math.floor(response.status / 100)}` }, `${response.status} ${response.statusText}`.trim());
   const more = code && element('a', { href: `/docs/errors#${code}` }, 'What to do about ', element('code', {}, code));
-  return { response, text, code, failure: [title, ' ', message, ' ', more], isUnclear: code === 'outcome_unknown' };
+  // Only the service knows what became of the request.
+  const isUndone = code && !UNCLEAR.includes(code);
+  return { response, text, code, failure: [title, ' ', message, ' ', more], isUnclear: method !== 'GET' && !isUndone };
 }
 
 // Shows a sentence above the table. `look` is its class.
@@ -105,8 +122,9 @@ async function load() {
   list.setAttribute('aria-busy', 'true');
   if (!pets.length) say('', 'Loading…');
   const query = new URLSearchParams(Object.entries({ ...view, id: '' }).filter(([, value]) => value));
-  const answer = await call('GET', `/pets?${query}`);
-  if (mine !== turn) return;
+  const to = here();
+  const answer = await call('GET', `/pets?${query}`, { to, fits: isList });
+  if (mine !== turn || !isHere(to)) return;
   list.removeAttribute('aria-busy');
   list.classList.toggle('old', Boolean(answer.failure));
   if (answer.failure) {
@@ -118,6 +136,9 @@ async function load() {
     }
     return say('bad', ...answer.failure, ' ', press('Try again', retry));
   }
+  // What was typed for a pet of another server does not go to this one.
+  if (to.base !== shownAt.base) edited = undefined;
+  shownAt = to;
   const found = readPets(answer.text);
   const hasIt = found.some(({ id }) => id === view.id);
   // The address names a pet of another page.
@@ -152,12 +173,17 @@ function nothing({ status, after }) {
 }
 
 function show(found) {
+  const typing = edited?.fields.find((field) => field === document.activeElement);
   pets = found;
   isForWriter = mayWrite();
   list.hidden = !found.length;
   pager.hidden = !found.length;
   list.replaceChildren(petTable(found, '', cell));
   openRow();
+  if (!typing) return;
+  const field = edited?.fields.find(({ id }) => id === typing.id);
+  field?.focus();
+  field?.setSelectionRange(typing.selectionStart, typing.selectionEnd);
 }
 
 function turnPages({ after }, following) {
@@ -180,7 +206,7 @@ function turnPages({ after }, following) {
 async function count() {
   if (!can('getInventory') || !token()) return;
   const about = question();
-  const { failure, text } = await call('GET', '/store/inventory');
+  const { failure, text } = await call('GET', '/store/inventory', { fits: isCounts });
   if (failure || about !== question()) return;
   const counts = readPets(text);
   const shown = (number) => Number(number).toLocaleString('en');
@@ -199,18 +225,30 @@ function offer() {
   opener.setAttribute('aria-expanded', String(!adder.hidden));
 }
 
-// One change at a time, so that a second click does not take the first one for somebody else's change.
-let isBusy = false;
-async function alone(act) {
-  if (isBusy) return;
-  isBusy = true;
-  try {
-    await act();
-  } finally {
-    isBusy = false;
-  }
-  setTimeout(count, 1_100);
+// Changes wait for each other, so that each is sent, in order, and none takes an earlier one for somebody else's change.
+let lastChange = Promise.resolve();
+let recount;
+// The number of those that are on their way or wait.
+let waiting = 0;
+function inTurn(act, to = shownAt) {
+  waiting += 1;
+  const failed = (error) => {
+    say('bad', 'This page failed, so it is unclear what was done. Reload it to see the pets as they are.');
+    reportError(error);
+  };
+  lastChange = lastChange
+    .then(() => act(to))
+    .catch(failed)
+    .finally(() => {
+      waiting -= 1;
+      clearTimeout(recount);
+      recount = setTimeout(count, 1_100);
+    });
 }
+// Pets as they were shown when somebody changed them, each with the pet after the change. A change of the same pet that
+// waited goes on from there.
+const successors = new WeakMap();
+const newest = (pet) => (successors.has(pet) ? newest(successors.get(pet)) : pet);
 
 const rowOf = (id) => list.querySelector(`tr[data-id="${id}"]`);
 const options = (chosen, ...values) =>
@@ -220,7 +258,10 @@ const options = (chosen, ...values) =>
 function cell(pet) {
   if (!mayChange('updatePet')) return pill(pet);
   const select = element('select', { 'aria-label': `Status of pet ${pet.id}`, class: `pill ${pill(pet).className}` }, ...options(pet.status ?? '', '', ...STATUSES));
-  const save = press('Save', () => alone(() => change(pet, { status: select.value || null })));
+  const save = press('Save', () => {
+    const members = { status: select.value || null };
+    inTurn((to) => change(pet, members, to));
+  });
   save.hidden = true;
   select.addEventListener('change', () => (save.hidden = select.value === (pet.status ?? '')));
   return element('div', {}, select, save);
@@ -293,7 +334,7 @@ function editor(pet) {
     // A status that was chosen in the row is saved too.
     const { value } = rowOf(pet.id).querySelector('select');
     if (value !== (pet.status ?? '')) members.status = value || null;
-    alone(() => change(pet, members));
+    inTurn((to) => change(pet, members, to));
   });
   return form;
 }
@@ -301,72 +342,85 @@ function editor(pet) {
 const json = (members) => `{${Object.entries(members).map(([name, value]) => `"${name}":${typeof value === 'bigint' ? value : JSON.stringify(value)}`)}}`;
 
 // Changes a pet, if it is still as it is shown here. The tag of a pet comes with the pet alone: a list has one tag for all.
-async function change(pet, members) {
-  const { length } = Object.keys(members);
+async function change(shown, wanted, to) {
+  const pet = newest(shown);
+  const { length } = Object.keys(wanted);
   if (!length) return say('', 'There is nothing to save.');
+  // A second click asks for what the first one has done.
+  const isSaved = ([name, value]) => String(pet[name] ?? null) === String(value);
+  const members = Object.fromEntries(Object.entries(wanted).filter((member) => !isSaved(member)));
+  if (!Object.keys(members).length) return undefined;
   const body = json(members);
-  const text = await guarded(pet, 'PATCH', { body, headers: { 'Content-Type': 'application/merge-patch+json' } });
+  const text = await guarded(pet, 'PATCH', { body, headers: { 'Content-Type': 'application/merge-patch+json' }, to });
   if (!text) return;
   const now = readPets(text);
+  successors.set(pet, now);
   // What the form has sent is shown as the service has it, 7 and not 007.
-  if ('name' in members || 'categoryId' in members) edited = undefined;
-  put(now);
+  if (to.base === shownAt.base && ('name' in members || 'categoryId' in members)) edited = undefined;
+  put(now, to);
   const changed = !('status' in members) ? ['is saved'] : now.status ? ['is now ', pill(now)] : ['has no status now'];
-  say('good', 'Done: ', named(now), ' ', ...changed, '.');
+  say('good', 'Done: ', named(now), ' ', ...changed, ...elsewhere(to), '.');
 }
 
-async function remove(pet) {
-  const text = await guarded(pet, 'DELETE');
+async function remove(shown, to) {
+  const pet = newest(shown);
+  const text = await guarded(pet, 'DELETE', { to });
   if (text === undefined) return;
-  drop(pet.id);
-  say('good', 'Deleted: ', named(pet), '.');
+  drop(pet.id, to);
+  say('good', 'Deleted: ', named(pet), ...elsewhere(to), '.');
 }
+
+// Names the server of a change, if the page has turned to another one.
+const elsewhere = (to) => (to.base === base() ? [] : [` on ${new URL(to.base, location.href).href}`]);
 
 // Sends a change with If-Match. Returns the text of the response; after a failure, shows the failure and returns nothing.
-async function guarded(pet, method, { body, headers } = {}) {
+async function guarded(pet, method, { body, headers, to }) {
   const path = `/pets/${pet.id}`;
   say('', 'Saving…');
-  const current = await call('GET', path);
+  const fits = (read) => isPet(read) && read.id === Number(pet.id);
+  const current = await call('GET', path, { to, fits });
   const isSame = () => writePet(readPets(current.text)) === writePet(pet);
-  if (current.response?.ok && isSame()) {
+  if (!current.failure && isSame()) {
     // A proxy that compresses makes a tag weak.
     const tag = current.response.headers.get('ETag')?.replace('W/', '');
     if (!tag) return say('bad', 'Nothing was saved: a proxy removes the header ETag.');
-    const { failure, response, text, isUnclear } = await call(method, path, { body, headers: { ...headers, 'If-Match': tag } });
+    const { failure, code, text, isUnclear } = await call(method, path, { body, headers: { ...headers, 'If-Match': tag }, to, fits });
     if (!failure) return text;
-    if (response?.status !== 412 && response?.status !== 404) {
+    if (code !== 'precondition_failed' && code !== 'not_found') {
       say('bad', ...failure, isUnclear ? ' It is unclear if the change was made. Try again: it is made only once, or you see the pet as it is now.' : '');
       return undefined;
     }
-    return conflict(pet, await call('GET', path));
+    return conflict(pet, await call('GET', path, { to, fits }), to);
   }
-  return conflict(pet, current);
+  return conflict(pet, current, to);
 }
 
 // Shows that the pet was changed or deleted, perhaps by an earlier try.
-function conflict(pet, { failure, response, text }) {
-  if (response?.ok) {
+function conflict(pet, { failure, code, text }, to) {
+  if (!failure) {
     const now = readPets(text);
-    put(now);
+    put(now, to);
     say('bad', 'Nothing was saved: this pet was changed meanwhile. It is now ', named(now), ', with the category ', now.categoryId, ' and the status ', pill(now), '.');
-  } else if (response?.status === 404) {
-    drop(pet.id);
+  } else if (code === 'not_found') {
+    drop(pet.id, to);
     say('bad', 'Nothing was saved: ', named(pet), ' was already deleted.');
   } else {
     say('bad', ...failure);
   }
 }
 
-function put(pet) {
+function put(pet, to) {
+  if (to.base !== shownAt.base) return;
   pets = pets.map((one) => (one.id === pet.id ? pet : one));
   const row = petRow(pet, '', cell);
   rowOf(pet.id)?.replaceWith(row);
   openRow();
   // Somebody may be typing elsewhere by now.
-  if (document.activeElement === document.body) row.querySelector(asked().id === pet.id ? 'a' : 'select').focus();
+  if (document.activeElement === document.body) row.querySelector(asked().id === pet.id ? 'a' : 'select')?.focus();
 }
 
-function drop(id) {
+function drop(id, to) {
+  if (to.base !== shownAt.base) return;
   pets = pets.filter((one) => one.id !== id);
   if (asked().id === id) {
     history.replaceState(history.state, '', address({ ...asked(), id: '' }));
@@ -375,7 +429,7 @@ function drop(id) {
   const row = rowOf(id);
   const near = row?.nextElementSibling ?? row?.previousElementSibling;
   row?.remove();
-  (near?.querySelector('.name a') ?? limit).focus();
+  if (document.activeElement === document.body) (near?.querySelector('.name a') ?? limit).focus();
 }
 
 // Asks before a pet is deleted.
@@ -385,13 +439,11 @@ function ask(pet) {
   cancel.onclick = () => dialog.close();
   yes.onclick = () => {
     dialog.close();
-    alone(() => remove(pet));
+    inTurn((to) => remove(pet, to));
   };
   dialog.showModal();
 }
 
-// One idempotency key per pet: it stays until that pet is known to be added.
-let onceKey = freshKey();
 const [name, category, status] = ['name', 'category', 'status'].map((part) => document.getElementById(`add-${part}`));
 
 function openAdder() {
@@ -405,38 +457,79 @@ opener.addEventListener('click', () => {
   return offer();
 });
 
-async function add() {
-  const body = json({ name: name.value, categoryId: BigInt(category.value), ...(status.value && { status: status.value }) });
-  say('', 'Adding…');
-  const { failure, response, text, code, isUnclear } = await call('POST', '/pets', {
-    body,
-    headers: { 'Content-Type': 'application/json', 'Idempotency-Key': onceKey },
-  });
-  if (code === 'idempotency_key_reused') {
-    onceKey = freshKey();
-    return say('bad', 'The pet that you sent before was added, although its response did not arrive. This one was not added: choose Add again.');
-  }
-  if (failure) return say('bad', ...failure, isUnclear ? ' It is unclear if the pet was added. Choose Add again: it is added only once.' : '');
-  onceKey = freshKey();
-  const pet = readPets(text);
-  name.value = '';
-  await load();
-  const link = element('a', { href: `#${pet.id}` }, named(pet));
-  const isReplayed = response.headers.has('Idempotency-Replayed');
-  say('good', isReplayed ? 'Already added, and only once: ' : 'Added: ', link, '.');
-  return name.focus();
+// The number of pets that are on their way or wait for their turn.
+let adding = 0;
+// Adds a pet that was taken from the form. Sent again, it has the same idempotency key, which the service knows together
+// with the API key: so a pet that may have been added goes where it went before.
+function add(pet) {
+  adding += 1;
+  say('', adding === 1 ? 'Adding…' : `Adding ${adding} pets…`);
+  inTurn(async (to) => {
+    if (!pet.isUnclear) pet.to = to;
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': pet.onceKey };
+    const answer = await call('POST', '/pets', { body: pet.body, headers, to: pet.to });
+    adding -= 1;
+    // A later failure does not say what became of an earlier try.
+    pet.isUnclear ||= answer.isUnclear;
+    if (answer.failure) keepUnadded(pet, answer);
+    // The list is drawn once, after the last of them.
+    if (!adding) await load();
+    if (!answer.failure) sayAdded(answer, pet.to);
+  }, here());
 }
+
+function sayAdded({ response, text }, to) {
+  const pet = readPets(text);
+  const isReplayed = response.headers.has('Idempotency-Replayed');
+  const more = adding ? `. ${adding} more to add…` : '.';
+  const isOld = list.classList.contains('old') ? [' The list could not be read again. ', press('Try again', retry)] : [];
+  const link = isHere(to) ? element('a', { href: `#${pet.id}` }, named(pet)) : named(pet);
+  say('good', isReplayed ? 'Already added, and only once: ' : 'Added: ', link, ...elsewhere(to), more, ...isOld);
+}
+
+// Keeps a pet under the form, with the reason why it was not added, until it is sent again or back in the form.
+function keepUnadded(pet, { failure }) {
+  const { isUnclear } = pet;
+  const why = isUnclear ? 'It is unclear if it was added. Try again within a day: it is added only once.' : 'It was not added.';
+  const line = element('li', {}, shownName(pet.name), ': ', ...failure, ` ${why} `);
+  const again = press('Try again', () => {
+    line.remove();
+    add(pet);
+    name.focus();
+  });
+  const back = press('Put it back into the form', () => {
+    if (!token() || !mayWrite()) return say('bad', 'First enter an API key that can add pets.');
+    openAdder();
+    if (name.value) return say('bad', 'There is another pet in the form. Add that one first.');
+    [name.value, category.value, status.value] = [pet.name, pet.category, pet.status];
+    return line.remove();
+  });
+  const forget = press('Remove it from this list', () => line.remove());
+  line.append(again, ' ', ...(isUnclear ? [] : [back, ' ']), forget);
+  unadded.append(line);
+}
+addEventListener('beforeunload', (event) => {
+  if (waiting || unadded.children.length) event.preventDefault();
+});
 
 const submit = (form, act) =>
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     act();
   });
-submit(adder, () => alone(add));
+// The form is empty and has the focus again at once, so that the next pet can be typed while this one is on its way.
+submit(adder, () => {
+  const body = json({ name: name.value, categoryId: BigInt(category.value), ...(status.value && { status: status.value }) });
+  add({ body, onceKey: freshKey(), name: name.value, category: category.value, status: status.value });
+  name.value = '';
+  name.focus();
+});
 submit(find, () => {
   const { value } = find.elements[0];
   const id = String(BigInt(value));
-  go({ status: '', after: before(id), id }).then(() => rowOf(id)?.querySelector('a').focus());
+  // Unless somebody is elsewhere by then.
+  const lead = () => find.contains(document.activeElement) && rowOf(id)?.querySelector('a').focus();
+  go({ status: '', after: before(id), id }).then(lead);
 });
 limit.addEventListener('change', () => go({ limit: limit.value, after: '' }));
 inventory.addEventListener('click', (event) => {
@@ -460,7 +553,11 @@ whenKeyIsChecked(() => {
   loadedFor = question();
   return load();
 });
-whenKeyChanges(() => token() || load());
+whenKeyChanges(() => {
+  if (token()) return;
+  loadedFor = '';
+  load();
+});
 if (token()) {
   loadedFor = question();
   check();

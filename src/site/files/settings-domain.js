@@ -36,8 +36,9 @@ function parts(message) {
 // The same in one line of a row: only what was found.
 function brief(message, name) {
   const [first] = message.split(/\.(?: |$)(?=[A-Z]|$)/);
-  const short = first.replace(/^Delete \w+ records? of \S+: /, 'Has other records: ').replace(/^The (CNAME record of|record is correct, but the) /, '').replace(`${name} `, '');
-  return `${short[0].toUpperCase()}${short.slice(1)}.`;
+  const short = first.replace(/^Delete \w+ records? of \S+: /, 'Has other records: ').replace(/^The (CNAME record of|record is correct, but the) /, '');
+  const rest = short.startsWith(`${name} `) ? short.slice(name.length + 1) : short;
+  return `${rest[0].toUpperCase()}${rest.slice(1)}.`;
 }
 
 // The CAA record that the message asks for; null if it asks for none.
@@ -215,7 +216,7 @@ export class DomainCard {
     const left = lost.filter(({ to }) => to === name).map(({ from }) => from);
     const [stay, serve, them] = left.length > 1 ? ['stay', 'serve', 'them'] : ['stays', 'serves', 'it'];
     const consequence = [
-      name === this.page.home ? 'It keeps working, because it is the host of --base-url.' : 'It stops working immediately.',
+      name === this.page.home ? 'It keeps working, because it is the host of --base-url.' : 'It stops working immediately. Delete its DNS record too, so that nobody else on the platform can serve the name.',
       isPrimary && 'The next domain that verifies becomes primary.',
       lost.length && `This also removes ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
       left.length && `${left.join(' and ')} ${stay}, and then ${serve} the site itself, unless you remove ${them} too.`,

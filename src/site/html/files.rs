@@ -20,7 +20,10 @@ pub const SETTINGS: Files<'static> = files!("elements.js" "icon.svg" "settings.c
 /// Adds files that refer to each other by name, and returns the path of their folder. The path has a digest of all
 /// files, so browsers can cache them without revalidation.
 pub fn add(assets: &mut Assets, files: Files<'_>) -> String {
-    let all: Vec<&[u8]> = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]).collect();
+    let all: Vec<&[u8]> = files
+        .iter()
+        .flat_map(|(name, bytes)| [name.as_bytes(), bytes])
+        .collect();
     let folder = format!("/assets/{}/", tag_of(&all.concat()));
     for (name, bytes) in files {
         let content_type = match name.rsplit('.').next() {

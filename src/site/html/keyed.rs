@@ -10,12 +10,26 @@ use crate::site::html::page::HtmlPage;
 /// Adds a page, and its variant for an origin with deployed files. Its content has a gap `{{key}}`. `files` is the
 /// folder of the files that it loads.
 pub fn add(assets: &mut Assets, config: &Config, page: HtmlPage<'_>, files: &str) {
-    let asks: Vec<String> =
-        [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
+    let asks: Vec<String> = [&config.base_url, &config.staging_url]
+        .into_iter()
+        .flatten()
+        .map(|url| origin(url))
+        .collect();
     let key = include_str!("../files/key.html").replace("{{servers}}", &choice(config));
-    for (path, keep) in [(page.path.to_owned(), "tab"), (among_files(page.path), "memory")] {
+    for (path, keep) in [
+        (page.path.to_owned(), "tab"),
+        (among_files(page.path), "memory"),
+    ] {
         let main = page.main.replace("{{key}}", &key.replace("{{keep}}", keep));
-        assets.insert(path, HtmlPage { main, asks: &asks, ..page }.into_asset(config, files));
+        assets.insert(
+            path,
+            HtmlPage {
+                main,
+                asks: &asks,
+                ..page
+            }
+            .into_asset(config, files),
+        );
     }
 }
 
@@ -25,10 +39,13 @@ fn choice(config: &Config) -> String {
     if config.base_url.is_some() || config.staging_url.is_some() {
         servers.push(("This server", BASE));
     }
-    let option =
-        |(name, url): &(&str, &str)| format!("<option value=\"{0}\">{name}: {0}</option>\n", escape(url));
+    let option = |(name, url): &(&str, &str)| {
+        format!("<option value=\"{0}\">{name}: {0}</option>\n", escape(url))
+    };
     let options: String = servers.iter().map(option).collect();
-    format!("<label>Server <select id=\"server\" autocomplete=\"off\">\n{options}</select></label>\n")
+    format!(
+        "<label>Server <select id=\"server\" autocomplete=\"off\">\n{options}</select></label>\n"
+    )
 }
 
 /// The scheme, the host and the port of an address.
@@ -43,7 +60,9 @@ mod tests {
     #[test]
     fn server_of_the_page_can_be_chosen() {
         let label = |options| {
-            format!("<label>Server <select id=\"server\" autocomplete=\"off\">\n{options}</select></label>\n")
+            format!(
+                "<label>Server <select id=\"server\" autocomplete=\"off\">\n{options}</select></label>\n"
+            )
         };
         let own = "<option value=\"/v1\">This service: /v1</option>\n";
         let mut config = Config::default();

@@ -2,20 +2,27 @@
 
 use serde_json::Value;
 
-use crate::app::api::Operation;
+use crate::app::endpoint::Operation;
 use crate::base::json::Json;
 use crate::site::html::section::Section;
 
 /// Plain text as HTML.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// Converts plain text to HTML, with code between backticks. Words with a hyphen are not broken.
 pub fn inline(text: &str) -> String {
     let escaped = escape(text);
     let word = |word: &str| {
-        if word.contains('-') { format!("<span class=\"whole\">{word}</span>") } else { word.to_owned() }
+        if word.contains('-') {
+            format!("<span class=\"whole\">{word}</span>")
+        } else {
+            word.to_owned()
+        }
     };
     let part = |(number, part): (usize, &str)| match number % 2 {
         1 => format!("<code>{part}</code>"),
@@ -31,7 +38,11 @@ pub fn anchored(element: &str, id: &str, html: &str) -> String {
 
 /// A heading within the operation `id`.
 pub fn heading(id: &str, words: &str) -> String {
-    anchored("h4", &format!("{id}-{}", words.to_lowercase().replace(' ', "-")), words)
+    anchored(
+        "h4",
+        &format!("{id}-{}", words.to_lowercase().replace(' ', "-")),
+        words,
+    )
 }
 
 /// Prints JSON on several lines.
@@ -48,7 +59,10 @@ pub fn text(value: &Value) -> &str {
 /// The method of an operation, with the class for its colour.
 pub fn method(operation: &Operation) -> String {
     let method = operation.method();
-    format!("<span class=\"method {}\">{method}</span>", method.to_lowercase())
+    format!(
+        "<span class=\"method {}\">{method}</span>",
+        method.to_lowercase()
+    )
 }
 
 /// The method and the path of an operation, as code.
@@ -85,7 +99,12 @@ impl Filling {
     /// Adds a section that the search finds.
     pub fn section(&mut self, element: &str, id: &str, title: &str, text: &str) {
         let [id, element, title, text] = [id, element, &plain(title), text].map(str::to_owned);
-        self.sections.push(Section { id, element, title, text });
+        self.sections.push(Section {
+            id,
+            element,
+            title,
+            text,
+        });
     }
 }
 
@@ -95,7 +114,13 @@ mod tests {
 
     #[test]
     fn text_is_escaped() {
-        assert_eq!(inline("a <b> & `c<d>`"), "a &lt;b&gt; &amp; <code>c&lt;d&gt;</code>");
-        assert_eq!(inline("in /.well-known/x"), "in <span class=\"whole\">/.well-known/x</span>");
+        assert_eq!(
+            inline("a <b> & `c<d>`"),
+            "a &lt;b&gt; &amp; <code>c&lt;d&gt;</code>"
+        );
+        assert_eq!(
+            inline("in /.well-known/x"),
+            "in <span class=\"whole\">/.well-known/x</span>"
+        );
     }
 }

@@ -81,19 +81,34 @@ pub const PAGES: &[PageEntry] = pages! {
 /// The group and the name of the page at a path.
 pub fn here(here: &str) -> String {
     let entry = PAGES.iter().find(|entry| entry.path == here);
-    entry.map(|entry| format!("{}: {}", entry.group, entry.name)).unwrap_or_default()
+    entry
+        .map(|entry| format!("{}: {}", entry.group, entry.name))
+        .unwrap_or_default()
 }
 
 /// The navigation of the page at a path: the groups and their entries.
 pub fn entries(here: &str, config: &Config) -> String {
     let entry = |PageEntry { path, name, .. }: &PageEntry| {
-        let current = if *path == here { " aria-current=\"page\"" } else { "" };
-        let operations = if *path == "/" { operations(config) } else { String::new() };
+        let current = if *path == here {
+            " aria-current=\"page\""
+        } else {
+            ""
+        };
+        let operations = if *path == "/" {
+            operations(config)
+        } else {
+            String::new()
+        };
         format!("<li><a href=\"{path}\"{current}>{name}</a>{operations}</li>\n")
     };
     let group = |entries: &[PageEntry]| {
-        let (name, entries) = (entries[0].group, entries.iter().map(entry).collect::<String>());
-        format!("<p id=\"nav-{name}\">{name}</p>\n<ul aria-labelledby=\"nav-{name}\">\n{entries}</ul>\n")
+        let (name, entries) = (
+            entries[0].group,
+            entries.iter().map(entry).collect::<String>(),
+        );
+        format!(
+            "<p id=\"nav-{name}\">{name}</p>\n<ul aria-labelledby=\"nav-{name}\">\n{entries}</ul>\n"
+        )
     };
     groups().map(group).collect()
 }
@@ -101,20 +116,34 @@ pub fn entries(here: &str, config: &Config) -> String {
 /// The operations, each with its method.
 fn operations(config: &Config) -> String {
     let entry = |row| {
-        format!("<li><a href=\"{}\">{} {}</a></li>\n", in_reference(row), method(row), escape(row.title))
+        format!(
+            "<li><a href=\"{}\">{} {}</a></li>\n",
+            in_reference(row),
+            method(row),
+            escape(row.title)
+        )
     };
-    format!("\n<ul>\n{}</ul>\n", document::operations(config).map(entry).collect::<String>())
+    format!(
+        "\n<ul>\n{}</ul>\n",
+        document::operations(config).map(entry).collect::<String>()
+    )
 }
 
 /// The groups, with a sentence about each page except for the one at a path.
 pub fn index(here: &str) -> Filling {
-    let page = |PageEntry { path, name, about, .. }: &PageEntry| {
+    let page = |PageEntry {
+                    path, name, about, ..
+                }: &PageEntry| {
         format!("<dt><a href=\"{path}\">{name}</a></dt>\n<dd>{about}</dd>\n")
     };
     let mut index = Filling::default();
     for entries in groups() {
         let name = entries[0].group;
-        let pages: String = entries.iter().filter(|entry| entry.path != here).map(page).collect();
+        let pages: String = entries
+            .iter()
+            .filter(|entry| entry.path != here)
+            .map(page)
+            .collect();
         index.heading("h2", &name.to_lowercase(), name);
         index.html += &format!("<dl>\n{pages}</dl>\n");
     }
@@ -130,14 +159,19 @@ pub fn neighbours(here: &str) -> String {
     // The pets page is not part of the guide.
     let is_part = |entry: &&PageEntry| entry.group != "Inventory" && entry.path != DESCRIPTION;
     let pages: Vec<&PageEntry> = PAGES.iter().filter(is_part).collect();
-    let Some(place) = pages.iter().position(|entry| entry.path == here) else { return String::new() };
+    let Some(place) = pages.iter().position(|entry| entry.path == here) else {
+        return String::new();
+    };
     let link = |place: Option<usize>, rel, word| {
         let entry = place.and_then(|place| pages.get(place));
         entry.map(|PageEntry { path, name, .. }| {
             format!("<a href=\"{path}\" rel=\"{rel}\"><span>{word}</span> {name}</a>\n")
         })
     };
-    let links = [link(place.checked_sub(1), "prev", "Previous"), link(Some(place + 1), "next", "Next")];
+    let links = [
+        link(place.checked_sub(1), "prev", "Previous"),
+        link(Some(place + 1), "next", "Next"),
+    ];
     let links: String = links.into_iter().flatten().collect();
     format!("<nav class=\"turn\" aria-label=\"Previous and next page\">\n{links}</nav>\n")
 }

@@ -33,7 +33,10 @@ impl HtmlPage<'_> {
         let is_listed = PAGES.iter().any(|entry| entry.path == self.path);
         let root = config.root().filter(|_| is_listed);
         let address = root.map(|root| format!("{META}{root}{}\">\n", self.path));
-        let title = self.title.map(|title| format!("{title} · ")).unwrap_or_default();
+        let title = self
+            .title
+            .map(|title| format!("{title} · "))
+            .unwrap_or_default();
         let html = FRAME
             .replace("{{title}}", self.title.unwrap_or("{{site}}"))
             .replace("{{titles}}", &title)
@@ -43,7 +46,10 @@ impl HtmlPage<'_> {
             .replace("{{here}}", &here(self.path))
             .replace("{{nav}}", &entries(self.path, config))
             .replace("{{turn}}", &neighbours(self.path))
-            .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"page {}\">", self.class))
+            .replace(
+                "<main id=\"main\">",
+                &format!("<main id=\"main\" class=\"page {}\">", self.class),
+            )
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION)

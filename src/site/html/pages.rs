@@ -38,9 +38,16 @@ pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str
 
 /// The list of a page's headings, for its side. Empty if there are none.
 fn contents(sections: &[Section<String>]) -> String {
-    let listed = sections.iter().filter(|section| ["h2", "h3"].contains(&&*section.element));
-    let item = |Section { id, element, title, .. }: &Section<String>| {
-        format!("<li class=\"{element}\"><a href=\"#{id}\">{}</a></li>\n", escape(title))
+    let listed = sections
+        .iter()
+        .filter(|section| ["h2", "h3"].contains(&&*section.element));
+    let item = |Section {
+                    id, element, title, ..
+                }: &Section<String>| {
+        format!(
+            "<li class=\"{element}\"><a href=\"#{id}\">{}</a></li>\n",
+            escape(title)
+        )
     };
     let items: Vec<String> = listed.map(item).collect();
     if items.is_empty() {
@@ -70,8 +77,15 @@ mod tests {
         // They take a while to compress.
         static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
             let mut assets = Assets::default();
-            let config = Config { base_url: Some("https://pets.example/v1".to_owned()), ..Config::default() };
-            crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
+            let config = Config {
+                base_url: Some("https://pets.example/v1".to_owned()),
+                ..Config::default()
+            };
+            crate::site::html::add(
+                &mut assets,
+                &config,
+                &Address::Tcp(([127, 0, 0, 1], 1).into()),
+            );
             assets
         });
         let response = ASSETS.get(path).unwrap().respond(&AssetFields::default());
@@ -84,21 +98,36 @@ mod tests {
             let page = page(entry.path);
             assert!(!page.contains("{{"), "{} has a gap: {page}", entry.path);
             assert_eq!(page.matches("<h1 id=").count(), 1, "{}", entry.path);
-            assert!(page.contains(&format!("<title>{} · ", entry.name)), "{}", entry.path);
-            assert!(page.contains(&format!(">{}</a></h1>", entry.name)), "{}", entry.path);
+            assert!(
+                page.contains(&format!("<title>{} · ", entry.name)),
+                "{}",
+                entry.path
+            );
+            assert!(
+                page.contains(&format!(">{}</a></h1>", entry.name)),
+                "{}",
+                entry.path
+            );
             assert_eq!(page.matches("aria-current").count(), 1, "{}", entry.path);
             assert!(!page.contains("<title> · "), "{}", entry.path);
             let is_inline = page.contains("style=") || page.contains("<script>");
             assert!(!is_inline, "{}", entry.path);
-            let about =
-                page.split_once("name=\"description\" content=\"").unwrap().1.split('"').next().unwrap();
+            let about = page
+                .split_once("name=\"description\" content=\"")
+                .unwrap()
+                .1
+                .split('"')
+                .next()
+                .unwrap();
             assert!(
                 (40..400).contains(&about.len()) && !about.contains(['<', '\n']),
                 "{}: {about}",
                 entry.path
             );
-            let address =
-                format!("<meta property=\"og:url\" content=\"https://pets.example{}\">", entry.path);
+            let address = format!(
+                "<meta property=\"og:url\" content=\"https://pets.example{}\">",
+                entry.path
+            );
             assert!(page.contains(&address), "{}", entry.path);
         }
     }
@@ -115,7 +144,10 @@ mod tests {
         }
         assert!(domains.contains("<span class=\"whole\">"), "{domains}");
         let found = page("/assets/latest/search.json");
-        assert!(found.contains("\"title\":\"Replacing GET /v1/pets/{petId}\",\"page\""), "{found}");
+        assert!(
+            found.contains("\"title\":\"Replacing GET /v1/pets/{petId}\",\"page\""),
+            "{found}"
+        );
         assert!(!found.contains("{{"), "{found}");
     }
 
@@ -125,11 +157,28 @@ mod tests {
         for file in std::fs::read_dir(folder).unwrap() {
             let path = file.unwrap().path();
             let picture = std::fs::read_to_string(&path).unwrap();
-            let name = picture.split("role=\"img\" aria-label=\"").nth(1).unwrap().split('"').next().unwrap();
-            assert!(picture.len() <= 1536 && name.len() > 40, "{path:?}: {}", picture.len());
+            let name = picture
+                .split("role=\"img\" aria-label=\"")
+                .nth(1)
+                .unwrap()
+                .split('"')
+                .next()
+                .unwrap();
+            assert!(
+                picture.len() <= 1536 && name.len() > 40,
+                "{path:?}: {}",
+                picture.len()
+            );
             // The policy of the pages allows no styles, and an id could be on a page twice.
-            assert!(!["style", " id=", "\n\n"].iter().any(|part| picture.contains(part)), "{path:?}");
-            let pages = entries().filter(|entry| page(entry.path).contains(&picture)).count();
+            assert!(
+                !["style", " id=", "\n\n"]
+                    .iter()
+                    .any(|part| picture.contains(part)),
+                "{path:?}"
+            );
+            let pages = entries()
+                .filter(|entry| page(entry.path).contains(&picture))
+                .count();
             assert!(pages > 0, "no page shows {path:?}");
         }
     }
@@ -174,7 +223,11 @@ mod tests {
         let description = crate::site::document::print(&crate::base::config::Config::default());
         assert!(description.contains("[`not_found`](/docs/errors#not_found): There is no pet"));
         let errors = page("/docs/errors");
-        for link in description.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for link in description
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             let id = link.strip_prefix("/docs/errors#").unwrap();
             assert!(ids(&errors).contains(&id), "{link}");
         }
@@ -187,7 +240,10 @@ mod tests {
 
     /// The ids of a page.
     fn ids(page: &str) -> Vec<&str> {
-        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+        page.split(" id=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect()
     }
 
     #[test]
@@ -195,10 +251,16 @@ mod tests {
         for entry in entries() {
             let page = page(entry.path);
             let mut ids = ids(&page);
-            let headings = ["<h1", "<h2", "<h3"].iter().flat_map(|tag| page.split(tag).skip(1));
+            let headings = ["<h1", "<h2", "<h3"]
+                .iter()
+                .flat_map(|tag| page.split(tag).skip(1));
             for heading in headings {
                 let id = heading.split('"').nth(1).unwrap();
-                assert!(heading.starts_with(" id=") && ids.contains(&id), "{}: {id}", entry.path);
+                assert!(
+                    heading.starts_with(" id=") && ids.contains(&id),
+                    "{}: {id}",
+                    entry.path
+                );
                 assert!(
                     heading.contains(&format!("<a class=\"anchor\" href=\"#{id}\">")),
                     "{}: {id}",
@@ -225,7 +287,11 @@ mod tests {
     fn inline_code_fits_a_phone_without_a_break() {
         for entry in entries() {
             let page = page(entry.path).replace("\"><code>", "\">");
-            for code in page.split("<code>").skip(1).filter_map(|rest| rest.split("</code>").next()) {
+            for code in page
+                .split("<code>")
+                .skip(1)
+                .filter_map(|rest| rest.split("</code>").next())
+            {
                 assert!(code.chars().count() <= 36, "{}: {code}", entry.path);
             }
         }
@@ -235,7 +301,11 @@ mod tests {
     fn links_lead_somewhere() {
         for entry in entries() {
             let text = page(entry.path);
-            for link in text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            for link in text
+                .split("href=\"")
+                .skip(1)
+                .filter_map(|rest| rest.split('"').next())
+            {
                 let (path, id) = link.split_once('#').unwrap_or((link, ""));
                 let path = if path.is_empty() { entry.path } else { path };
                 let is_known = match path {

@@ -18,11 +18,16 @@ const HEAD: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
 /// Adds the page. `base` is the address that its example calls, and `files` the folder of the files that it loads. The
 /// script offers only the operations that are described.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
-    let operations: Vec<&str> = document::operations(config).map(|operation| operation.id).collect();
+    let operations: Vec<&str> = document::operations(config)
+        .map(|operation| operation.id)
+        .collect();
     let page = HtmlPage {
         path: PATH,
         title: Some("Pets"),
-        about: PAGES.iter().find(|entry| entry.path == PATH).map_or("", |entry| entry.about),
+        about: PAGES
+            .iter()
+            .find(|entry| entry.path == PATH)
+            .map_or("", |entry| entry.about),
         main: include_str!("../files/pets.html")
             .replace("{{base}}", &escape(base))
             .replace("{{operations}}", &operations.join(" ")),
@@ -42,18 +47,34 @@ mod tests {
 
     #[test]
     fn page_names_the_operations_that_are_described_and_loads_only_its_own_files() {
-        let config = Config { experimental: true, ..Config::default() };
+        let config = Config {
+            experimental: true,
+            ..Config::default()
+        };
         let assets = crate::site::assets(&config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
         for path in [PATH.to_owned(), among_files(PATH)] {
             let page = assets.get(&path).unwrap().respond(&AssetFields::default());
-            assert!(page.field("Content-Security-Policy").unwrap().contains("script-src 'self';"));
+            assert!(
+                page.field("Content-Security-Policy")
+                    .unwrap()
+                    .contains("script-src 'self';")
+            );
             let html = String::from_utf8(page.body().to_vec()).unwrap();
             assert!(
                 html.contains("data-operations=\"listPets createPet getPet updatePet deletePet listOrders getInventory\""),
                 "{html}"
             );
-            assert!(html.contains("curl 'http://127.0.0.1:1/v1/pets?limit=100'"), "{html}");
-            for part in ["{{", "style=", "<script>", "rel=\"next\"", "\"/assets/latest"] {
+            assert!(
+                html.contains("curl 'http://127.0.0.1:1/v1/pets?limit=100'"),
+                "{html}"
+            );
+            for part in [
+                "{{",
+                "style=",
+                "<script>",
+                "rel=\"next\"",
+                "\"/assets/latest",
+            ] {
                 assert!(!html.contains(part), "{part}: {html}");
             }
         }

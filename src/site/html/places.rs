@@ -14,27 +14,45 @@ pub fn add(assets: &mut Assets, config: &Config, files: &str) {
         path: NOT_FOUND,
         title: Some("Page not found"),
         about: "This page doesn't exist.",
-        main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
+        main: format!(
+            "<article>\n{}</article>\n",
+            include_str!("../files/not-found.html")
+        ),
         class: "doc",
         head: "",
         asks: &[],
     };
     assets.insert(NOT_FOUND.into(), page.into_asset(config, files));
-    assets
-        .insert(FAVICON.into(), Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
+    assets.insert(
+        FAVICON.into(),
+        Asset::new(
+            "image/x-icon",
+            include_bytes!("../files/favicon.ico").to_vec(),
+        ),
+    );
     // Crawlers have no key for these paths (RFC 9309).
     let mut robots = "User-agent: *\nDisallow: /v1/\n".to_owned();
     if let Some(root) = config.root() {
         robots += &format!("Sitemap: {root}{SITEMAP}\n");
-        assets.insert(SITEMAP.into(), Asset::new("application/xml", sitemap(root).into_bytes()));
+        assets.insert(
+            SITEMAP.into(),
+            Asset::new("application/xml", sitemap(root).into_bytes()),
+        );
     }
-    assets.insert(ROBOTS.into(), Asset::new("text/plain; charset=utf-8", robots.into_bytes()));
+    assets.insert(
+        ROBOTS.into(),
+        Asset::new("text/plain; charset=utf-8", robots.into_bytes()),
+    );
 }
 
 /// Every page in the navigation, as sitemaps.org specifies.
 fn sitemap(root: &str) -> String {
     let url = |entry: &PageEntry| format!("<url><loc>{root}{}</loc></url>\n", entry.path);
-    let urls: String = PAGES.iter().filter(|entry| entry.path != DESCRIPTION).map(url).collect();
+    let urls: String = PAGES
+        .iter()
+        .filter(|entry| entry.path != DESCRIPTION)
+        .map(url)
+        .collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{urls}</urlset>\n"

@@ -1,10 +1,10 @@
 //! The reference: every operation as HTML, generated from the table of operations, with forms that send requests.
 
-use crate::app::api::Operation;
+use crate::app::endpoint::Operation;
 use crate::base::config::{Config, Listen};
 use crate::base::http::Assets;
+use crate::site::components::{example, item_of};
 use crate::site::document;
-use crate::site::html::components::{example, item_of};
 use crate::site::html::keyed;
 use crate::site::html::markup::{anchored, escape, pretty};
 use crate::site::html::navigation::SETTINGS_PAGE;
@@ -39,7 +39,9 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
 fn settings(config: &Config) -> String {
     let is_own = config.base_url.is_none() && !config.read_only;
     let admin = match &config.admin {
-        Some(Listen::Tcp(admin)) if is_own && admin.ip().is_loopback() && admin.port() > 0 => Some(admin),
+        Some(Listen::Tcp(admin)) if is_own && admin.ip().is_loopback() && admin.port() > 0 => {
+            Some(admin)
+        }
         _ => None,
     };
     let link = |admin| format!(" <a href=\"http://{admin}{SETTINGS_PAGE}\">Settings</a>");
@@ -49,19 +51,23 @@ fn settings(config: &Config) -> String {
 /// Every operation that is described, under its tag, and then the objects in their responses.
 fn operations(config: &Config, base: &str) -> String {
     let described: Vec<&Operation> = document::operations(config).collect();
-    let groups = described.chunk_by(|one, next| one.tag == next.tag).filter_map(|group| {
-        let tag = group.first()?.tag?;
-        let operations: String = group.iter().map(|row| operation::html(row, base)).collect();
-        let mut objects: Vec<String> =
-            group.iter().filter_map(|row| Some(item_of(row.success?.schema?))).collect();
-        objects.dedup();
-        let objects: String = objects.iter().map(|name| operation::object(name)).collect();
-        Some(format!(
-            "{}<p>{}</p>\n{operations}{objects}",
-            anchored("h2", &tag.title.to_lowercase(), tag.title),
-            escape(tag.about)
-        ))
-    });
+    let groups = described
+        .chunk_by(|one, next| one.tag == next.tag)
+        .filter_map(|group| {
+            let tag = group.first()?.tag?;
+            let operations: String = group.iter().map(|row| operation::html(row, base)).collect();
+            let mut objects: Vec<String> = group
+                .iter()
+                .filter_map(|row| Some(item_of(row.success?.schema?)))
+                .collect();
+            objects.dedup();
+            let objects: String = objects.iter().map(|name| operation::object(name)).collect();
+            Some(format!(
+                "{}<p>{}</p>\n{operations}{objects}",
+                anchored("h2", &tag.title.to_lowercase(), tag.title),
+                escape(tag.about)
+            ))
+        });
     groups.collect()
 }
 
@@ -74,34 +80,60 @@ mod tests {
         assets
             .get(path)
             .unwrap_or_else(|| panic!("{path}"))
-            .respond(&AssetFields { accept_encoding: vec!["gzip"], ..AssetFields::default() })
+            .respond(&AssetFields {
+                accept_encoding: vec!["gzip"],
+                ..AssetFields::default()
+            })
     }
 
     fn assets() -> Assets {
-        let config =
-            Config { base_url: Some("https://pets.example:8443/x/v1".to_owned()), ..Config::default() };
-        crate::site::assets(&config, &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()))
+        let config = Config {
+            base_url: Some("https://pets.example:8443/x/v1".to_owned()),
+            ..Config::default()
+        };
+        crate::site::assets(
+            &config,
+            &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()),
+        )
     }
 
     #[test]
     fn service_has_the_name_and_the_settings_of_whoever_runs_it() {
-        let mut config = Config { title: "Tim & <Jo>".to_owned(), ..Config::default() };
+        let mut config = Config {
+            title: "Tim & <Jo>".to_owned(),
+            ..Config::default()
+        };
         config.admin = Some(([127, 0, 0, 1], 8081).into());
         let page = |config: &Config| {
-            let assets =
-                crate::site::assets(config, &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
+            let assets = crate::site::assets(
+                config,
+                &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()),
+            );
             let page = assets.get("/").unwrap().respond(&AssetFields::default());
             String::from_utf8(page.body().to_vec()).unwrap()
         };
         let html = page(&config);
         let link = " <a href=\"http://127.0.0.1:8081/settings/domains\">Settings</a>";
-        for part in ["<title>Tim &amp; &lt;Jo&gt;</title>", "<span>Tim &amp; &lt;Jo&gt;</span></a>", link] {
+        for part in [
+            "<title>Tim &amp; &lt;Jo&gt;</title>",
+            "<span>Tim &amp; &lt;Jo&gt;</span></a>",
+            link,
+        ] {
             assert!(html.contains(part), "{part}: {html}");
         }
         let is_linked = |config: &Config| page(config).contains("/settings/domains");
-        assert!(!is_linked(&Config { read_only: true, ..config.clone() }), "they cannot be used");
         assert!(
-            !is_linked(&Config { admin: Some(([127, 0, 0, 1], 0).into()), ..config.clone() }),
+            !is_linked(&Config {
+                read_only: true,
+                ..config.clone()
+            }),
+            "they cannot be used"
+        );
+        assert!(
+            !is_linked(&Config {
+                admin: Some(([127, 0, 0, 1], 0).into()),
+                ..config.clone()
+            }),
             "not known yet"
         );
         config.base_url = Some("https://pets.example/v1".to_owned());
@@ -113,24 +145,41 @@ mod tests {
         let assets = assets();
         let page = assets.get("/").unwrap().respond(&AssetFields::default());
         let policy = page.field("Content-Security-Policy").unwrap();
-        assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");
+        assert!(
+            policy.contains("connect-src 'self' https://pets.example:8443;"),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"), "{policy}");
         let html = String::from_utf8(page.body().to_vec()).unwrap();
-        assert!(!html.contains("{{") && !html.contains("style=") && !html.contains("<script>"), "{html}");
-        let loaded = html.split(['"']).filter(|text| text.starts_with("/assets/"));
+        assert!(
+            !html.contains("{{") && !html.contains("style=") && !html.contains("<script>"),
+            "{html}"
+        );
+        let loaded = html
+            .split(['"'])
+            .filter(|text| text.starts_with("/assets/"));
         let mut loaded: Vec<&str> = loaded.chain(["/"]).collect();
         loaded.sort_unstable();
         loaded.dedup();
-        assert!(loaded.iter().any(|path| path.ends_with("/trial.js")), "{loaded:?}");
-        let bytes: usize = loaded.iter().map(|path| get(&assets, path).body().len()).sum();
+        assert!(
+            loaded.iter().any(|path| path.ends_with("/trial.js")),
+            "{loaded:?}"
+        );
+        let bytes: usize = loaded
+            .iter()
+            .map(|path| get(&assets, path).body().len())
+            .sum();
         assert!(bytes <= 32 << 10, "{bytes}");
     }
 
     #[test]
     fn every_id_is_there_once_and_every_heading_can_be_linked_to() {
         let html = operations(&Config::default(), "https://pets.example/v1");
-        let mut ids: Vec<&str> =
-            html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let mut ids: Vec<&str> = html
+            .split(" id=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();

@@ -1,10 +1,10 @@
 //! Code samples that call an operation with curl, JavaScript and Python. They are generated from the row of the
 //! operation and the example of its body, and read the API key from the environment variable `KEY`.
 
-use crate::app::api::Operation;
+use crate::app::endpoint::Operation;
 use crate::base::json::Json;
+use crate::site::components::example;
 use crate::site::document::BASE;
-use crate::site::html::components::example;
 use crate::site::html::markup::{escape, pretty, text};
 use crate::site::html::trial::{example_id, has_result};
 
@@ -24,12 +24,24 @@ struct ExampleRequest {
 /// Returns the languages and the code that calls an operation. `base` is the base URL. `sample.js` generates the same
 /// code with the values that a reader enters.
 fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
-    let described: Vec<Json> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
+    let described: Vec<Json> = operation
+        .parameters
+        .iter()
+        .map(|parameter| parameter.describe())
+        .collect();
     let mut url = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
-    for parameter in described.iter().filter(|parameter| *parameter["in"] == "path") {
-        url = url.replace(&format!("{{{}}}", text(&parameter["name"])), &example_id(operation));
+    for parameter in described
+        .iter()
+        .filter(|parameter| *parameter["in"] == "path")
+    {
+        url = url.replace(
+            &format!("{{{}}}", text(&parameter["name"])),
+            &example_id(operation),
+        );
     }
-    let has_key = described.iter().any(|parameter| *parameter["name"] == "Idempotency-Key");
+    let has_key = described
+        .iter()
+        .any(|parameter| *parameter["name"] == "Idempotency-Key");
     let request = ExampleRequest {
         method: operation.method(),
         url,
@@ -38,7 +50,11 @@ fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
         has_key,
         has_result: has_result(operation),
     };
-    [("curl", curl(&request)), ("JavaScript", javascript(&request)), ("Python", python(&request))]
+    [
+        ("curl", curl(&request)),
+        ("JavaScript", javascript(&request)),
+        ("Python", python(&request)),
+    ]
 }
 
 /// The samples as HTML: one figure per language. `code.js` shows the one that the reader has chosen.
@@ -57,9 +73,20 @@ pub fn block(operation: &Operation, base: &str) -> String {
 
 fn curl(request: &ExampleRequest) -> String {
     // With a body, the default method of curl is POST.
-    let usual = if request.body.is_some() { "POST" } else { "GET" };
-    let method = if request.method == usual { String::new() } else { format!("-X {} ", request.method) };
-    let mut code = format!("curl {method}'{}' \\\n    -H \"Authorization: Bearer $KEY\"", request.url);
+    let usual = if request.body.is_some() {
+        "POST"
+    } else {
+        "GET"
+    };
+    let method = if request.method == usual {
+        String::new()
+    } else {
+        format!("-X {} ", request.method)
+    };
+    let mut code = format!(
+        "curl {method}'{}' \\\n    -H \"Authorization: Bearer $KEY\"",
+        request.url
+    );
     if request.has_key {
         code += " \\\n    -H \"Idempotency-Key: $(openssl rand -hex 16)\"";
     }
@@ -107,7 +134,9 @@ fn python(request: &ExampleRequest) -> String {
     if let Some(example) = &request.body {
         let literal = laid_out(example, "    ");
         // Python spells these literals differently.
-        let is_python = !["null", "true", "false"].iter().any(|word| literal.contains(word));
+        let is_python = !["null", "true", "false"]
+            .iter()
+            .any(|word| literal.contains(word));
         // Requests itself adds the type of JSON.
         if !is_python || request.media_type != "application/json" {
             fields += &format!("\n        \"Content-Type\": \"{}\",", request.media_type);
@@ -121,7 +150,10 @@ fn python(request: &ExampleRequest) -> String {
     let (or_none, print) = if request.has_result {
         ("", "print(result)")
     } else {
-        (" if not response.ok else None", "print(response.status_code)")
+        (
+            " if not response.ok else None",
+            "print(response.status_code)",
+        )
     };
     format!(
         "import os\n{import}\nimport requests\n\n\
@@ -137,7 +169,9 @@ fn python(request: &ExampleRequest) -> String {
 
 /// Prints JSON on several lines. Each level is indented by `indent`, and each line but the first by one level more.
 fn laid_out(value: &Json, indent: &str) -> String {
-    pretty(value).replace("  ", indent).replace('\n', &format!("\n{indent}"))
+    pretty(value)
+        .replace("  ", indent)
+        .replace('\n', &format!("\n{indent}"))
 }
 
 #[cfg(test)]
@@ -147,7 +181,10 @@ mod tests {
     use crate::base::json::{NULL, object};
 
     fn of(id: &str, language: &str) -> String {
-        let operation = router(true).operations().find(|operation| operation.id == id).unwrap();
+        let operation = router(true)
+            .operations()
+            .find(|operation| operation.id == id)
+            .unwrap();
         let mut samples = samples(operation, "https://pets.example/v1").into_iter();
         samples.find(|sample| sample.0 == language).unwrap().1
     }
@@ -156,7 +193,10 @@ mod tests {
     fn pet_is_the_one_of_the_example() {
         let one = "curl 'https://pets.example/v1/pets/1' \\\n    -H \"Authorization: Bearer $KEY\"";
         assert_eq!(of("getPet", "curl"), one);
-        assert!(of("getPet", "Python").contains("requests.get(\n    \"https://pets.example/v1/pets/1\",\n"));
+        assert!(
+            of("getPet", "Python")
+                .contains("requests.get(\n    \"https://pets.example/v1/pets/1\",\n")
+        );
     }
 
     #[test]
@@ -167,7 +207,10 @@ mod tests {
             "{shell}"
         );
         let python = of("createPet", "Python");
-        assert!(python.contains("    json={\n        \"name\": \"Rex\",\n"), "{python}");
+        assert!(
+            python.contains("    json={\n        \"name\": \"Rex\",\n"),
+            "{python}"
+        );
         let script = of("createPet", "JavaScript");
         let options = "  },\n  body: JSON.stringify({\n    \"name\": \"Rex\",\n";
         assert!(script.contains(options), "{script}");
@@ -190,13 +233,25 @@ mod tests {
         );
         let script = javascript(&request);
         assert!(script.contains("  method: 'PATCH',\n"), "{script}");
-        assert!(script.contains("'Content-Type': 'application/merge-patch+json',\n"), "{script}");
+        assert!(
+            script.contains("'Content-Type': 'application/merge-patch+json',\n"),
+            "{script}"
+        );
         let python = python(&request);
         assert!(python.contains("requests.patch(\n"), "{python}");
-        assert!(python.contains("\"Content-Type\": \"application/merge-patch+json\",\n"), "{python}");
-        let request = ExampleRequest { body: Some(object! { "status": NULL.clone() }), ..request };
+        assert!(
+            python.contains("\"Content-Type\": \"application/merge-patch+json\",\n"),
+            "{python}"
+        );
+        let request = ExampleRequest {
+            body: Some(object! { "status": NULL.clone() }),
+            ..request
+        };
         let python = super::python(&request);
-        assert!(python.contains("    data=\"{\\n  \\\"status\\\": null\\n}\".encode(),\n"), "{python}");
+        assert!(
+            python.contains("    data=\"{\\n  \\\"status\\\": null\\n}\".encode(),\n"),
+            "{python}"
+        );
     }
 
     #[test]
@@ -213,16 +268,31 @@ mod tests {
         };
         assert!(curl(&request).starts_with("curl -X DELETE 'https://pets.example/v1/pets/1' \\\n"));
         let script = javascript(&request);
-        assert!(script.contains("const result = response.ok ? null : await response.json();\n"), "{script}");
-        assert!(script.ends_with("\nconsole.log(response.status);"), "{script}");
+        assert!(
+            script.contains("const result = response.ok ? null : await response.json();\n"),
+            "{script}"
+        );
+        assert!(
+            script.ends_with("\nconsole.log(response.status);"),
+            "{script}"
+        );
         let python = python(&request);
-        assert!(python.contains("result = response.json() if not response.ok else None\n"), "{python}");
-        assert!(python.ends_with("\nprint(response.status_code)"), "{python}");
+        assert!(
+            python.contains("result = response.json() if not response.ok else None\n"),
+            "{python}"
+        );
+        assert!(
+            python.ends_with("\nprint(response.status_code)"),
+            "{python}"
+        );
     }
 
     #[test]
     fn code_is_escaped() {
-        let operation = router(true).operations().find(|operation| operation.id == "listPets").unwrap();
+        let operation = router(true)
+            .operations()
+            .find(|operation| operation.id == "listPets")
+            .unwrap();
         let html = block(operation, "https://pets.example/v1");
         assert!(html.contains("&quot;Authorization: Bearer"), "{html}");
     }

@@ -1,13 +1,13 @@
 //! The index of the search, made from the sections of the pages and from the tables of the code. `search-rank.js` ranks
 //! its entries.
 
-use crate::app::api::Operation;
+use crate::app::endpoint::Operation;
 use crate::base::config::Config;
 use crate::base::http::Code;
 use crate::base::http::response::reason;
 use crate::base::json::{Json, object};
+use crate::site::components::{resolve, schema};
 use crate::site::document::{operations, own_codes};
-use crate::site::html::components::{resolve, schema};
 use crate::site::html::markup::{in_reference, plain, text};
 use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::pages::Filled;
@@ -19,22 +19,34 @@ const SHOWN: usize = 100;
 /// The index as JSON: what can be found on pages, and each operation with its parts.
 pub fn index(config: &Config, pages: &[Filled]) -> String {
     let found = pages.iter().flat_map(|(page, _, all)| {
-        all.iter().filter(|found| found.element != PHRASE).map(|found| section(page, found, all))
+        all.iter()
+            .filter(|found| found.element != PHRASE)
+            .map(|found| section(page, found, all))
     });
     let generated = PAGES.iter().filter(|page| page.text.is_empty());
     let generated = generated.map(|page| entry(page.name, page.name, page.path, page.about));
-    Json::from_iter(found.chain(generated).chain(operations(config).flat_map(operation))).to_string()
+    Json::from_iter(
+        found
+            .chain(generated)
+            .chain(operations(config).flat_map(operation)),
+    )
+    .to_string()
 }
 
 /// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",
 /// "text":"Retry after …","words":"the rest"}`.
 fn entry(title: &str, page: &str, path: &str, text: &str) -> Json {
     let text = plain(text);
-    let cut = text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)?.rfind(' '));
+    let cut = text
+        .char_indices()
+        .nth(SHOWN)
+        .and_then(|(end, _)| text.get(..end)?.rfind(' '));
     let (shown, rest) = text.split_at(cut.unwrap_or(text.len()));
     // The search ignores case. Words of two letters are omitted, since hardly anybody searches for them.
     let (known, rest) = (shown.to_lowercase(), rest.to_lowercase());
-    let mut rest: Vec<&str> = rest.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let mut rest: Vec<&str> = rest
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
     rest.sort_unstable();
     rest.dedup();
     rest.retain(|word| word.len() > 2 && !known.contains(word));
@@ -43,14 +55,29 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Json {
 
 /// The entry of a page, of the text under a heading, or of a row of a table. An error code is found by its status too.
 fn section(page: &PageEntry, found: &Section<String>, all: &[Section<String>]) -> Json {
-    let Section { id, element, title, text } = found;
-    let path = if element == "h1" { page.path.to_owned() } else { format!("{}#{id}", page.path) };
+    let Section {
+        id,
+        element,
+        title,
+        text,
+    } = found;
+    let path = if element == "h1" {
+        page.path.to_owned()
+    } else {
+        format!("{}#{id}", page.path)
+    };
     let code = Code::ALL.iter().find(|code| code.as_str() == id);
     let status = code.map(|code| format!("{} {}", code.status(), reason(code.status())));
     // The flag without the placeholder of its value.
-    let title = if title.starts_with("--") { title.split(' ').next().unwrap_or(title) } else { title };
+    let title = if title.starts_with("--") {
+        title.split(' ').next().unwrap_or(title)
+    } else {
+        title
+    };
     let mut entry = entry(title, status.as_deref().unwrap_or(page.name), &path, text);
-    let phrases = all.iter().filter(|other| other.element == PHRASE && other.id == *id);
+    let phrases = all
+        .iter()
+        .filter(|other| other.element == PHRASE && other.id == *id);
     let phrases: Vec<&str> = phrases.map(|phrase| &*phrase.title).collect();
     if !phrases.is_empty() {
         entry["phrases"] = phrases.into();
@@ -69,15 +96,27 @@ fn with_values(mut entry: Json, schema: &Json) -> Json {
 /// An operation, then its parameters, the fields of its body, and the header fields of its response.
 fn operation(operation: &Operation) -> Vec<Json> {
     let (title, path) = (operation.title, in_reference(operation));
-    let part =
-        |name: &str, heading: &str, about: &str| entry(name, title, &format!("{path}{heading}"), about);
+    let part = |name: &str, heading: &str, about: &str| {
+        entry(name, title, &format!("{path}{heading}"), about)
+    };
     let mut parts = Vec::new();
-    for parameter in operation.parameters.iter().map(|parameter| parameter.describe()) {
-        let part = part(text(&parameter["name"]), "-parameters", text(&parameter["description"]));
+    for parameter in operation
+        .parameters
+        .iter()
+        .map(|parameter| parameter.describe())
+    {
+        let part = part(
+            text(&parameter["name"]),
+            "-parameters",
+            text(&parameter["description"]),
+        );
         parts.push(with_values(part, &parameter["schema"]));
     }
     for (name, field) in schema(operation.body.unwrap_or_default())["properties"].members() {
-        parts.push(with_values(part(name, "-request-body", text(&field["description"])), field));
+        parts.push(with_values(
+            part(name, "-request-body", text(&field["description"])),
+            field,
+        ));
     }
     for field in operation.success.iter().flat_map(|success| success.headers) {
         parts.push(part(field.name, "-response-headers", field.about));
@@ -85,12 +124,22 @@ fn operation(operation: &Operation) -> Vec<Json> {
     let names = parts.iter().map(|part| text(&part["title"]).to_owned());
     let statuses = own_codes(operation)
         .into_iter()
-        .flat_map(|(status, codes)| codes.into_iter().map(move |code| format!("{status} {}", code.as_str())));
+        .flat_map(|(status, codes)| {
+            codes
+                .into_iter()
+                .map(move |code| format!("{status} {}", code.as_str()))
+        });
     let success = operation.success.map(|success| success.status.to_string());
     let words: Vec<String> = names.chain(statuses).chain(success).collect();
     let page = format!("{} {}", operation.method(), operation.path);
     let mut whole = entry(title, &page, &path, operation.about);
-    whole["words"] = format!("{} {} {}", text(&whole["words"]), operation.id, words.join(" ")).into();
+    whole["words"] = format!(
+        "{} {} {}",
+        text(&whole["words"]),
+        operation.id,
+        words.join(" ")
+    )
+    .into();
     parts.insert(0, whole);
     parts
 }
@@ -105,7 +154,10 @@ mod tests {
 
     #[test]
     fn index_is_small_and_each_entry_leads_to_its_place() {
-        let assets = crate::site::assets(&Config::default(), &Address::Tcp(([127, 0, 0, 1], 1).into()));
+        let assets = crate::site::assets(
+            &Config::default(),
+            &Address::Tcp(([127, 0, 0, 1], 1).into()),
+        );
         let body = |path: &str, encoding: Option<&str>| {
             let asset = assets.get(path).unwrap_or_else(|| panic!("{path}"));
             asset
@@ -118,7 +170,8 @@ mod tests {
         };
         let compressed = body("/assets/latest/search.json", Some("gzip")).len();
         assert!(compressed < 28 * 1024, "{compressed}");
-        let index: Vec<Value> = serde_json::from_slice(&body("/assets/latest/search.json", None)).unwrap();
+        let index: Vec<Value> =
+            serde_json::from_slice(&body("/assets/latest/search.json", None)).unwrap();
         for path in index.iter().map(|entry| text(&entry["path"])) {
             let (page, id) = path.split_once('#').unwrap_or((path, "main"));
             if page == DESCRIPTION {
@@ -127,7 +180,11 @@ mod tests {
             let html = String::from_utf8(body(page, None)).unwrap();
             assert!(html.contains(&format!(" id=\"{id}\"")), "{path}");
         }
-        let has = |title, page| index.iter().any(|entry| entry["title"] == title && entry["page"] == page);
+        let has = |title, page| {
+            index
+                .iter()
+                .any(|entry| entry["title"] == title && entry["page"] == page)
+        };
         for (title, page) in [
             ("List pets", "GET /v1/pets"),
             ("limit", "List pets"),

@@ -26,7 +26,9 @@ mod tests {
 
     /// The texts between each pair of two other texts.
     fn between<'t>(text: &'t str, start: &'t str, end: &'t str) -> impl Iterator<Item = &'t str> {
-        text.split(start).skip(1).filter_map(move |rest| rest.split(end).next())
+        text.split(start)
+            .skip(1)
+            .filter_map(move |rest| rest.split(end).next())
     }
 
     fn scripts() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -51,15 +53,27 @@ mod tests {
         let assets = assets(&Config::default(), "https://pets.example");
         assert!(named.len() > scripts().count(), "{named:?}");
         for path in named.iter().filter(|path| !path.starts_with(['#', '{'])) {
-            assert!(assets.contains_key(&path.replace("/assets/", crate::app::api::LATEST)), "{path}");
+            assert!(
+                assets.contains_key(&path.replace("/assets/", crate::app::api::LATEST)),
+                "{path}"
+            );
         }
     }
 
     #[test]
     fn text_never_becomes_markup() {
-        let scripts = files::SITE.iter().chain(files::SETTINGS).filter(|(name, _)| name.ends_with(".js"));
+        let scripts = files::SITE
+            .iter()
+            .chain(files::SETTINGS)
+            .filter(|(name, _)| name.ends_with(".js"));
         for (name, script) in scripts.map(|(name, bytes)| (name, String::from_utf8_lossy(bytes))) {
-            for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser"] {
+            for way in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "DOMParser",
+            ] {
                 assert!(!script.contains(way), "{name}: {way}");
             }
         }

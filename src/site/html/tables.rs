@@ -27,10 +27,23 @@ const ALL: [Gap; 8] = [
 /// The HTML of a page and its sections, with gaps such as `{{codes}}` filled.
 pub fn fill(page: &PageText<'_>, config: &Config, base: &str) -> (String, Vec<Section<String>>) {
     let (mut html, mut sections) = (page.html.replace("{{base}}", &escape(base)), Vec::new());
-    for Section { id, element, title, text } in page.sections {
-        let text = text.replace("{{base}}", base).replace("{{interface}}", VERSION);
+    for Section {
+        id,
+        element,
+        title,
+        text,
+    } in page.sections
+    {
+        let text = text
+            .replace("{{base}}", base)
+            .replace("{{interface}}", VERSION);
         let [id, element, title] = [id, element, title].map(|part| (*part).to_owned());
-        let mut parts = vec![Section { id, element, title, text: text.clone() }];
+        let mut parts = vec![Section {
+            id,
+            element,
+            title,
+            text: text.clone(),
+        }];
         for (name, filling) in ALL {
             let place = format!("{{{{{name}}}}}");
             if let Some((before, after)) = text.split_once(&place) {
@@ -38,7 +51,10 @@ pub fn fill(page: &PageText<'_>, config: &Config, base: &str) -> (String, Vec<Se
                 html = html.replace(&place, &filling.html);
                 parts[0].text = format!("{before}{}", filling.text);
                 parts.extend(filling.sections);
-                parts.last_mut().into_iter().for_each(|part| part.text.push_str(after));
+                parts
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|part| part.text.push_str(after));
             }
         }
         sections.extend(parts);
@@ -48,7 +64,10 @@ pub fn fill(page: &PageText<'_>, config: &Config, base: &str) -> (String, Vec<Se
 
 fn labels(config: &Config) -> Filling {
     let rows = operations(config).filter_map(|operation| {
-        Some((in_reference(operation), [title(operation), format!("`{}`", operation.label()?)]))
+        Some((
+            in_reference(operation),
+            [title(operation), format!("`{}`", operation.label()?)],
+        ))
     });
     table(["Operation", "Label"], rows)
 }
@@ -56,10 +75,13 @@ fn labels(config: &Config) -> Filling {
 fn deprecations(config: &Config) -> Filling {
     let rows = operations(config).filter_map(|operation| {
         let deprecation = operation.deprecation?;
-        let instead = deprecation.instead.to_owned();
-        Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
+        let replacement = deprecation.replacement.to_owned();
+        Some((
+            in_reference(operation),
+            [title(operation), day(deprecation.sunset), replacement],
+        ))
     });
-    table(["Operation", "Will be removed on", "Call instead"], rows)
+    table(["Operation", "Will be removed on", "Replacement"], rows)
 }
 
 /// The codes in the order of their statuses.
@@ -74,8 +96,14 @@ fn codes(config: &Config) -> Filling {
 
 fn limits() -> Filling {
     let rows = LIMITS.iter().map(|limit| {
-        let (link, most) = (limit.what.replace(' ', "-"), format!("{} {}", limit.most, limit.unit));
-        (format!("#{link}"), [limit.what.to_owned(), most, limit.status.to_string()])
+        let (link, most) = (
+            limit.what.replace(' ', "-"),
+            format!("{} {}", limit.most, limit.unit),
+        );
+        (
+            format!("#{link}"),
+            [limit.what.to_owned(), most, limit.status.to_string()],
+        )
     });
     table(["Limit", "Maximum", "Status if exceeded"], rows)
 }
@@ -83,7 +111,10 @@ fn limits() -> Filling {
 fn deadlines(config: &Config) -> Filling {
     let rows = config.deadlines.table().map(|deadline| {
         let most = format!("{} s", deadline.most.as_secs_f64());
-        (format!("#timeout-{}", deadline.name), [deadline.span.to_owned(), most, deadline.then.to_owned()])
+        (
+            format!("#timeout-{}", deadline.name),
+            [deadline.span.to_owned(), most, deadline.then.to_owned()],
+        )
     });
     table(["Phase", "Timeout", "On timeout"], rows)
 }
@@ -91,7 +122,10 @@ fn deadlines(config: &Config) -> Filling {
 fn settings() -> Filling {
     let rows = SETTINGS.iter().map(|setting| {
         let names = format!("`{}`\n`{}`", setting.usage(), setting.variable());
-        (format!("#{}", setting.flag), [names, setting.help.to_owned(), setting.default.to_owned()])
+        (
+            format!("#{}", setting.flag),
+            [names, setting.help.to_owned(), setting.default.to_owned()],
+        )
     });
     table(["Flag and variable", "Meaning", "Default"], rows)
 }
@@ -100,15 +134,24 @@ fn variables() -> Filling {
     let rows = VARIABLES.iter().map(|variable| {
         let id = variable.name.to_lowercase().replace('_', "-");
         let name = format!("`{}`", variable.name);
-        (format!("#{id}"), [name, variable.help.to_owned(), variable.default.to_owned()])
+        (
+            format!("#{id}"),
+            [name, variable.help.to_owned(), variable.default.to_owned()],
+        )
     });
     table(["Variable", "Meaning", "Default"], rows)
 }
 
 /// Makes a table. The first line of each row's first cell is the link of the row. A row that links to a fragment has
 /// that id.
-fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = (String, [String; N])>) -> Filling {
-    let mut table = Filling { text: heads.join(" "), ..Filling::default() };
+fn table<const N: usize>(
+    heads: [&str; N],
+    rows: impl IntoIterator<Item = (String, [String; N])>,
+) -> Filling {
+    let mut table = Filling {
+        text: heads.join(" "),
+        ..Filling::default()
+    };
     let names = heads.map(|head| format!("<th>{head}</th>")).concat();
     table.html = format!("<div class=\"table\"><table><thead><tr>{names}</tr></thead><tbody>\n");
     for (link, cells) in rows {
@@ -148,32 +191,75 @@ mod tests {
     #[test]
     fn tables_say_what_the_code_says() {
         let filled = |gap| {
-            let sections = &[Section { id: "a", element: "h1", title: "A", text: gap }];
-            fill(&PageText { html: gap, sections }, &Config::default(), "http://a")
+            let sections = &[Section {
+                id: "a",
+                element: "h1",
+                title: "A",
+                text: gap,
+            }];
+            fill(
+                &PageText {
+                    html: gap,
+                    sections,
+                },
+                &Config::default(),
+                "http://a",
+            )
         };
         let (codes, sections) = filled("{{codes}}");
-        assert!(codes.contains("</a><br>503 Service Unavailable</td>"), "{codes}");
-        assert!(codes.contains("<tr id=\"not_found\"><td data-head=\"Code and status\">"), "{codes}");
-        assert!(sections.iter().any(|row| row.id == "not_found" && row.element == "tr"));
+        assert!(
+            codes.contains("</a><br>503 Service Unavailable</td>"),
+            "{codes}"
+        );
+        assert!(
+            codes.contains("<tr id=\"not_found\"><td data-head=\"Code and status\">"),
+            "{codes}"
+        );
+        assert!(
+            sections
+                .iter()
+                .any(|row| row.id == "not_found" && row.element == "tr")
+        );
         let labels = filled("{{labels}}").0;
         assert!(
             labels.contains("<a href=\"/#listOrders\"><code>GET /v1/store/orders</code></a>"),
             "{labels}"
         );
-        assert!(labels.contains(">experimental<") && !labels.contains("/v1/pets"), "{labels}");
+        assert!(
+            labels.contains(">experimental<") && !labels.contains("/v1/pets"),
+            "{labels}"
+        );
         let deprecations = filled("{{deprecations}}").0;
         assert!(
             deprecations.contains("2030-12-05")
-                && deprecations.contains("<code>GET /v1/pets?after=6&amp;limit=1</code>")
+                && deprecations
+                    .contains("><code>GET /v1/pets</code> with the <code>status</code> filter.")
         );
         assert!(filled("{{limits}}").0.contains("65536 bytes"));
         assert!(filled("{{deadlines}}").0.contains("10 s"));
         let (variables, sections) = filled("{{variables}}");
-        assert!(variables.contains("<tr id=\"petstore-api-key\">"), "{variables}");
-        let key = sections.iter().find(|row| row.id == "petstore-api-key").unwrap();
+        assert!(
+            variables.contains("<tr id=\"petstore-api-key\">"),
+            "{variables}"
+        );
+        let key = sections
+            .iter()
+            .find(|row| row.id == "petstore-api-key")
+            .unwrap();
         let told = (&*key.element, &*key.title, &*key.text);
-        assert_eq!(told, ("tr", "PETSTORE_API_KEY", "an additional API key"));
-        assert!(filled("{{settings}}").0.contains("</a><br><code>PETSTORE_ALLOW_ORIGIN</code>"));
+        assert_eq!(
+            told,
+            (
+                "tr",
+                "PETSTORE_API_KEY",
+                "a full API key besides those in the database"
+            )
+        );
+        assert!(
+            filled("{{settings}}")
+                .0
+                .contains("</a><br><code>PETSTORE_ALLOW_ORIGIN</code>")
+        );
         assert_eq!(filled("{{else}}").0, "{{else}}");
     }
 }

@@ -4,18 +4,22 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::app::api::Operation;
+use crate::app::endpoint::Operation;
 use crate::base::json::Json;
+use crate::site::components::{example, resolve};
 use crate::site::document::{BASE, responses};
-use crate::site::html::components::{example, resolve};
 use crate::site::html::markup::{escape, heading, pretty, text};
 
 /// The form, hidden until the script has run. Rarely used parameters are folded.
 pub fn form(operation: &Operation, parameters: &[Json]) -> String {
     let id = operation.id;
     let fields = |is_header: bool| -> String {
-        let chosen = parameters.iter().filter(|parameter| (*parameter["in"] == "header") == is_header);
-        chosen.map(|parameter| field(operation, parameter)).collect()
+        let chosen = parameters
+            .iter()
+            .filter(|parameter| (*parameter["in"] == "header") == is_header);
+        chosen
+            .map(|parameter| field(operation, parameter))
+            .collect()
     };
     let media_type = operation.media_types[0];
     let body = operation.body.map(|name| {
@@ -33,7 +37,10 @@ pub fn form(operation: &Operation, parameters: &[Json]) -> String {
         ),
     };
     let answers = responses(operation);
-    let documented = answers.members().iter().flat_map(|(_, answer)| answer["headers"].members());
+    let documented = answers
+        .members()
+        .iter()
+        .flat_map(|(_, answer)| answer["headers"].members());
     let documented: BTreeSet<&str> = documented.map(|(name, _)| &**name).collect();
     format!(
         "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\"{} \
@@ -43,7 +50,11 @@ pub fn form(operation: &Operation, parameters: &[Json]) -> String {
         operation.method(),
         operation.path.strip_prefix(BASE).unwrap_or(operation.path),
         documented.into_iter().collect::<Vec<_>>().join(" "),
-        if has_result(operation) { "" } else { " data-empty" },
+        if has_result(operation) {
+            ""
+        } else {
+            " data-empty"
+        },
         escape(operation.title),
         heading(id, "Try it"),
         fields(false),
@@ -53,12 +64,16 @@ pub fn form(operation: &Operation, parameters: &[Json]) -> String {
 
 /// Returns whether the response of a success has a body.
 pub fn has_result(operation: &Operation) -> bool {
-    operation.success.is_some_and(|success| success.schema.is_some())
+    operation
+        .success
+        .is_some_and(|success| success.schema.is_some())
 }
 
 /// An example of a path parameter: the id of the resource that the operation returns in its example, or else 1.
 pub fn example_id(operation: &Operation) -> String {
-    let returned = operation.success.and_then(|success| example(success.schema?)["id"].as_i64());
+    let returned = operation
+        .success
+        .and_then(|success| example(success.schema?)["id"].as_i64());
     returned.unwrap_or(1).to_string()
 }
 
@@ -66,7 +81,8 @@ pub fn example_id(operation: &Operation) -> String {
 fn field(operation: &Operation, parameter: &Json) -> String {
     let (name, place) = (text(&parameter["name"]), text(&parameter["in"]));
     let id = format!("{}-{name}", operation.id);
-    let mut attributes = format!("id=\"{id}\" name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\"");
+    let mut attributes =
+        format!("id=\"{id}\" name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\"");
     if *parameter["required"] == true {
         attributes += &format!(" data-example=\"{}\" required", example_id(operation));
     }
@@ -83,7 +99,11 @@ fn field(operation: &Operation, parameter: &Json) -> String {
             format!("<select {attributes}><option value=\"\">any</option>{options}</select>")
         }
         None => {
-            let kind = if *schema["type"] == "integer" { " inputmode=\"numeric\"" } else { "" };
+            let kind = if *schema["type"] == "integer" {
+                " inputmode=\"numeric\""
+            } else {
+                ""
+            };
             format!("<input {attributes} spellcheck=\"false\"{kind}>")
         }
     };

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::Project;
-use super::domains::platform_host;
+use super::domains::Occasion;
 use super::error::Refusal;
 use super::overview::{DomainView, Overview};
 use super::verify::check_dns;
@@ -41,7 +41,7 @@ pub struct Upkeep {
 /// A task of the thread, with the name of a domain.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    Check(String),
+    Check(String, Occasion),
     NoteServed(String),
 }
 
@@ -54,7 +54,12 @@ impl Upkeep {
         project.store.set_busy_timeout(PATIENCE);
         let hosting = project.hosting.clone();
         let (project, pending) = (Arc::new(Mutex::new(project)), Arc::default());
-        let mut upkeep = Self { hosting, project, pending, tasks: None };
+        let mut upkeep = Self {
+            hosting,
+            project,
+            pending,
+            tasks: None,
+        };
         if upkeep.hosting.platform_host.is_some() {
             let (sender, tasks) = channel();
             upkeep.tasks = Some(sender);
@@ -71,14 +76,15 @@ impl Upkeep {
         self.begin(Task::NoteServed(name.to_owned()));
     }
 
-    /// Begins a check of a domain, unless one waits or runs already. Does not block.
+    /// Begins a check of a domain, unless one waits or runs already. Does not block. Returns the stored name of the
+    /// domain.
     ///
     /// # Errors
-    /// `PLATFORM_HOST_REQUIRED` if no hosting platform is configured.
-    pub fn begin_check(&self, name: &str) -> Result<(), Refusal> {
-        platform_host(&self.hosting)?;
-        self.begin(Task::Check(name.to_owned()));
-        Ok(())
+    /// Those of [`Project::check`].
+    pub fn begin_check(&self, text: &str) -> Result<String, Refusal> {
+        let name = self.project().may_check(text)?;
+        self.begin(Task::Check(name.clone(), Occasion::Request));
+        Ok(name)
     }
 
     fn begin(&self, task: Task) {
@@ -90,9 +96,9 @@ impl Upkeep {
         }
     }
 
-    /// Returns whether a check of this domain waits or runs.
+    /// Returns whether a requested check of this domain waits or runs.
     pub fn is_checking(&self, name: &str) -> bool {
-        lock(&self.pending).contains(&Task::Check(name.to_owned()))
+        lock(&self.pending).contains(&Task::Check(name.to_owned(), Occasion::Request))
     }
 
     /// Returns the state of the project, read on `database`, so that it does not wait for a change.
@@ -121,14 +127,16 @@ fn run(
     loop {
         let task = match tasks.recv_timeout(wait) {
             Ok(task) => Some(task),
-            Err(RecvTimeoutError::Timeout) => due.pop().map(Task::Check),
+            Err(RecvTimeoutError::Timeout) => {
+                due.pop().map(|name| Task::Check(name, Occasion::Schedule))
+            }
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let done = match &task {
-            Some(Task::Check(name)) => {
+            Some(Task::Check(name, occasion)) => {
                 let finding = check_dns(name, hosting);
                 change(project, |project| {
-                    let (domain, is_news) = project.keep(name, &finding)?;
+                    let (domain, is_news) = project.keep(name, &finding, *occasion, unix_time())?;
                     if is_news {
                         log_news(&domain);
                     }
@@ -136,7 +144,9 @@ fn run(
                 })
             }
             Some(Task::NoteServed(name)) => change(project, |project| project.note_served(name)),
-            None => change(project, |project| project.due(unix_time()).map(|names| due = names)),
+            None => change(project, |project| {
+                project.due(unix_time()).map(|names| due = names)
+            }),
         };
         if let Some(task) = &task {
             lock(pending).remove(task);
@@ -154,16 +164,39 @@ fn change(
     project: &Weak<Mutex<Project>>,
     work: impl FnOnce(&mut Project) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
-    project.upgrade().map_or(Ok(()), |project| work(&mut lock(&project)))
+    project
+        .upgrade()
+        .map_or(Ok(()), |project| work(&mut lock(&project)))
 }
 
 /// Logs the new state of a domain after a check.
 fn log_news(domain: &DomainView) {
-    let DomainView { domain: Domain { name, state, message, .. }, state_text, .. } = domain;
-    let is_bad = !domain.is_in_order() && *state != DomainState::PendingDns;
-    let level = if is_bad { log::Level::Warn } else { log::Level::Info };
+    let DomainView {
+        domain:
+            Domain {
+                name,
+                state,
+                message,
+                ..
+            },
+        state_text,
+        ..
+    } = domain;
+    let is_bad = match state {
+        DomainState::PendingDns => false,
+        DomainState::CertificateDelayed => true,
+        _ => !domain.is_in_order(),
+    };
+    let level = if is_bad {
+        log::Level::Warn
+    } else {
+        log::Level::Info
+    };
     let (state, message) = (state.as_str(), message.as_deref().unwrap_or_default());
-    log::log!(level, "the domain {name} is {state}: {state_text}. {message}");
+    log::log!(
+        level,
+        "the domain {name} is {state}: {state_text}. {message}"
+    );
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -178,9 +211,13 @@ mod tests {
     #[test]
     fn nothing_is_checked_without_a_platform() {
         let (_folder, mut project) = project();
+        project.add("pets.example.com", false).unwrap();
         project.hosting.platform_host = None;
         let upkeep = Upkeep::start(project).unwrap();
-        assert_eq!(code(upkeep.begin_check("pets.example.com")), "platform_host_required");
+        assert_eq!(
+            code(upkeep.begin_check("pets.example.com")),
+            "platform_host_required"
+        );
         assert!(!upkeep.is_checking("pets.example.com"));
     }
 }

@@ -24,9 +24,15 @@ impl Project {
         let files = folder.map(folder::list).transpose()?.unwrap_or_default();
         let deploy = self.store.transact(|project| project.add_deploy())?;
         for files in files.chunks(BATCH) {
-            let files = files.iter().map(StaticFile::read).collect::<Result<Vec<_>, _>>()?;
-            self.store
-                .transact(|project| files.iter().try_for_each(|file| project.add_file(deploy, file)))?;
+            let files = files
+                .iter()
+                .map(StaticFile::read)
+                .collect::<Result<Vec<_>, _>>()?;
+            self.store.transact(|project| {
+                files
+                    .iter()
+                    .try_for_each(|file| project.add_file(deploy, file))
+            })?;
         }
         self.store.transact(|project| {
             if !project.go_live(deploy, unix_time())? {
@@ -54,15 +60,19 @@ impl Project {
     pub fn roll_back(&mut self, id: Option<i64>) -> Result<i64, Refusal> {
         self.store.transact(|project| {
             let deploys = project.deploys()?;
-            let live = deploys.iter().find(|deploy| deploy.is_live).map(|deploy| deploy.id);
+            let live = deploys
+                .iter()
+                .find(|deploy| deploy.is_live)
+                .map(|deploy| deploy.id);
             let is_wanted = |deploy: &&Deploy| match id {
                 Some(id) => deploy.id == id,
                 None => live.is_some_and(|live| deploy.id < live),
             };
             let Some(found) = deploys.iter().find(is_wanted) else {
                 let which = id.map_or("earlier deploy".to_owned(), |id| format!("deploy {id}"));
-                let message =
-                    format!("There is no {which} to go back to; 'petstore site list' lists the deploys.");
+                let message = format!(
+                    "There is no {which} to go back to; 'petstore site list' lists the deploys."
+                );
                 return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
             };
             project.go_live(found.id, unix_time())?;
@@ -82,10 +92,14 @@ mod tests {
     fn file_is_compressed_if_that_saves_a_tenth() {
         let folder = TestFolder::new();
         let mut random = Random::new(1);
-        let mut bytes = |bound| -> Vec<u8> { (0..1000).map(|_| random.index(bound) as u8).collect() };
-        for (content, is_smaller) in
-            [(vec![0; 1000], true), (bytes(16), true), (bytes(256), false), (b"x".to_vec(), false)]
-        {
+        let mut bytes =
+            |bound| -> Vec<u8> { (0..1000).map(|_| random.index(bound) as u8).collect() };
+        for (content, is_smaller) in [
+            (vec![0; 1000], true),
+            (bytes(16), true),
+            (bytes(256), false),
+            (b"x".to_vec(), false),
+        ] {
             std::fs::write(folder.0.join("file.txt"), &content).unwrap();
             let file = folder::list(&folder.0).unwrap()[0].read().unwrap();
             assert_eq!(file.gzip.is_some(), is_smaller, "{} bytes", content.len());
@@ -98,7 +112,12 @@ mod tests {
         let (_folder, mut project) = project();
         let second = project.deploy(None).unwrap().0;
         let listed = |project: &Project| -> Vec<_> {
-            project.deploys().unwrap().iter().map(|deploy| (deploy.id, deploy.is_live)).collect()
+            project
+                .deploys()
+                .unwrap()
+                .iter()
+                .map(|deploy| (deploy.id, deploy.is_live))
+                .collect()
         };
         assert_eq!(listed(&project), [(second, true), (second - 1, false)]);
         assert_eq!(project.roll_back(None).unwrap(), second - 1);
@@ -109,7 +128,10 @@ mod tests {
     #[test]
     fn deploy_that_was_replaced_does_not_go_live() {
         let (_folder, mut project) = project();
-        let left = project.store.transact(|project| project.add_deploy()).unwrap();
+        let left = project
+            .store
+            .transact(|project| project.add_deploy())
+            .unwrap();
         project.deploy(None).unwrap();
         assert_eq!(code(project.roll_back(Some(left))), "unknown_deploy");
     }

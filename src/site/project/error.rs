@@ -16,6 +16,8 @@ pub struct RefusalCode {
 impl RefusalCode {
     /// The plan does not include domains.
     pub const PLAN_REQUIRED: Self = Self::new("plan_required", 402);
+    /// The plan has no domains, and the project has some.
+    pub const DOMAINS_EXIST: Self = Self::new("domains_exist", 409);
     /// The site was never deployed.
     pub const DEPLOY_REQUIRED: Self = Self::new("deploy_required", 409);
     /// No hosting platform is set.
@@ -40,6 +42,8 @@ impl RefusalCode {
     pub const UNKNOWN_DEPLOY: Self = Self::new("unknown_deploy", 404);
     /// The database cannot be read or written.
     pub const STORAGE_UNAVAILABLE: Self = Self::new("storage_unavailable", 503);
+    /// The disk failed during a change, which may or may not be made.
+    pub const OUTCOME_UNKNOWN: Self = Self::new("outcome_unknown", 503);
 
     const fn new(name: &'static str, status: u16) -> Self {
         Self { name, status }
@@ -54,20 +58,29 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// For people: plain sentences with the reason and advice.
     pub message: String,
-    /// The failure behind [`RefusalCode::STORAGE_UNAVAILABLE`].
+    /// The failure behind [`RefusalCode::STORAGE_UNAVAILABLE`] and [`RefusalCode::OUTCOME_UNKNOWN`].
     cause: Option<StoreError>,
 }
 
 impl Refusal {
     /// Creates a refusal.
     pub(crate) fn new(code: RefusalCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), cause: None }
+        Self {
+            code,
+            message: message.into(),
+            cause: None,
+        }
     }
 }
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{} ({})", self.message.trim_end_matches('.'), self.code.name)
+        write!(
+            f,
+            "{} ({})",
+            self.message.trim_end_matches('.'),
+            self.code.name
+        )
     }
 }
 
@@ -75,8 +88,15 @@ impl std::error::Error for Refusal {}
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        let cause = Some(error.clone());
-        Self { code: RefusalCode::STORAGE_UNAVAILABLE, message: error.to_string(), cause }
+        Self {
+            code: if error.is_unknown() {
+                RefusalCode::OUTCOME_UNKNOWN
+            } else {
+                RefusalCode::STORAGE_UNAVAILABLE
+            },
+            message: error.to_string(),
+            cause: Some(error),
+        }
     }
 }
 
@@ -98,14 +118,32 @@ mod tests {
 
     #[test]
     fn error_has_the_refusal_as_its_source_or_the_kind_of_the_database() {
-        let error = Error::from(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, "There is no deploy 7."));
+        let error = Error::from(Refusal::new(
+            RefusalCode::UNKNOWN_DEPLOY,
+            "There is no deploy 7.",
+        ));
         assert_eq!(
             (error.kind(), error.to_string()),
-            (ErrorKind::Refused, "There is no deploy 7 (unknown_deploy)".into())
+            (
+                ErrorKind::Refused,
+                "There is no deploy 7 (unknown_deploy)".into()
+            )
         );
-        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Refusal>());
-        assert_eq!(source.map(|refusal| refusal.code), Some(RefusalCode::UNKNOWN_DEPLOY));
+        let source =
+            std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Refusal>());
+        assert_eq!(
+            source.map(|refusal| refusal.code),
+            Some(RefusalCode::UNKNOWN_DEPLOY)
+        );
+        let unknown = Refusal::from(StoreError::Unavailable(Cause::Unknown, "disk".to_owned()));
+        assert_eq!(
+            (unknown.code, Error::from(unknown).kind()),
+            (RefusalCode::OUTCOME_UNKNOWN, ErrorKind::OutcomeUnknown)
+        );
         let locked = Refusal::from(StoreError::Unavailable(Cause::Locked, "busy".to_owned()));
-        assert_eq!((locked.code.status, Error::from(locked).kind()), (503, ErrorKind::DatabaseLocked));
+        assert_eq!(
+            (locked.code.status, Error::from(locked).kind()),
+            (503, ErrorKind::DatabaseLocked)
+        );
     }
 }

@@ -17,11 +17,20 @@ pub struct Finding {
 
 impl Finding {
     /// The record is correct.
-    pub const RIGHT: Self = Self { event: DomainEvent::Right, reason: None };
+    pub const RIGHT: Self = Self {
+        event: DomainEvent::Right,
+        reason: None,
+    };
 
     /// Creates a finding with a reason.
     pub fn new(event: DomainEvent, code: &str, message: String) -> Self {
-        Self { event, reason: Some(Reason { code: code.to_owned(), message }) }
+        Self {
+            event,
+            reason: Some(Reason {
+                code: code.to_owned(),
+                message,
+            }),
+        }
     }
 }
 
@@ -29,7 +38,10 @@ impl Finding {
 pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
     const MOST: usize = 100;
     let shortened = |shown: String| shown.chars().take(MOST).collect();
-    let items: Vec<String> = items.into_iter().map(|item| shortened(item.to_string())).collect();
+    let items: Vec<String> = items
+        .into_iter()
+        .map(|item| shortened(item.to_string()))
+        .collect();
     let first = items[..items.len().min(MAX_NAMED)].join(", ");
     match items.len().saturating_sub(MAX_NAMED) {
         0 => first,

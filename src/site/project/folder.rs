@@ -45,14 +45,18 @@ pub fn list(root: &Path) -> Result<Vec<StaticFile>, Refusal> {
             let path = format!("{parent}/{}", entry_name.to_string_lossy());
             check_name(&path, entry_name.to_str())?;
             // This does not follow links.
-            let found = entry.metadata().map_err(|error| unreadable(&place, &error))?;
+            let found = entry
+                .metadata()
+                .map_err(|error| unreadable(&place, &error))?;
             if found.is_dir() {
                 left.push((place, path));
                 continue;
             }
             let shown = place.display();
             if !found.is_file() {
-                return invalid(format!("{shown} is a link or not a file; put the file itself there"));
+                return invalid(format!(
+                    "{shown} is a link or not a file; put the file itself there"
+                ));
             }
             if found.len() > MAX_FILE_BYTES {
                 return invalid(format!("{shown} has more than {MAX_FILE_BYTES} bytes"));
@@ -62,7 +66,10 @@ pub fn list(root: &Path) -> Result<Vec<StaticFile>, Refusal> {
         }
     }
     if bytes > MAX_BYTES {
-        return invalid(format!("{} has more than {MAX_BYTES} bytes", root.display()));
+        return invalid(format!(
+            "{} has more than {MAX_BYTES} bytes",
+            root.display()
+        ));
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
@@ -78,7 +85,13 @@ impl StaticFile {
         // Saving less than a tenth is not worth the client's time to decompress.
         let gzip = gzip(&content).filter(|packed| packed.len() < content.len() / 10 * 9);
         let (path, content_type) = (self.path.clone(), media_type::of(&self.path).to_owned());
-        Ok(SiteFile { path, content_type, tag: tag_of(&content), content, gzip })
+        Ok(SiteFile {
+            path,
+            content_type,
+            tag: tag_of(&content),
+            content,
+            gzip,
+        })
     }
 }
 
@@ -86,16 +99,23 @@ impl StaticFile {
 fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
     if name.is_none_or(|name| name.contains(|c: char| c.is_control() || c == '\\')) {
         let shown = path.escape_debug();
-        return invalid(format!("'{shown}' is not UTF-8, or has a control character or a backslash"));
+        return invalid(format!(
+            "'{shown}' is not UTF-8, or has a control character or a backslash"
+        ));
     }
     if api::is_built_in(path) {
-        return invalid(format!("{path} belongs to the built-in site; give it another name"));
+        return invalid(format!(
+            "{path} belongs to the built-in site; give it another name"
+        ));
     }
     Ok(())
 }
 
 fn unreadable(place: &Path, error: &io::Error) -> Refusal {
-    Refusal::new(RefusalCode::INVALID_FOLDER, format!("{} cannot be read: {error}", place.display()))
+    Refusal::new(
+        RefusalCode::INVALID_FOLDER,
+        format!("{} cannot be read: {error}", place.display()),
+    )
 }
 
 fn invalid<T>(message: String) -> Result<T, Refusal> {
@@ -126,7 +146,10 @@ mod tests {
         }
         let files = list(&root.0).unwrap();
         let found: Vec<_> = files.iter().map(|file| &file.path[..]).collect();
-        assert_eq!(found, ["/.well-known/security.txt", "/a b.css", "/guide/index.html"]);
+        assert_eq!(
+            found,
+            ["/.well-known/security.txt", "/a b.css", "/guide/index.html"]
+        );
         assert_eq!(files[2].read().unwrap().content, b"x");
     }
 
@@ -138,14 +161,23 @@ mod tests {
             list(&root.0).unwrap_err().message
         };
         assert!(
-            refused(|root| write(root, "docs/x.html", b"")).contains("/docs belongs to the built-in site")
+            refused(|root| write(root, "docs/x.html", b""))
+                .contains("/docs belongs to the built-in site")
         );
         assert!(refused(|root| write(root, "healthz", b"")).contains("/healthz belongs"));
         assert!(refused(|root| write(root, "v1/pets", b"")).contains("/v1 belongs"));
-        assert!(refused(|root| symlink("/etc/hostname", root.0.join("x")).unwrap()).contains("/x is a link"));
-        assert!(refused(|root| symlink("..", root.0.join("up")).unwrap()).contains("/up is a link"));
+        assert!(
+            refused(|root| symlink("/etc/hostname", root.0.join("x")).unwrap())
+                .contains("/x is a link")
+        );
+        assert!(
+            refused(|root| symlink("..", root.0.join("up")).unwrap()).contains("/up is a link")
+        );
         let link = refused(|root| symlink("nowhere", root.0.join("x")).unwrap());
-        assert!(link.contains("/x is a link") && !link.starts_with("/x"), "the path on disk: {link}");
+        assert!(
+            link.contains("/x is a link") && !link.starts_with("/x"),
+            "the path on disk: {link}"
+        );
         assert!(
             refused(|root| drop(UnixListener::bind(root.0.join("x")).unwrap()))
                 .contains("/x is a link or not")
@@ -170,7 +202,13 @@ mod tests {
         write(&root, "a/b.txt", b"x");
         let files = list(&root.0).unwrap();
         fs::remove_file(root.0.join("a/b.txt")).unwrap();
-        assert!(files[0].read().unwrap_err().message.contains("/a/b.txt cannot be read"));
+        assert!(
+            files[0]
+                .read()
+                .unwrap_err()
+                .message
+                .contains("/a/b.txt cannot be read")
+        );
     }
 
     #[test]
@@ -178,7 +216,12 @@ mod tests {
         // Sparse files take no disk space.
         let sized = |root: &TestFolder, path: &str, length| {
             write(root, path, b"");
-            fs::OpenOptions::new().write(true).open(root.0.join(path)).unwrap().set_len(length).unwrap();
+            fs::OpenOptions::new()
+                .write(true)
+                .open(root.0.join(path))
+                .unwrap()
+                .set_len(length)
+                .unwrap();
         };
         let root = TestFolder::new();
         for number in 0..MAX_BYTES / MAX_FILE_BYTES {

@@ -26,9 +26,18 @@ const TYPES: &[(&[&str], &str)] = &[
 /// Returns the media type of a file, with the charset if it is text. The case of the extension does not matter.
 pub fn of(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or_default();
-    let Some((_, extension)) = name.rsplit_once('.') else { return UNKNOWN };
-    let has = |known: &[&str]| known.iter().any(|known| known.eq_ignore_ascii_case(extension));
-    TYPES.iter().find(|(known, _)| has(known)).map_or(UNKNOWN, |(_, media_type)| media_type)
+    let Some((_, extension)) = name.rsplit_once('.') else {
+        return UNKNOWN;
+    };
+    let has = |known: &[&str]| {
+        known
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(extension))
+    };
+    TYPES
+        .iter()
+        .find(|(known, _)| has(known))
+        .map_or(UNKNOWN, |(_, media_type)| media_type)
 }
 
 #[cfg(test)]

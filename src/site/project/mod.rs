@@ -58,7 +58,9 @@ pub struct Project {
 
 impl fmt::Debug for Project {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Project").field("hosting", &self.hosting).finish_non_exhaustive()
+        f.debug_struct("Project")
+            .field("hosting", &self.hosting)
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,7 +75,10 @@ impl Project {
             return Err(Error::no_database(&config.database));
         }
         let store = Writer::open(&config.database)?;
-        Ok(Self { store, hosting: config.hosting.clone() })
+        Ok(Self {
+            store,
+            hosting: config.hosting.clone(),
+        })
     }
 
     /// Returns the state of the project, its domains and redirects.
@@ -84,17 +89,37 @@ impl Project {
         Ok(Overview::of(&self.store, &self.hosting, unix_time())?)
     }
 
-    /// Sets the plan of the project. Existing domains stay, even with the plan `free`.
+    /// Sets the plan of the project.
     ///
     /// # Errors
+    /// [`RefusalCode::DOMAINS_EXIST`] for the plan `free`, if the project has domains;
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
     pub fn set_plan(&mut self, plan: Plan) -> Result<(), Refusal> {
-        Ok(self.store.transact(|project| project.set_plan(plan))?)
+        self.store.transact(|project| {
+            let names: Vec<String> = match plan {
+                Plan::Free => project
+                    .domains()?
+                    .into_iter()
+                    .map(|domain| domain.name)
+                    .collect(),
+                Plan::Pro | Plan::Enterprise => Vec::new(),
+            };
+            if !names.is_empty() {
+                let message = format!(
+                    "The plan free has no domains, and this project has {}. Remove them first: \
+                     'petstore domain remove NAME'.",
+                    names.join(", ")
+                );
+                return Err(Refusal::new(RefusalCode::DOMAINS_EXIST, message));
+            }
+            Ok(project.set_plan(plan)?)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::domains::Occasion;
     use super::*;
     use crate::model::{DomainEvent, Reason};
     use crate::site::project::finding::Finding;
@@ -104,16 +129,33 @@ mod tests {
     pub fn project() -> (Folder, Project) {
         let folder = Folder::new();
         let store = Writer::open(&folder.database()).unwrap();
-        let hosting = Hosting { platform_host: Some("sites.test".to_owned()), ..Hosting::default() };
+        let hosting = Hosting {
+            platform_host: Some("sites.test".to_owned()),
+            ..Hosting::default()
+        };
         let mut project = Project { store, hosting };
         project.set_plan(Plan::Pro).unwrap();
         project.deploy(None).unwrap();
         (folder, project)
     }
 
-    pub fn finding(event: DomainEvent, code: &str) -> Finding {
-        let reason = (!code.is_empty()).then(|| Reason { code: code.to_owned(), message: String::new() });
-        Finding { event, reason }
+    /// The periodic check of a domain with this result.
+    pub fn check(
+        project: &mut Project,
+        name: &str,
+        event: DomainEvent,
+        code: &str,
+    ) -> Result<(DomainView, bool), Refusal> {
+        let reason = (!code.is_empty()).then(|| Reason {
+            code: code.to_owned(),
+            message: String::new(),
+        });
+        project.keep(
+            name,
+            &Finding { event, reason },
+            Occasion::Schedule,
+            unix_time(),
+        )
     }
 
     pub fn code<T: std::fmt::Debug>(refused: Result<T, Refusal>) -> &'static str {

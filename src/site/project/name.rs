@@ -16,7 +16,12 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     let given = host_of(text.trim());
     let given = given.strip_suffix('.').unwrap_or(given);
     let shown: String = given.chars().take(80).filter(|c| !c.is_control()).collect();
-    let refuse = |why: &str| Err(Refusal::new(RefusalCode::INVALID_DOMAIN, format!("'{shown}' {why}")));
+    let refuse = |why: &str| {
+        Err(Refusal::new(
+            RefusalCode::INVALID_DOMAIN,
+            format!("'{shown}' {why}"),
+        ))
+    };
     let Ok(name) = to_ascii(given) else {
         return refuse(if given.contains('*') {
             "isn't a domain name. Enter one like pets.example.com, without a wildcard."
@@ -27,20 +32,29 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
         });
     };
     // Clients parse such a name as an IPv4 address (WHATWG URL standard, 'ends in a number').
-    if name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
+    if name
+        .rsplit('.')
+        .next()
+        .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
+    {
         return refuse(
             "is an IP address or looks like one. A certificate needs a name such as pets.example.com.",
         );
     }
     if name == platform || name.ends_with(&format!(".{platform}")) {
-        return refuse(&format!("belongs to the platform {platform}. Enter a domain that you own."));
+        return refuse(&format!(
+            "belongs to the platform {platform}. Enter a domain that you own."
+        ));
     }
     if registered(&name).is_none() {
         return if name.contains('.') {
-            let example = format!("Nobody can own '{name}'. Enter a name under it, such as example.{name}.");
+            let example =
+                format!("Nobody can own '{name}'. Enter a name under it, such as example.{name}.");
             Err(Refusal::new(RefusalCode::INVALID_DOMAIN, example))
         } else {
-            refuse(&format!("isn't a full domain name. Enter one like {name}.example.com."))
+            refuse(&format!(
+                "isn't a full domain name. Enter one like {name}.example.com."
+            ))
         };
     }
     Ok(name)
@@ -50,7 +64,11 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
 /// `info@example.com` is an email address.
 fn host_of(text: &str) -> &str {
     let url = text.split_once("://").map(|(_, rest)| rest);
-    let authority = url.unwrap_or(text).split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = url
+        .unwrap_or(text)
+        .split(['/', '?', '#'])
+        .next()
+        .unwrap_or_default();
     let host = url.and(authority.rsplit('@').next()).unwrap_or(authority);
     without_port(host)
 }
@@ -75,7 +93,11 @@ fn to_ascii(name: &str) -> Result<String, ()> {
 /// Returns a name in U-labels (RFC 5890, section 2.3.2.1), or unchanged if it has none.
 pub fn to_unicode(name: &str) -> String {
     let (unicode, valid) = idna::domain_to_unicode(name);
-    if valid.is_ok() { unicode } else { name.to_owned() }
+    if valid.is_ok() {
+        unicode
+    } else {
+        name.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -101,7 +123,10 @@ mod tests {
             ("Bücher。Example", "xn--bcher-kva.example"),
             ("straße.example", "xn--strae-oqa.example"),
             ("example.co.uk", "example.co.uk"),
-            ("https://user:pw@Pets.example.com.:443/path?query#part", "pets.example.com"),
+            (
+                "https://user:pw@Pets.example.com.:443/path?query#part",
+                "pets.example.com",
+            ),
             ("http://pets.example.com/", "pets.example.com"),
             ("ssh://git@pets.example.com", "pets.example.com"),
             ("https://pets.example.com/@user", "pets.example.com"),
@@ -135,11 +160,20 @@ mod tests {
             ("intranet", "isn't a full domain name"),
             ("test", "isn't a full domain name"),
             ("info@example.com", "'info@example.com' isn't a domain name"),
-            ("mailto:info@example.com", "'mailto:info@example.com' isn't a domain name"),
+            (
+                "mailto:info@example.com",
+                "'mailto:info@example.com' isn't a domain name",
+            ),
             ("info@pets.example.com:25/path", "isn't a domain name"),
             ("@example.com", "isn't a domain name"),
-            ("com", "'com' isn't a full domain name. Enter one like com.example.com."),
-            ("co.uk", "Nobody can own 'co.uk'. Enter a name under it, such as example.co.uk."),
+            (
+                "com",
+                "'com' isn't a full domain name. Enter one like com.example.com.",
+            ),
+            (
+                "co.uk",
+                "Nobody can own 'co.uk'. Enter a name under it, such as example.co.uk.",
+            ),
             ("github.io", "Nobody can own 'github.io'."),
             ("-a.example.com", "digits, hyphens and dots"),
             ("a..example.com", "digits, hyphens and dots"),
@@ -148,8 +182,14 @@ mod tests {
             ("a\u{0}b.example.com", "digits, hyphens and dots"),
             (&long, "at most 253 characters"),
             (&label, "at most 63 between"),
-            ("sites.example.net", "belongs to the platform sites.example.net. Enter a domain that you own."),
-            ("SITES.example.net.", "belongs to the platform sites.example.net. Enter a domain that you own."),
+            (
+                "sites.example.net",
+                "belongs to the platform sites.example.net. Enter a domain that you own.",
+            ),
+            (
+                "SITES.example.net.",
+                "belongs to the platform sites.example.net. Enter a domain that you own.",
+            ),
             (
                 "pets.sites.example.net",
                 "belongs to the platform sites.example.net. Enter a domain that you own.",
@@ -173,8 +213,16 @@ mod tests {
     fn longest_name_is_taken_and_a_refused_one_is_shown_without_control_characters() {
         let label = "a".repeat(63);
         let longest = format!("{label}.{label}.{label}.{}.test", "a".repeat(56));
-        assert_eq!((longest.len(), parse(&longest, "sites.test")), (253, Ok(longest.clone())));
-        let said = parse("a\u{1b}[31m b.test", "sites.test").unwrap_err().message;
-        assert!(said.starts_with("'a[31m b.test' isn't a domain name"), "{said}");
+        assert_eq!(
+            (longest.len(), parse(&longest, "sites.test")),
+            (253, Ok(longest.clone()))
+        );
+        let said = parse("a\u{1b}[31m b.test", "sites.test")
+            .unwrap_err()
+            .message;
+        assert!(
+            said.starts_with("'a[31m b.test' isn't a domain name"),
+            "{said}"
+        );
     }
 }

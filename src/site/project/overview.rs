@@ -73,7 +73,10 @@ impl Overview {
 impl DomainView {
     /// Returns whether the last check found no problem, except perhaps that the CAA records could not be looked up.
     pub fn is_in_order(&self) -> bool {
-        self.domain.reason.as_deref().is_none_or(|code| code == CAA_UNKNOWN)
+        self.domain
+            .reason
+            .as_deref()
+            .is_none_or(|code| code == CAA_UNKNOWN)
     }
 
     /// A domain of a project on this platform.
@@ -90,8 +93,9 @@ impl DomainView {
 
 /// The state of a domain in words.
 fn text(domain: &Domain) -> &'static str {
-    let is_wrong =
-        [WRONG_TARGET, CONFLICTING_RECORD].iter().any(|code| domain.reason.as_deref() == Some(code));
+    let is_wrong = [WRONG_TARGET, CONFLICTING_RECORD]
+        .iter()
+        .any(|code| domain.reason.as_deref() == Some(code));
     match domain.state {
         DomainState::PendingDns if is_wrong => "wrong DNS record",
         DomainState::PendingDns => "waiting for DNS",
@@ -100,7 +104,8 @@ fn text(domain: &Domain) -> &'static str {
         }
         DomainState::Active => "live",
         DomainState::CertificateDelayed => {
-            "no certificate yet; verify the domain again to check its DNS record and CAA records"
+            "no certificate yet; confirm that the DNS record is still correct, check that no CAA record blocks the \
+             certificate authority, and re-verify"
         }
         DomainState::DnsChanged => {
             "wrong DNS record; the certificate won't be renewed until the record is correct again"

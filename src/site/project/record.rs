@@ -34,10 +34,16 @@ impl DnsRecord {
     /// The record that points a name to the platform host. The name has A-labels in lower case.
     pub(super) fn of(name: &str, platform_host: &str) -> Self {
         let zone = zone_of(name);
-        let label = name.strip_suffix(zone).and_then(|label| label.strip_suffix('.'));
+        let label = name
+            .strip_suffix(zone)
+            .and_then(|label| label.strip_suffix('.'));
         Self {
             zone: zone.to_owned(),
-            kind: if label.is_none() { "ALIAS or ANAME" } else { "CNAME" },
+            kind: if label.is_none() {
+                "ALIAS or ANAME"
+            } else {
+                "CNAME"
+            },
             name: label.unwrap_or("@").to_owned(),
             value: platform_host.to_owned(),
             ttl: TTL,
@@ -56,7 +62,11 @@ mod tests {
         for (name, zone, label) in [
             ("www.example.com", "example.com", "www"),
             ("a.b.example.co.uk", "example.co.uk", "a.b"),
-            ("www.xn--85x722f.xn--55qx5d.cn", "xn--85x722f.xn--55qx5d.cn", "www"),
+            (
+                "www.xn--85x722f.xn--55qx5d.cn",
+                "xn--85x722f.xn--55qx5d.cn",
+                "www",
+            ),
             ("www.city.kawasaki.jp", "city.kawasaki.jp", "www"),
             ("www.pets.unknown-suffix", "pets.unknown-suffix", "www"),
         ] {
@@ -76,10 +86,23 @@ mod tests {
 
     #[test]
     fn apex_gets_an_alias_and_a_remark() {
-        for name in ["example.com", "example.co.uk", "city.kawasaki.jp", "pets.unknown-suffix", "co.uk"] {
+        for name in [
+            "example.com",
+            "example.co.uk",
+            "city.kawasaki.jp",
+            "pets.unknown-suffix",
+            "co.uk",
+        ] {
             let record = DnsRecord::of(name, "petstore.sites.example.net");
-            assert_eq!((record.kind, &*record.name, &*record.zone), ("ALIAS or ANAME", "@", name));
-            assert!(record.remark.is_some_and(|remark| remark.starts_with("Not every DNS provider")));
+            assert_eq!(
+                (record.kind, &*record.name, &*record.zone),
+                ("ALIAS or ANAME", "@", name)
+            );
+            assert!(
+                record
+                    .remark
+                    .is_some_and(|remark| remark.starts_with("Not every DNS provider"))
+            );
             assert!(is_apex(name));
         }
     }

@@ -1,7 +1,7 @@
 //! Redirects from one domain of the project to another.
 
 use super::Project;
-use super::domains::known;
+use super::domains::{known, require_plan};
 use super::error::{Refusal, RefusalCode};
 use super::name;
 use crate::model::{REDIRECT_STATUSES, Redirect};
@@ -10,17 +10,21 @@ impl Project {
     /// Redirects a domain to another one, or to the project's name on the platform.
     ///
     /// # Errors
-    /// [`RefusalCode::UNKNOWN_DOMAIN`] if a domain does not exist, and [`RefusalCode::INVALID_REDIRECT`] if the
-    /// redirect would lead to a name that is not served, to itself, or through another redirect.
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if a domain does not exist; [`RefusalCode::PLAN_REQUIRED`] if the plan has no
+    /// domains; [`RefusalCode::INVALID_REDIRECT`] if the redirect would lead to a name that is not served, to itself, or
+    /// through another redirect.
     pub fn add_redirect(&mut self, from: &str, to: &str, status: u16) -> Result<Redirect, Refusal> {
         let invalid = |message: String| Err(Refusal::new(RefusalCode::INVALID_REDIRECT, message));
         if !REDIRECT_STATUSES.contains(&status) {
-            return invalid(format!("The status of a redirect must be 301, 302, 307 or 308, not {status}."));
+            return invalid(format!(
+                "The status of a redirect must be 301, 302, 307 or 308, not {status}."
+            ));
         }
         let (from, to) = (name::normal(from), name::normal(to));
         let is_address = self.hosting.address().as_ref() == Some(&to);
         self.store.transact(|project| {
             let domain = known(project, &from)?;
+            require_plan(project)?;
             if from == to {
                 return invalid(format!("{from} cannot redirect to itself."));
             }
@@ -28,14 +32,23 @@ impl Project {
                 return invalid(format!("{to} isn't verified yet. Verify it first."));
             }
             if domain.is_primary {
-                return invalid(format!("{from} is the primary domain. Make another domain primary first."));
+                return invalid(format!(
+                    "{from} is the primary domain. Make another domain primary first."
+                ));
             }
             let mut others = project.redirects()?.into_iter();
-            if let Some(Redirect { from, to, .. }) = others.find(|other| other.from == to || other.to == from)
+            if let Some(Redirect { from, to, .. }) =
+                others.find(|other| other.from == to || other.to == from)
             {
-                return invalid(format!("{from} redirects to {to}, and redirects must not make a chain."));
+                return invalid(format!(
+                    "{from} redirects to {to}, and redirects must not make a chain."
+                ));
             }
-            let redirect = Redirect { from: from.clone(), to: to.clone(), status };
+            let redirect = Redirect {
+                from: from.clone(),
+                to: to.clone(),
+                status,
+            };
             project.put_redirect(&redirect)?;
             Ok(redirect)
         })
@@ -51,7 +64,9 @@ impl Project {
             known(project, &from)?;
             let message = || format!("There is no redirect from {from}.");
             let is_removed = project.remove_redirect(&from)?;
-            is_removed.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UNKNOWN_REDIRECT, message()))
+            is_removed
+                .then_some(())
+                .ok_or_else(|| Refusal::new(RefusalCode::UNKNOWN_REDIRECT, message()))
         })
     }
 }
@@ -59,7 +74,7 @@ impl Project {
 #[cfg(test)]
 mod tests {
     use crate::model::DomainEvent;
-    use crate::site::project::tests::{code, finding, project};
+    use crate::site::project::tests::{check, code, project};
 
     #[test]
     fn redirects_make_no_chains() {
@@ -67,21 +82,46 @@ mod tests {
         for name in ["a.test", "b.test", "c.test"] {
             project.add(name, false).unwrap();
         }
-        assert_eq!(code(project.add_redirect("a.test", "b.test", 301)), "invalid_redirect", "not verified");
+        assert_eq!(
+            code(project.add_redirect("a.test", "b.test", 301)),
+            "invalid_redirect",
+            "not verified"
+        );
         for name in ["a.test", "b.test", "c.test"] {
-            project.keep(name, &finding(DomainEvent::Right, "")).unwrap();
+            check(&mut project, name, DomainEvent::Right, "").unwrap();
         }
-        assert_eq!(code(project.add_redirect("a.test", "b.test", 301)), "invalid_redirect", "primary");
+        assert_eq!(
+            code(project.add_redirect("a.test", "b.test", 301)),
+            "invalid_redirect",
+            "primary"
+        );
         project.set_primary("b.test").unwrap();
         project.add_redirect("a.test", "b.test", 301).unwrap();
-        for (from, to) in
-            [("b.test", "a.test"), ("b.test", "c.test"), ("c.test", "a.test"), ("c.test", "c.test")]
-        {
-            assert_eq!(code(project.add_redirect(from, to, 301)), "invalid_redirect", "{from} {to}");
+        for (from, to) in [
+            ("b.test", "a.test"),
+            ("b.test", "c.test"),
+            ("c.test", "a.test"),
+            ("c.test", "c.test"),
+        ] {
+            assert_eq!(
+                code(project.add_redirect(from, to, 301)),
+                "invalid_redirect",
+                "{from} {to}"
+            );
         }
-        project.add_redirect("c.test", "PETSTORE.sites.test.", 307).unwrap();
-        project.add_redirect("a.test", "petstore.sites.test", 308).unwrap();
-        assert_eq!(code(project.add_redirect("b.test", "a.test", 303)), "invalid_redirect");
-        assert_eq!(code(project.add_redirect("b.test", "sites.test", 301)), "unknown_domain");
+        project
+            .add_redirect("c.test", "PETSTORE.sites.test.", 307)
+            .unwrap();
+        project
+            .add_redirect("a.test", "petstore.sites.test", 308)
+            .unwrap();
+        assert_eq!(
+            code(project.add_redirect("b.test", "a.test", 303)),
+            "invalid_redirect"
+        );
+        assert_eq!(
+            code(project.add_redirect("b.test", "sites.test", 301)),
+            "unknown_domain"
+        );
     }
 }

@@ -8,10 +8,17 @@ use super::finding::{Finding, list};
 use super::suffix::{is_apex, registered};
 use crate::base::config::Hosting;
 use crate::model::DomainEvent;
-use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents};
+use crate::site::dns::{
+    AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents,
+};
 
 /// The common types of records that must not exist alongside the CNAME record of a subdomain.
-const OTHERS: [RecordType; 4] = [RecordType::A, RecordType::AAAA, RecordType::MX, RecordType::TXT];
+const OTHERS: [RecordType; 4] = [
+    RecordType::A,
+    RecordType::AAAA,
+    RecordType::MX,
+    RecordType::TXT,
+];
 
 /// The name has other records.
 pub(super) const CONFLICTING_RECORD: &str = "conflicting_record";
@@ -44,7 +51,7 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
         let zone = authorities.ask(name, RecordType::SOA);
         let has_soa = |zone: &DnsAnswer| zone.own().any(|record| record.kind() == RecordType::SOA);
         // A registered name without a SOA record that is an alias belongs to the zone of its parent.
-        if zone.as_ref().is_ok_and(has_soa) || is_apex(name) && (targets.is_empty() || zone.is_err()) {
+        if zone.as_ref().is_ok_and(has_soa) || is_apex(name) && targets.is_empty() {
             apex(name, &host, &targets, &mut authorities, dns)
         } else {
             subdomain(name, &host, &targets, &mut authorities, dns)
@@ -63,21 +70,41 @@ fn wrong(code: &str, message: String) -> Finding {
     Finding::new(DomainEvent::Wrong, code, message)
 }
 
-fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameServers, dns: &Dns) -> Found {
+fn subdomain(
+    name: &str,
+    host: &str,
+    targets: &[String],
+    authorities: &mut NameServers,
+    dns: &Dns,
+) -> Found {
     if targets.iter().any(|target| target != host) {
         let (found, advice) = (list(targets), appended(name, host, targets));
-        let elsewhere =
-            format!("The CNAME record of {name} points to {found}. It must point to {host}.{advice}");
+        let elsewhere = format!(
+            "The CNAME record of {name} points to {found}. It must point to {host}.{advice}"
+        );
         return Ok(wrong(WRONG_TARGET, elsewhere));
     }
     let mut others = BTreeSet::new();
     for kind in OTHERS {
-        let answer = authorities.ask(name, kind)?;
-        others.extend(answer.own().filter(|record| record.kind() == kind).map(ToString::to_string));
+        let answer = match authorities.ask(name, kind) {
+            // What cannot be looked up is no conflict.
+            Err(_) if !targets.is_empty() => continue,
+            answer => answer?,
+        };
+        others.extend(
+            answer
+                .own()
+                .filter(|record| record.kind() == kind)
+                .map(ToString::to_string),
+        );
     }
     if !others.is_empty() {
-        let own = if targets.is_empty() { addresses(name, authorities)? } else { BTreeSet::new() };
-        if !own.is_empty() && own.is_subset(&addresses(host, &mut dns.resolvers()).unwrap_or_default()) {
+        let own = if targets.is_empty() {
+            addresses(name, authorities).0
+        } else {
+            BTreeSet::new()
+        };
+        if !own.is_empty() && own.is_subset(&addresses(host, &mut dns.resolvers()).0) {
             let conflict = format!(
                 "{name} has the addresses of {host} ({}), but no CNAME record. If your DNS settings show one, the provider \
                  flattens it: turn flattening off for this record. Otherwise replace the addresses with a CNAME record to \
@@ -86,12 +113,20 @@ fn subdomain(name: &str, host: &str, targets: &[String], authorities: &mut NameS
             );
             return Ok(wrong(CONFLICTING_RECORD, conflict));
         }
-        let advice = if targets.is_empty() { hidden(host) } else { " Its CNAME record is right.".to_owned() };
-        let conflict = format!("{} A name with a CNAME can't have others.{advice}", delete(name, &others));
+        let advice = if targets.is_empty() {
+            hidden(host)
+        } else {
+            " Its CNAME record is right.".to_owned()
+        };
+        let conflict = format!(
+            "{} A name with a CNAME can't have others.{advice}",
+            delete(name, &others)
+        );
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
     if targets.is_empty() {
-        let missing = format!("{name} has no CNAME record yet. Create one with the value {host}. {SLOW}");
+        let missing =
+            format!("{name} has no CNAME record yet. Create one with the value {host}. {SLOW}");
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
     Ok(Finding::RIGHT)
@@ -111,13 +146,18 @@ fn appended(name: &str, host: &str, targets: &[String]) -> String {
 
 /// Asks for the deletion of records. The settings page makes the first step of this sentence.
 fn delete(name: &str, records: &BTreeSet<String>) -> String {
-    let these = if records.len() == 1 { "this record" } else { "these records" };
+    let these = if records.len() == 1 {
+        "this record"
+    } else {
+        "these records"
+    };
     format!("Delete {these} of {name}: {}.", list(records))
 }
 
 /// The records of addresses, such as `A 192.0.2.1`.
 fn records(addresses: impl IntoIterator<Item = IpAddr>) -> BTreeSet<String> {
-    let record = |address: IpAddr| format!("{} {address}", if address.is_ipv4() { "A" } else { "AAAA" });
+    let record =
+        |address: IpAddr| format!("{} {address}", if address.is_ipv4() { "A" } else { "AAAA" });
     addresses.into_iter().map(record).collect()
 }
 
@@ -126,7 +166,10 @@ fn create(host: &str, of_host: &BTreeSet<IpAddr>) -> String {
     let second_way = if of_host.is_empty() {
         String::new()
     } else {
-        format!(", or these records: {}", list(records(of_host.iter().copied())))
+        format!(
+            ", or these records: {}",
+            list(records(of_host.iter().copied()))
+        )
     };
     format!("Create an ALIAS or ANAME record with the value {host}{second_way}.")
 }
@@ -139,7 +182,13 @@ fn hidden(host: &str) -> String {
     )
 }
 
-fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServers, dns: &Dns) -> Found {
+fn apex(
+    name: &str,
+    host: &str,
+    targets: &[String],
+    authorities: &mut NameServers,
+    dns: &Dns,
+) -> Found {
     if !targets.is_empty() {
         let conflict = format!(
             "{name} has a CNAME record to {}. Delete it: an apex domain can't have one, because it has NS and SOA \
@@ -149,9 +198,10 @@ fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServer
         );
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
-    let own = addresses(name, authorities)?;
-    let of_host = addresses(host, &mut dns.resolvers())?;
+    let (own, looked_up) = addresses(name, authorities);
+    let (of_host, host_looked_up) = addresses(host, &mut dns.resolvers());
     if own.is_empty() {
+        looked_up?;
         let missing = format!(
             "{name} has no addresses yet. It can't have a CNAME record, because it is the apex of a zone. {} {SLOW}",
             create(host, &of_host)
@@ -162,7 +212,12 @@ fn apex(name: &str, host: &str, targets: &[String], authorities: &mut NameServer
     if stray.is_empty() {
         return Ok(Finding::RIGHT);
     }
-    let first = if stray.iter().any(IpAddr::is_ipv6) { ", and IPv6 clients try it first" } else { "" };
+    host_looked_up?;
+    let first = if stray.iter().any(IpAddr::is_ipv6) {
+        ", and IPv6 clients try it first"
+    } else {
+        ""
+    };
     let deletion = delete(name, &records(stray.iter().copied()));
     let stray_records = format!("{deletion} The platform has no such address{first}.");
     let next = if stray.len() < own.len() {
@@ -177,10 +232,15 @@ fn aliases(answer: &DnsAnswer) -> Vec<String> {
     answer.own().filter_map(AnswerRecord::alias).collect()
 }
 
-fn addresses(name: &str, servers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
-    let mut addresses = BTreeSet::new();
+/// The addresses of a name, and the failure if those of one kind could not be looked up.
+fn addresses(name: &str, servers: &mut NameServers) -> (BTreeSet<IpAddr>, Result<(), DnsError>) {
+    let (mut addresses, mut looked_up) = (BTreeSet::new(), Ok(()));
     for kind in [RecordType::A, RecordType::AAAA] {
-        addresses.extend(servers.ask(name, kind)?.addresses()?);
+        let answer = servers.ask(name, kind);
+        match answer.and_then(|answer| answer.addresses()) {
+            Ok(found) => addresses.extend(found),
+            Err(error) => looked_up = Err(error),
+        }
     }
-    Ok(addresses)
+    (addresses, looked_up)
 }

@@ -36,12 +36,24 @@ fn apex(mut records: Records) -> Records {
 
 #[test]
 fn cname_to_the_platform_host_is_right_in_any_case() {
-    assert_eq!(status(WWW, vec![(WWW, Record::Cname(HOST))]), Finding::RIGHT);
-    let records = vec![("WWW.Example.com", Record::Cname("PetStore.Sites.example.NET"))];
+    assert_eq!(
+        status(WWW, vec![(WWW, Record::Cname(HOST))]),
+        Finding::RIGHT
+    );
+    let records = vec![(
+        "WWW.Example.com",
+        Record::Cname("PetStore.Sites.example.NET"),
+    )];
     let server = Server::of(records);
-    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), Finding::RIGHT);
+    assert_eq!(
+        verify(WWW, "Petstore.sites.example.net.", &server.dns()),
+        Finding::RIGHT
+    );
     // Records of the platform host are no conflict.
-    let records = vec![(WWW, Record::Cname(HOST)), (HOST, Record::A([192, 0, 2, 1]))];
+    let records = vec![
+        (WWW, Record::Cname(HOST)),
+        (HOST, Record::A([192, 0, 2, 1])),
+    ];
     assert_eq!(status(WWW, records), Finding::RIGHT);
 }
 
@@ -67,9 +79,15 @@ fn cname_to_elsewhere_is_a_wrong_target() {
         message,
         "The CNAME record of www.example.com points to old.example.org. It must point to petstore.sites.example.net."
     );
-    let two = vec![(WWW, Record::Cname(HOST)), (WWW, Record::Cname("old.example.org"))];
+    let two = vec![
+        (WWW, Record::Cname(HOST)),
+        (WWW, Record::Cname("old.example.org")),
+    ];
     assert_eq!(wrong(WWW, two).0, "wrong_target");
-    let circle = vec![(WWW, Record::Cname("a.example.com")), ("a.example.com", Record::Cname(WWW))];
+    let circle = vec![
+        (WWW, Record::Cname("a.example.com")),
+        ("a.example.com", Record::Cname(WWW)),
+    ];
     assert_eq!(wrong(WWW, circle).0, "wrong_target");
 }
 
@@ -87,9 +105,13 @@ fn other_records_of_the_name_conflict() {
         (Record::Mx("mail.example.com"), "MX"),
         (Record::Txt("text".to_owned()), "TXT"),
     ] {
-        for (mut records, next) in
-            [(vec![], "If your DNS"), (vec![(WWW, Record::Cname(HOST))], "Its CNAME record is right.")]
-        {
+        for (mut records, next) in [
+            (vec![], "If your DNS"),
+            (
+                vec![(WWW, Record::Cname(HOST))],
+                "Its CNAME record is right.",
+            ),
+        ] {
             records.push((WWW, record.clone()));
             let (code, message) = wrong(WWW, records);
             assert_eq!(code, "conflicting_record", "{shown}");
@@ -103,7 +125,9 @@ fn other_records_of_the_name_conflict() {
 
 #[test]
 fn only_the_first_of_many_records_are_named() {
-    let records = (1..=6).map(|number| (WWW, Record::A([192, 0, 2, number]))).collect();
+    let records = (1..=6)
+        .map(|number| (WWW, Record::A([192, 0, 2, number])))
+        .collect();
     let (_, message) = wrong(WWW, records);
     let start = "Delete these records of www.example.com: A 192.0.2.1, A 192.0.2.2, A 192.0.2.3, A 192.0.2.4 and 2 more. A name";
     assert!(message.starts_with(start), "{message}");
@@ -114,7 +138,11 @@ fn apex_with_addresses_of_the_platform_host_is_right() {
     for own in [
         vec![Record::A([192, 0, 2, 1])],
         vec![Record::Aaaa("2001:db8::1")],
-        vec![Record::A([192, 0, 2, 2]), Record::A([192, 0, 2, 1]), Record::Aaaa("2001:db8::1")],
+        vec![
+            Record::A([192, 0, 2, 2]),
+            Record::A([192, 0, 2, 1]),
+            Record::Aaaa("2001:db8::1"),
+        ],
     ] {
         let records = own.into_iter().map(|record| (APEX, record)).collect();
         assert_eq!(status(APEX, apex(records)), Finding::RIGHT);
@@ -126,9 +154,15 @@ fn apex_without_addresses_is_not_found_yet() {
     let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Mx("mail.example.com"))]));
     assert_eq!(code, "not_found_yet");
     let second_way = ", or these records: A 192.0.2.1, A 192.0.2.2, AAAA 2001:db8::1.";
-    assert!(message.contains(second_way) && message.contains("48 hours"), "{message}");
+    assert!(
+        message.contains(second_way) && message.contains("48 hours"),
+        "{message}"
+    );
     let (_, message) = wrong(APEX, Vec::new());
-    assert!(message.contains("record with the value petstore.sites.example.net. DNS"), "{message}");
+    assert!(
+        message.contains("record with the value petstore.sites.example.net. DNS"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -137,33 +171,52 @@ fn apex_with_other_addresses_is_a_wrong_target() {
     let start = "Delete this record of example.com: A 192.0.2.9. The platform has no such address. Create an ALIAS or \
                  ANAME record with the value petstore.sites.example.net";
     for (records, known) in [
-        (apex(other.clone()), ", or these records: A 192.0.2.1, A 192.0.2.2, AAAA 2001:db8::1."),
+        (
+            apex(other.clone()),
+            ", or these records: A 192.0.2.1, A 192.0.2.2, AAAA 2001:db8::1.",
+        ),
         (other.clone(), "."),
     ] {
         let (code, message) = wrong(APEX, records);
         assert_eq!(code, "wrong_target");
-        assert!(message.starts_with(&format!("{start}{known} If your DNS settings")), "{message}");
+        assert!(
+            message.starts_with(&format!("{start}{known} If your DNS settings")),
+            "{message}"
+        );
     }
-    let (code, message) = wrong(APEX, apex([vec![(APEX, Record::A([192, 0, 2, 1]))], other].concat()));
+    let (code, message) = wrong(
+        APEX,
+        apex([vec![(APEX, Record::A([192, 0, 2, 1]))], other].concat()),
+    );
     assert_eq!(code, "wrong_target");
-    assert_eq!(message, "Delete this record of example.com: A 192.0.2.9. The platform has no such address.");
+    assert_eq!(
+        message,
+        "Delete this record of example.com: A 192.0.2.9. The platform has no such address."
+    );
 }
 
 #[test]
 fn stray_aaaa_record_is_named_as_the_fault() {
-    let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::Aaaa("2001:db8::99"))];
+    let records = vec![
+        (APEX, Record::A([192, 0, 2, 1])),
+        (APEX, Record::Aaaa("2001:db8::99")),
+    ];
     let (code, message) = wrong(APEX, apex(records));
     assert_eq!(code, "wrong_target");
     assert!(
-        message
-            .ends_with("AAAA 2001:db8::99. The platform has no such address, and IPv6 clients try it first."),
+        message.ends_with(
+            "AAAA 2001:db8::99. The platform has no such address, and IPv6 clients try it first."
+        ),
         "{message}"
     );
 }
 
 #[test]
 fn cname_at_an_apex_conflicts() {
-    let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Cname(HOST)), (APEX, Record::Soa)]));
+    let (code, message) = wrong(
+        APEX,
+        apex(vec![(APEX, Record::Cname(HOST)), (APEX, Record::Soa)]),
+    );
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
@@ -195,16 +248,58 @@ fn name_without_servers_is_told_what_its_owner_can_do() {
     assert!(message.contains(advice), "{message}");
 }
 
+/// A server that cannot look up records of other types than these.
+fn server_for(kinds: &'static [RecordType], records: Records) -> Server {
+    Server::datagrams(move |query| {
+        let response = respond(query, &records);
+        let [.., high, low, _, _] = *query else {
+            panic!()
+        };
+        let asked = u16::from_be_bytes([high, low]);
+        vec![if kinds.iter().any(|kind| u16::from(*kind) == asked) {
+            response
+        } else {
+            with_flags(response, |flags| *flags = *flags & !15 | 2)
+        }]
+    })
+}
+
 #[test]
 fn wrong_target_is_found_even_if_a_resolver_cannot_follow_it() {
-    let server = Server::datagrams(|query| {
-        let response = respond(query, &vec![(WWW, Record::Cname("old.example.org"))]);
-        let [.., high, low, _, _] = *query else { panic!() };
-        let is_cname = u16::from_be_bytes([high, low]) == u16::from(RecordType::CNAME);
-        vec![if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }]
-    });
+    let records = vec![(WWW, Record::Cname("old.example.org"))];
+    let server = server_for(&[RecordType::CNAME], records);
     let found = verify(WWW, HOST, &server.dns());
     assert_eq!(reason(found, DomainEvent::Wrong).0, "wrong_target");
+}
+
+#[test]
+fn what_cannot_be_looked_up_makes_no_right_record_wrong_or_unknown() {
+    use RecordType::{A, AAAA, CNAME, MX, SOA};
+    let [first, second] = [[192, 0, 2, 1], [192, 0, 2, 2]].map(Record::A);
+    let right = || Record::Cname(HOST);
+    for (kinds, name, records) in [
+        (&[CNAME, SOA, A, AAAA][..], WWW, vec![(WWW, right())]),
+        (&[CNAME], WWW, vec![(WWW, right())]),
+        (&[CNAME], "pets.js.org", vec![("pets.js.org", right())]),
+        (&[CNAME, SOA, A], APEX, apex(vec![(APEX, first.clone())])),
+    ] {
+        let server = server_for(kinds, records);
+        assert_eq!(
+            verify(name, HOST, &server.dns()),
+            Finding::RIGHT,
+            "{kinds:?}"
+        );
+    }
+    // Nor does it make a name without a record wrong, or an address that the platform may have.
+    let ipv6 = (APEX, Record::Aaaa("2001:db8::1"));
+    for (kinds, name, records) in [
+        (&[CNAME, SOA, A, MX][..], WWW, Vec::new()),
+        (&[CNAME, SOA, AAAA], APEX, apex(vec![(APEX, second)])),
+        (&[CNAME, SOA], APEX, apex(vec![ipv6])),
+    ] {
+        let server = server_for(kinds, records);
+        reason(verify(name, HOST, &server.dns()), DomainEvent::Unknown);
+    }
 }
 
 #[test]
@@ -214,7 +309,10 @@ fn subdomain_that_is_a_zone_needs_addresses_as_every_apex() {
         apex(records)
     };
     // Records that a zone may have at its apex are no conflict.
-    let own = vec![(WWW, Record::A([192, 0, 2, 1])), (WWW, Record::Mx("mail.example.com"))];
+    let own = vec![
+        (WWW, Record::A([192, 0, 2, 1])),
+        (WWW, Record::Mx("mail.example.com")),
+    ];
     assert_eq!(status(WWW, zone(own)), Finding::RIGHT);
     let (code, message) = wrong(WWW, zone(Vec::new()));
     assert_eq!(code, "not_found_yet");
@@ -222,19 +320,35 @@ fn subdomain_that_is_a_zone_needs_addresses_as_every_apex() {
                  Create an ALIAS or ANAME record with the value petstore.sites.example.net, or these records: A";
     assert!(message.starts_with(start), "{message}");
     let (code, message) = wrong(WWW, zone(vec![(WWW, Record::A([192, 0, 2, 9]))]));
-    assert!(code == "wrong_target" && message.starts_with("Delete this record"), "{message}");
+    assert!(
+        code == "wrong_target" && message.starts_with("Delete this record"),
+        "{message}"
+    );
     // A zone above or below the name does not make the name a zone.
-    let records = vec![(APEX, Record::Soa), ("a.www.example.com", Record::Soa), (WWW, Record::Cname(HOST))];
+    let records = vec![
+        (APEX, Record::Soa),
+        ("a.www.example.com", Record::Soa),
+        (WWW, Record::Cname(HOST)),
+    ];
     assert_eq!(status(WWW, records), Finding::RIGHT);
     // The target of a CNAME record may be a zone.
-    assert_eq!(status(WWW, vec![(WWW, Record::Cname(HOST)), (HOST, Record::Soa)]), Finding::RIGHT);
+    assert_eq!(
+        status(WWW, vec![(WWW, Record::Cname(HOST)), (HOST, Record::Soa)]),
+        Finding::RIGHT
+    );
 }
 
 #[test]
 fn registered_name_that_is_no_zone_may_have_a_cname() {
     // `js.org` is a public suffix whose owner gives names away by CNAME records.
-    assert_eq!(status("pets.js.org", vec![("pets.js.org", Record::Cname(HOST))]), Finding::RIGHT);
-    let (code, message) = wrong("pets.js.org", vec![("pets.js.org", Record::Cname("old.example.org"))]);
+    assert_eq!(
+        status("pets.js.org", vec![("pets.js.org", Record::Cname(HOST))]),
+        Finding::RIGHT
+    );
+    let (code, message) = wrong(
+        "pets.js.org",
+        vec![("pets.js.org", Record::Cname("old.example.org"))],
+    );
     assert!(
         code == "wrong_target" && message.ends_with("It must point to petstore.sites.example.net."),
         "{message}"
@@ -245,15 +359,31 @@ fn registered_name_that_is_no_zone_may_have_a_cname() {
 fn subdomain_with_the_addresses_of_the_platform_is_not_told_to_remove_them() {
     for own in [
         vec![Record::A([192, 0, 2, 1])],
-        vec![Record::A([192, 0, 2, 1]), Record::A([192, 0, 2, 2]), Record::Aaaa("2001:db8::1")],
+        vec![
+            Record::A([192, 0, 2, 1]),
+            Record::A([192, 0, 2, 2]),
+            Record::Aaaa("2001:db8::1"),
+        ],
         vec![Record::Aaaa("2001:db8::1"), Record::Txt("text".to_owned())],
     ] {
-        let (code, message) = wrong(WWW, apex(own.into_iter().map(|record| (WWW, record)).collect()));
+        let (code, message) = wrong(
+            WWW,
+            apex(own.into_iter().map(|record| (WWW, record)).collect()),
+        );
         assert_eq!(code, "conflicting_record");
-        assert!(message.contains("the provider flattens it") && !message.contains("Delete"), "{message}");
+        assert!(
+            message.contains("the provider flattens it") && !message.contains("Delete"),
+            "{message}"
+        );
     }
-    for own in [vec![Record::A([192, 0, 2, 9])], vec![Record::A([192, 0, 2, 1]), Record::A([192, 0, 2, 9])]] {
-        let (_, message) = wrong(WWW, apex(own.into_iter().map(|record| (WWW, record)).collect()));
+    for own in [
+        vec![Record::A([192, 0, 2, 9])],
+        vec![Record::A([192, 0, 2, 1]), Record::A([192, 0, 2, 9])],
+    ] {
+        let (_, message) = wrong(
+            WWW,
+            apex(own.into_iter().map(|record| (WWW, record)).collect()),
+        );
         assert!(!message.contains("flattens"), "{message}");
     }
 }
@@ -263,19 +393,37 @@ fn zone_that_the_provider_appended_to_the_value_is_named() {
     let said = |name, target| wrong(name, vec![(name, Record::Cname(target))]).1;
     for (name, zone, target) in [
         (WWW, "example.com", "petstore.sites.example.net.example.com"),
-        ("a.b.example.com", "example.com", "petstore.sites.example.net.EXAMPLE.com"),
-        ("a.b.example.com", "b.example.com", "petstore.sites.example.net.b.example.com"),
-        ("pets.example.co.uk", "example.co.uk", "petstore.sites.example.net.example.co.uk"),
+        (
+            "a.b.example.com",
+            "example.com",
+            "petstore.sites.example.net.EXAMPLE.com",
+        ),
+        (
+            "a.b.example.com",
+            "b.example.com",
+            "petstore.sites.example.net.b.example.com",
+        ),
+        (
+            "pets.example.co.uk",
+            "example.co.uk",
+            "petstore.sites.example.net.example.co.uk",
+        ),
     ] {
         let advice = format!(
             " The DNS provider appended the zone {zone} to the value: enter \
              'petstore.sites.example.net.', with the dot at its end."
         );
-        assert!(said(name, target).ends_with(&advice), "{}", said(name, target));
+        assert!(
+            said(name, target).ends_with(&advice),
+            "{}",
+            said(name, target)
+        );
     }
-    for other in
-        ["petstore.sites.example.net.com", "petstore.sites.example.net.example.org", "old.example.com"]
-    {
+    for other in [
+        "petstore.sites.example.net.com",
+        "petstore.sites.example.net.example.org",
+        "old.example.com",
+    ] {
         assert!(!said(WWW, other).contains("appended"), "{other}");
     }
 }

@@ -10,7 +10,8 @@ use crate::store::{StoreError, Writer};
 impl Writer {
     /// Sets the plan.
     pub fn set_plan(&mut self, plan: Plan) -> Result<(), StoreError> {
-        self.change("UPDATE project SET plan = ?1", params![plan.as_str()]).map(drop)
+        self.change("UPDATE project SET plan = ?1", params![plan.as_str()])
+            .map(drop)
     }
 
     /// Inserts or updates a domain, all but whether it is primary.
@@ -34,13 +35,23 @@ impl Writer {
 
     /// Makes this domain the only primary one.
     pub fn set_primary(&mut self, name: &str) -> Result<(), StoreError> {
-        self.change("UPDATE domains SET is_primary = 0 WHERE is_primary = 1", &[])?;
-        self.change("UPDATE domains SET is_primary = 1 WHERE name = ?1", params![name]).map(drop)
+        self.change(
+            "UPDATE domains SET is_primary = 0 WHERE is_primary = 1",
+            &[],
+        )?;
+        self.change(
+            "UPDATE domains SET is_primary = 1 WHERE name = ?1",
+            params![name],
+        )
+        .map(drop)
     }
 
     /// Removes a domain, and the redirects from it and to it. Returns whether it existed.
     pub fn remove_domain(&mut self, name: &str) -> Result<bool, StoreError> {
-        self.change("DELETE FROM redirects WHERE source = ?1 OR target = ?1", params![name])?;
+        self.change(
+            "DELETE FROM redirects WHERE source = ?1 OR target = ?1",
+            params![name],
+        )?;
         Ok(self.change("DELETE FROM domains WHERE name = ?1", params![name])? > 0)
     }
 
@@ -71,7 +82,14 @@ impl Writer {
         self.change(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)
              SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM deploys WHERE id = ?1)",
-            params![deploy, file.path, file.content_type, file.content, file.gzip, file.tag],
+            params![
+                deploy,
+                file.path,
+                file.content_type,
+                file.content,
+                file.gzip,
+                file.tag
+            ],
         )
         .map(drop)
     }
@@ -92,7 +110,11 @@ impl Writer {
             (SELECT id FROM deploys WHERE deployed_at IS NOT NULL ORDER BY id DESC LIMIT ?1))";
         let files = "DELETE FROM deploy_files WHERE deploy IN (SELECT id FROM deploys WHERE ";
         self.change(&format!("{files}id {others})"), params![count])?;
-        self.change(&format!("DELETE FROM deploys WHERE id {others}"), params![count]).map(drop)
+        self.change(
+            &format!("DELETE FROM deploys WHERE id {others}"),
+            params![count],
+        )
+        .map(drop)
     }
 }
 
@@ -110,12 +132,17 @@ mod tests {
     #[test]
     fn domain_is_stored_as_it_was_put() {
         let (_folder, mut writer, reader) = pair();
-        let reason = Reason { code: "wrong_target".to_owned(), message: "Not ours.".to_owned() };
+        let reason = Reason {
+            code: "wrong_target".to_owned(),
+            message: "Not ours.".to_owned(),
+        };
         let domain = Domain::new("a.test".to_owned(), 5);
         change(&mut writer, |project| project.put_domain(&domain));
         assert_eq!(reader.domains().unwrap(), std::slice::from_ref(&domain));
         let mut changed =
-            domain.after(DomainEvent::Right, None, 7).after(DomainEvent::Wrong, Some(reason), 9);
+            domain
+                .after(DomainEvent::Right, None, 7)
+                .after(DomainEvent::Wrong, Some(reason), 9);
         change(&mut writer, |project| {
             project.put_domain(&changed)?;
             project.put_domain(&Domain::new("b.test".to_owned(), 6))?;
@@ -132,7 +159,11 @@ mod tests {
     #[test]
     fn removed_domain_takes_its_redirects_with_it() {
         let (_folder, mut writer, reader) = pair();
-        let redirect = |from: &str, to: &str| Redirect { from: from.into(), to: to.into(), status: 301 };
+        let redirect = |from: &str, to: &str| Redirect {
+            from: from.into(),
+            to: to.into(),
+            status: 301,
+        };
         change(&mut writer, |project| {
             for name in ["a.test", "b.test", "c.test"] {
                 project.put_domain(&Domain::new(name.to_owned(), 0))?;
@@ -141,8 +172,12 @@ mod tests {
             project.put_redirect(&redirect("b.test", "c.test"))?;
             project.put_redirect(&redirect("c.test", "x.test"))
         });
-        change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(was)));
-        change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(!was)));
+        change(&mut writer, |project| {
+            project.remove_domain("b.test").map(|was| assert!(was))
+        });
+        change(&mut writer, |project| {
+            project.remove_domain("b.test").map(|was| assert!(!was))
+        });
         assert_eq!(reader.redirects().unwrap(), [redirect("c.test", "x.test")]);
     }
 
@@ -172,7 +207,9 @@ mod tests {
             change(&mut writer, |project| {
                 let deploy = project.add_deploy()?;
                 project.add_file(deploy, &file(text))?;
-                project.go_live(deploy, 9).map(|was_there| assert!(was_there))
+                project
+                    .go_live(deploy, 9)
+                    .map(|was_there| assert!(was_there))
             });
         }
         change(&mut writer, |project| project.go_live(1, 10).map(drop));
@@ -180,11 +217,17 @@ mod tests {
         let project = reader;
         let deploys = project.deploys().unwrap();
         assert!(deploys.iter().all(|deploy| deploy.deployed_at == 9));
-        let seen: Vec<_> = deploys.iter().map(|d| (d.id, d.files, d.bytes, d.is_live)).collect();
+        let seen: Vec<_> = deploys
+            .iter()
+            .map(|d| (d.id, d.files, d.bytes, d.is_live))
+            .collect();
         assert_eq!(seen, [(4, 1, 4, false), (3, 1, 5, false), (1, 1, 3, true)]);
         for (path, other) in [("/a.txt", "/b.txt"), ("/b.txt", "/a.txt")] {
             let found = project.file(path, other).unwrap().unwrap();
-            assert_eq!((&found.tag[..], &found.path[..], found.gzip_length), ("one", "/a.txt", None));
+            assert_eq!(
+                (&found.tag[..], &found.path[..], found.gzip_length),
+                ("one", "/a.txt", None)
+            );
             assert_eq!(project.content(&found, false).unwrap(), b"one");
         }
         assert_eq!(project.file("/b.txt", "/c.txt").unwrap(), None);

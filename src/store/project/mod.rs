@@ -15,7 +15,9 @@ const REDIRECT: &str = "SELECT source, target, status FROM redirects";
 
 /// `None`: no request can be for this name.
 fn domain(row: &Row<'_>) -> rusqlite::Result<Option<Domain>> {
-    let Some(name) = host(row, 0)? else { return Ok(None) };
+    let Some(name) = host(row, 0)? else {
+        return Ok(None);
+    };
     Ok(Some(Domain {
         name,
         // Served, and DNS is asked again.
@@ -37,9 +39,13 @@ fn host(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
 }
 
 fn redirect(row: &Row<'_>) -> rusqlite::Result<Option<Redirect>> {
-    let (Some(from), Some(to)) = (host(row, 0)?, host(row, 1)?) else { return Ok(None) };
+    let (Some(from), Some(to)) = (host(row, 0)?, host(row, 1)?) else {
+        return Ok(None);
+    };
     let status = integer(row, 2)?.and_then(|status| u16::try_from(status).ok());
-    let status = status.filter(|status| REDIRECT_STATUSES.contains(status)).unwrap_or(307);
+    let status = status
+        .filter(|status| REDIRECT_STATUSES.contains(status))
+        .unwrap_or(307);
     Ok(Some(Redirect { from, to, status }))
 }
 
@@ -47,18 +53,26 @@ fn redirect(row: &Row<'_>) -> rusqlite::Result<Option<Redirect>> {
 impl Reader {
     /// The plan that is paid for.
     pub fn plan(&self) -> Result<Plan, StoreError> {
-        let plan = self.first("SELECT plan FROM project", &[], |row| Ok(text(row, 0)?.parse().ok()))?;
+        let plan = self.first("SELECT plan FROM project", &[], |row| {
+            Ok(text(row, 0)?.parse().ok())
+        })?;
         Ok(plan.flatten().unwrap_or(Plan::Free))
     }
 
     /// Every domain, ordered by name.
     pub fn domains(&self) -> Result<Vec<Domain>, StoreError> {
-        Ok(self.all(&format!("{DOMAIN} ORDER BY name"), domain)?.into_iter().flatten().collect())
+        Ok(self
+            .all(&format!("{DOMAIN} ORDER BY name"), domain)?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     /// The domain with this name, in A-labels and lower case.
     pub fn domain(&self, name: &str) -> Result<Option<Domain>, StoreError> {
-        Ok(self.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)?.flatten())
+        Ok(self
+            .first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)?
+            .flatten())
     }
 
     /// The name of the primary domain.
@@ -75,7 +89,13 @@ impl Reader {
 
     /// The redirect from this domain.
     pub fn redirect(&self, from: &str) -> Result<Option<Redirect>, StoreError> {
-        Ok(self.first(&format!("{REDIRECT} WHERE source = ?1"), params![from], redirect)?.flatten())
+        Ok(self
+            .first(
+                &format!("{REDIRECT} WHERE source = ?1"),
+                params![from],
+                redirect,
+            )?
+            .flatten())
     }
 
     /// The deploys that are kept, the newest first.
@@ -133,7 +153,9 @@ impl Reader {
     pub fn content(&self, file: &FileInfo, gzip: bool) -> Result<Vec<u8>, StoreError> {
         let column = if gzip { "gzip" } else { "content" };
         let sql = format!("SELECT {column} FROM deploy_files WHERE rowid = ?1");
-        let content = self.first(&sql, params![file.row], |row| Ok(row.get(0).unwrap_or_default()))?;
+        let content = self.first(&sql, params![file.row], |row| {
+            Ok(row.get(0).unwrap_or_default())
+        })?;
         Ok(content.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }

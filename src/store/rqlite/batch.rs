@@ -113,7 +113,10 @@ impl ClusterConnection {
             Err(failure) => return Err(failure.clone()),
         }
         let unknown = |why| ClusterFailure::Node(Trouble::new(why, true));
-        let found = self.reader.client.read(&request.finds, self.reader.client.fresh, patience);
+        let found = self
+            .reader
+            .client
+            .read(&request.finds, self.reader.client.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
         match (request.found(&found), written) {
             (Some(done), _) => Ok(done),
@@ -131,7 +134,9 @@ impl ClusterConnection {
         match self.send(guard, &creates, changes, self.patience) {
             Err(ClusterFailure::Statement(1.., _)) if changes.is_empty() => {
                 let alone = |create| match self.send(None, &[create], &[], self.patience) {
-                    Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
+                    Ok(mut done) => done
+                        .pop()
+                        .unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
                     Err(failure) => Err(explained(failure)),
                 };
                 Ok(creates.into_iter().map(alone).collect())
@@ -192,22 +197,37 @@ impl ClusterConnection {
     }
 
     /// Fails if the cluster was away when the batch began, so that nothing is sent.
-    pub fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+    pub fn insert_pet(
+        &mut self,
+        new: &NewPet,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Inserted, StoreError> {
         self.reader.begun()?;
-        self.creates.push(Create { new: new.to_static(), key: key.copied() });
+        self.creates.push(Create {
+            new: new.clone().into_owned(),
+            key: key.copied(),
+        });
         Ok(Inserted::Later(self.creates.len() - 1))
     }
 
     pub fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         self.open_transaction()?;
-        let count = if is_large(sql) { 1 } else { self.reader.mirror.execute(sql, values)? };
+        let count = if is_large(sql) {
+            1
+        } else {
+            self.reader.mirror.execute(sql, values)?
+        };
         self.changes.push(Statement::new(sql, values)?);
         Ok(count)
     }
 
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let has_work = !self.creates.is_empty() || !self.changes.is_empty();
-        let done = if has_work { self.carry_out() } else { Ok(Vec::new()) };
+        let done = if has_work {
+            self.carry_out()
+        } else {
+            Ok(Vec::new())
+        };
         self.end();
         if done.is_err() {
             self.probed = None;
@@ -226,14 +246,21 @@ impl ClusterConnection {
         {
             return probed.clone();
         }
-        let probed = self.send(None, &[], &[], self.patience.min(PROBE_FOR)).map(drop).map_err(explained);
+        let probed = self
+            .send(None, &[], &[], self.patience.min(PROBE_FOR))
+            .map(drop)
+            .map_err(explained);
         self.probed = Some((Instant::now(), probed.clone()));
         probed
     }
 
     /// A cluster has no locks to wait for. A shorter timeout shows that the service is idle or ending.
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
-        self.patience = if timeout < BUSY_TIMEOUT { timeout } else { SEND_FOR };
+        self.patience = if timeout < BUSY_TIMEOUT {
+            timeout
+        } else {
+            SEND_FOR
+        };
     }
 
     /// A cluster has its own log.
@@ -252,5 +279,7 @@ impl ClusterConnection {
     }
 
     /// Nobody can delete a cluster.
-    pub fn rescue(&self) {}
+    pub fn rescue(&self) -> bool {
+        true
+    }
 }

@@ -15,8 +15,15 @@ use crate::store::statements::places;
 
 /// The small tables. The mirror has all their rows. `sqlite_sequence` must be last, because inserts into the others add
 /// rows to it.
-pub const TABLES: [&str; 7] =
-    ["api_keys", "deploys", "project", "domains", "redirects", "imports", "sqlite_sequence"];
+pub const TABLES: [&str; 7] = [
+    "api_keys",
+    "deploys",
+    "project",
+    "domains",
+    "redirects",
+    "imports",
+    "sqlite_sequence",
+];
 
 /// A database in memory.
 pub struct Mirror {
@@ -39,22 +46,40 @@ impl Mirror {
         }
         let columns = |table: &&str| {
             let mut names = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
-            names.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
+            names
+                .query_map([table], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()
         };
-        let columns = TABLES.iter().map(columns).collect::<rusqlite::Result<_>>()?;
-        Ok(Self { connection, columns, revision: RefCell::default() })
+        let columns = TABLES
+            .iter()
+            .map(columns)
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Self {
+            connection,
+            columns,
+            revision: RefCell::default(),
+        })
     }
 
     /// Returns `true` if its rows are those of the small tables of this revision.
     pub fn is_of(&self, revision: &Revision) -> bool {
-        self.revision.borrow().as_ref().is_some_and(|own| own.has_same_small_tables(revision))
+        self.revision
+            .borrow()
+            .as_ref()
+            .is_some_and(|own| own.has_same_small_tables(revision))
     }
 
     /// The statements for all rows of all tables.
     pub fn selects(&self) -> Vec<Statement> {
-        let select =
-            |(table, columns): (&&str, &Vec<String>)| format!("SELECT {} FROM {table}", columns.join(", "));
-        TABLES.iter().zip(&self.columns).map(select).map(Statement::plain).collect()
+        let select = |(table, columns): (&&str, &Vec<String>)| {
+            format!("SELECT {} FROM {table}", columns.join(", "))
+        };
+        TABLES
+            .iter()
+            .zip(&self.columns)
+            .map(select)
+            .map(Statement::plain)
+            .collect()
     }
 
     /// Replaces its rows with those of [`selects`](Self::selects).
@@ -75,7 +100,10 @@ impl Mirror {
             // Removes the rows that the inserts into other tables added; its own rows come last.
             transaction.execute("DELETE FROM sqlite_sequence", [])?;
             let places = vec!["?"; columns.len()].join(", ");
-            let insert = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
+            let insert = format!(
+                "INSERT INTO {table} ({}) VALUES ({places})",
+                columns.join(", ")
+            );
             let mut insert = transaction.prepare(&insert)?;
             for row in rows {
                 insert.execute(params_from_iter(row))?;
@@ -90,7 +118,12 @@ impl Mirror {
     ///
     /// # Errors
     /// If `visit` rejects one.
-    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+    pub fn rows(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        visit: &mut Visit,
+    ) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(visit_rows(&mut statement, values, visit)?)
     }
@@ -103,10 +136,14 @@ impl Mirror {
         for row in rows {
             let mut flow = ControlFlow::Continue(());
             let values: Vec<&dyn ToSql> = row.iter().map(|value| value as &dyn ToSql).collect();
-            self.rows(&format!("VALUES ({})", places(row.len())), &values, &mut |row| {
-                flow = visit(row)?;
-                Ok(flow)
-            })?;
+            self.rows(
+                &format!("VALUES ({})", places(row.len())),
+                &values,
+                &mut |row| {
+                    flow = visit(row)?;
+                    Ok(flow)
+                },
+            )?;
             if flow.is_break() {
                 break;
             }
@@ -151,11 +188,17 @@ mod tests {
     #[test]
     fn every_table_is_mirrored_or_large() {
         let mirror = Mirror::new().unwrap();
-        let mut names =
-            mirror.connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+        let mut names = mirror
+            .connection
+            .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            .unwrap();
         let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
         let names: Vec<String> = names.map(Result::unwrap).collect();
-        assert!(TABLES.iter().all(|table| names.iter().any(|name| name == table)));
+        assert!(
+            TABLES
+                .iter()
+                .all(|table| names.iter().any(|name| name == table))
+        );
         let is_known = |name: &&String| TABLES.contains(&name.as_str()) || is_large(name);
         let others: Vec<&String> = names.iter().filter(|name| !is_known(name)).collect();
         assert_eq!(others, [""; 0]);

@@ -44,6 +44,7 @@ use client::Client;
 use session::Session;
 
 pub use batch::ClusterConnection;
+pub use client::set_database_password;
 pub use replicas::compare;
 pub use whole::{close, fetch};
 
@@ -58,8 +59,9 @@ fn connect(path: &Path) -> Result<Arc<Client>, Error> {
     let address = path.to_string_lossy();
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|(_, client)| client.strong_count() > 0);
-    if let Some(client) =
-        clients.iter().find_map(|(known, client)| client.upgrade().filter(|_| *known == address))
+    if let Some(client) = clients
+        .iter()
+        .find_map(|(known, client)| client.upgrade().filter(|_| *known == address))
     {
         return Ok(client);
     }
@@ -69,7 +71,8 @@ fn connect(path: &Path) -> Result<Arc<Client>, Error> {
 }
 
 fn random() -> Result<u64, Error> {
-    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))
+    getrandom::u64()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))
 }
 
 /// A name that no other writer has.
@@ -109,5 +112,7 @@ pub fn describe(path: &Path) -> Result<String, Error> {
 
 /// The requests of this process to each host.
 pub fn meters(path: &Path) -> Vec<HostMeter> {
-    connect(path).map(|client| client.meters()).unwrap_or_default()
+    connect(path)
+        .map(|client| client.meters())
+        .unwrap_or_default()
 }

@@ -26,7 +26,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// values, so even if each byte takes six as JSON, it stays far below `MOST_BYTES`.
 const SLICE: i64 = 4000;
 /// A tag identifies a content.
-const FILES: &str = "SELECT deploy, path, content_type, tag FROM deploy_files ORDER BY deploy, path";
+const FILES: &str =
+    "SELECT deploy, path, content_type, tag FROM deploy_files ORDER BY deploy, path";
 
 const REPLACE: &str = "keep a copy of it (/db/backup?noleader&vacuum), and replace it before the leader restarts: stop it, \
     remove its id, see in /nodes that id and address are gone, empty its folder, and start it with a new id";
@@ -44,14 +45,23 @@ impl NodeState {
     fn of(mut answers: Vec<ClusterRows>) -> Result<Self, StoreError> {
         let revision = Revision::of(&answers.remove(0))?;
         let rows = answers.concat();
-        Ok(Self { revision, rows: if answers.len() > 1 { vec![rows.concat()] } else { rows } })
+        Ok(Self {
+            revision,
+            rows: if answers.len() > 1 {
+                vec![rows.concat()]
+            } else {
+                rows
+            },
+        })
     }
 }
 
 /// The next pets after this id, up to the last one, and at most `most` of them.
 fn slice(after: i64, last: i64, most: i64) -> Result<Statement, StoreError> {
     let columns = COLUMNS.join(", ");
-    let size = COLUMNS.map(|column| format!("ifnull(octet_length({column}), 0)")).join(" + ");
+    let size = COLUMNS
+        .map(|column| format!("ifnull(octet_length({column}), 0)"))
+        .join(" + ");
     let sql = format!(
         "SELECT id, {columns} FROM (SELECT *, \
          sum({size}) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
@@ -77,7 +87,10 @@ impl Host<'_> {
         match &self.state {
             Ok(state) if state.revision.has_all_of(begun) => {
                 let pairs = leader.rows.iter().zip(&state.rows);
-                (pairs.take_while(|(one, other)| one == other).count(), leader.rows == state.rows)
+                (
+                    pairs.take_while(|(one, other)| one == other).count(),
+                    leader.rows == state.rows,
+                )
             }
             Ok(_) | Err(_) => (0, false),
         }
@@ -86,10 +99,14 @@ impl Host<'_> {
     fn found(&self, leader: &Revision, begun: &Revision) -> (String, bool) {
         let name = self.name;
         match self.state.as_ref().map(|state| &state.revision) {
-            Err(why) => (format!("{name} cannot be compared with the leader: {why}"), false),
-            Ok(own) if own.has_same_small_tables(leader) && own.has_all_of(begun) => {
-                (format!("{name} has other pets or settings than the leader; "), true)
-            }
+            Err(why) => (
+                format!("{name} cannot be compared with the leader: {why}"),
+                false,
+            ),
+            Ok(own) if own.has_same_small_tables(leader) && own.has_all_of(begun) => (
+                format!("{name} has other pets or settings than the leader; "),
+                true,
+            ),
             Ok(own) => {
                 let line = format!(
                     "{name} has ids up to {} and {} other changes, but the leader {} and {}; \
@@ -109,14 +126,22 @@ impl Host<'_> {
 pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
     let client = connect(path)?;
     let revision = Statement::plain(REVISION);
-    let begun =
-        Revision::of(&client.read(std::slice::from_ref(&revision), client.fresh, PATIENCE)?.concat())?;
+    let begun = Revision::of(
+        &client
+            .read(std::slice::from_ref(&revision), client.fresh, PATIENCE)?
+            .concat(),
+    )?;
     let mut small = Mirror::new()?.selects();
     // The last one, sqlite_sequence, changes with each create.
     small.pop();
     small.push(Statement::plain(FILES));
     let mut hosts: Vec<Host> = (client.address.hosts.iter().enumerate())
-        .map(|(place, name)| Host { name, place, state: Err(String::new()), finding: None })
+        .map(|(place, name)| Host {
+            name,
+            place,
+            state: Err(String::new()),
+            finding: None,
+        })
         .collect();
     // The pets up to this id agree; `None`: the small tables come first.
     let mut after = None;
@@ -129,13 +154,17 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
         let wanted = [vec![revision.clone()], wanted].concat();
         let leader = NodeState::of(client.read(&wanted, client.fresh, PATIENCE)?)?;
         if leader.revision.mark != begun.mark {
-            let message = format!("{} was restored while its nodes were compared", client.address);
+            let message = format!(
+                "{} was restored while its nodes were compared",
+                client.address
+            );
             return fail(ErrorKind::Conflict, message);
         }
         let (mut agreed, mut are_same) = (leader.rows.len(), true);
         for host in hosts.iter_mut().filter(|host| host.finding.is_none()) {
             let answers = client.read_from(host.place, &wanted);
-            host.state = answers.and_then(|it| NodeState::of(it).map_err(|error| error.to_string()));
+            host.state =
+                answers.and_then(|it| NodeState::of(it).map_err(|error| error.to_string()));
             let (count, is_same) = host.agreement(&leader, &begun);
             (agreed, are_same) = (agreed.min(count), are_same && is_same);
         }
@@ -151,13 +180,20 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
         } else {
             for host in hosts.iter_mut().filter(|host| host.finding.is_none()) {
                 let (count, is_same) = host.agreement(&leader, &begun);
-                host.finding = (count == 0 && !is_same).then(|| host.found(&leader.revision, &begun));
+                host.finding =
+                    (count == 0 && !is_same).then(|| host.found(&leader.revision, &begun));
             }
             (since, most) = (Instant::now(), SLICE);
         }
     }
     let agreeing = hosts.iter().filter(|host| host.finding.is_none()).count();
-    let advice = if 2 * agreeing > hosts.len() { REPLACE } else { UNCLEAR };
+    let advice = if 2 * agreeing > hosts.len() {
+        REPLACE
+    } else {
+        UNCLEAR
+    };
     let findings = hosts.into_iter().filter_map(|host| host.finding);
-    Ok(findings.map(|(line, is_advised)| if is_advised { line + advice } else { line }).collect())
+    Ok(findings
+        .map(|(line, is_advised)| if is_advised { line + advice } else { line })
+        .collect())
 }

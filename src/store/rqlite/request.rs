@@ -26,7 +26,8 @@ const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
         AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = 'restore' AND batch > ?4) THEN 1 END \
     WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
 /// Removes all but the newest 100,000 writers. One that still writes gets a new row with its next batch.
-const PRUNE: &str = "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
+const PRUNE: &str =
+    "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
 /// Rejects the batch if the ids of the pets without keys are not consecutive, because a trigger of another program has
 /// left out a pet or added one.
 const COUNTED: &str = "UPDATE cluster_writers \
@@ -83,19 +84,27 @@ impl<'c> BatchRequest<'c> {
         let (plain, once): (Vec<usize>, Vec<usize>) =
             (0..creates.len()).partition(|place| creates[*place].key.is_none());
         let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
-        let mut writes =
-            vec![(About::Nothing, Statement::new(BATCH, params![name, batch, state, now, mark])?)];
+        let mut writes = vec![(
+            About::Nothing,
+            Statement::new(BATCH, params![name, batch, state, now, mark])?,
+        )];
         let mut finds = vec![Statement::new(FIRST, params![name, batch])?];
         let columns = COLUMNS.join(", ");
         if !plain.is_empty() {
             let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
             let row = format!("({})", ["?"; COLUMNS.len()].join(", "));
             let rows = vec![row; plain.len()].join(", ");
-            let values: Vec<_> = plain.iter().flat_map(|place| creates[*place].new.values()).collect();
+            let values: Vec<_> = plain
+                .iter()
+                .flat_map(|place| creates[*place].new.values())
+                .collect();
             let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
             let insert = format!("INSERT INTO pets ({columns}) VALUES {rows}");
             writes.push((About::Plain, Statement::new(&insert, &values)?));
-            writes.push((About::Nothing, Statement::new(COUNTED, params![name, count])?));
+            writes.push((
+                About::Nothing,
+                Statement::new(COUNTED, params![name, count])?,
+            ));
         }
         // Inserts nothing if the key is recorded; `RECORD` then sees `changes() = 0`.
         let (values, key) = (places(COLUMNS.len()), COLUMNS.len() + 1);
@@ -104,10 +113,22 @@ impl<'c> BatchRequest<'c> {
              WHERE NOT EXISTS (SELECT 1 FROM retries WHERE key = ?{key})"
         );
         for &place in &once {
-            let Create { new, key: Some(key) } = creates[place] else { continue };
+            let Create {
+                new,
+                key: Some(key),
+            } = creates[place]
+            else {
+                continue;
+            };
             let values = new.values();
-            let values = values.iter().map(|value| value as &dyn ToSql).chain([&key.0 as _]);
-            writes.push((About::Once(place), Statement::new(&insert_once, &values.collect::<Vec<_>>())?));
+            let values = values
+                .iter()
+                .map(|value| value as &dyn ToSql)
+                .chain([&key.0 as _]);
+            writes.push((
+                About::Once(place),
+                Statement::new(&insert_once, &values.collect::<Vec<_>>())?,
+            ));
             let record = params![key.0, new.fingerprint(), now];
             writes.push((About::Nothing, Statement::new(RECORD, record)?));
             finds.push(Statement::new(FIND, params![key.0])?);
@@ -116,17 +137,31 @@ impl<'c> BatchRequest<'c> {
             let forget = params![retries::share(once.len()), now - retries::KEPT];
             writes.push((About::Nothing, Statement::new(FORGET, forget)?));
         }
-        writes.extend(changes.iter().map(|change| (About::Nothing, change.clone())));
+        writes.extend(
+            changes
+                .iter()
+                .map(|change| (About::Nothing, change.clone())),
+        );
         if batch == 1 {
             writes.push((About::Nothing, Statement::plain(PRUNE)));
         }
         let (write_abouts, writes) = writes.into_iter().unzip();
-        Ok(Self { creates, plain, once, writes, write_abouts, finds })
+        Ok(Self {
+            creates,
+            plain,
+            once,
+            writes,
+            write_abouts,
+            finds,
+        })
     }
 
     /// Gives the creates without keys consecutive ids.
     fn number_plain(&self, done: &mut [Option<CreateResult>], first: i64) {
-        self.plain.iter().zip(first..).for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
+        self.plain
+            .iter()
+            .zip(first..)
+            .for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
     }
 
     /// The outcomes of the creates, from the answers to the writes; `None` unless each made a pet.
@@ -136,8 +171,12 @@ impl<'c> BatchRequest<'c> {
             let id = answer.last_insert_id;
             match about {
                 // COUNTED has checked this.
-                About::Plain => self.number_plain(&mut done, id - i64::try_from(self.plain.len()).ok()? + 1),
-                About::Once(place) if answer.rows_affected == 1 => done[*place] = Some(Ok(Outcome::Made(id))),
+                About::Plain => {
+                    self.number_plain(&mut done, id - i64::try_from(self.plain.len()).ok()? + 1);
+                }
+                About::Once(place) if answer.rows_affected == 1 => {
+                    done[*place] = Some(Ok(Outcome::Made(id)));
+                }
                 About::Once(_) | About::Nothing => {}
             }
         }
@@ -147,7 +186,9 @@ impl<'c> BatchRequest<'c> {
     /// The outcomes of the creates, from the rows of the finds; `None` if the batch was not carried out.
     pub fn found(&self, found: &[ClusterRows]) -> Option<Vec<CreateResult>> {
         let (first, once) = found.split_first()?;
-        let &[ClusterValue::Integer(first)] = first.first()?.as_slice() else { return None };
+        let &[ClusterValue::Integer(first)] = first.first()?.as_slice() else {
+            return None;
+        };
         let (mut done, mut made) = (vec![None; self.creates.len()], HashSet::new());
         self.number_plain(&mut done, first);
         for (place, rows) in self.once.iter().zip(once) {

@@ -25,12 +25,21 @@ impl Revision {
     /// If the answer has no revision.
     pub fn of(rows: &ClusterRows) -> Result<Self, StoreError> {
         match rows.first().map(Vec::as_slice) {
-            Some([ClusterValue::Integer(changes), ClusterValue::Integer(seq), ClusterValue::Text(mark)]) => {
-                Ok(Self { changes: *changes, seq: *seq, mark: mark.clone() })
-            }
-            _ => {
-                Err(StoreError::Unavailable(Cause::SchemaChanged, "it has no counter of changes".to_owned()))
-            }
+            Some(
+                [
+                    ClusterValue::Integer(changes),
+                    ClusterValue::Integer(seq),
+                    ClusterValue::Text(mark),
+                ],
+            ) => Ok(Self {
+                changes: *changes,
+                seq: *seq,
+                mark: mark.clone(),
+            }),
+            _ => Err(StoreError::Unavailable(
+                Cause::SchemaChanged,
+                "it has no counter of changes".to_owned(),
+            )),
         }
     }
 
@@ -51,12 +60,20 @@ mod tests {
 
     #[test]
     fn database_has_all_of_another_if_it_is_the_same_and_no_older() {
-        let revision = |changes, seq, mark: &str| Revision { changes, seq, mark: mark.to_owned() };
+        let revision = |changes, seq, mark: &str| Revision {
+            changes,
+            seq,
+            mark: mark.to_owned(),
+        };
         let seen = revision(5, 7, "a");
         for newer in [seen.clone(), revision(6, 7, "a"), revision(5, 8, "a")] {
             assert!(newer.has_all_of(&seen), "{newer:?}");
         }
-        for other in [revision(4, 8, "a"), revision(6, 6, "a"), revision(9, 9, "b")] {
+        for other in [
+            revision(4, 8, "a"),
+            revision(6, 6, "a"),
+            revision(9, 9, "b"),
+        ] {
             assert!(!other.has_all_of(&seen), "{other:?}");
         }
         // A create changes no small table.

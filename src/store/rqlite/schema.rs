@@ -11,7 +11,9 @@ use super::mirror::TABLES;
 use super::random_name;
 use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
-use crate::store::sqlite::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version};
+use crate::store::sqlite::schema::{
+    APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version,
+};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
@@ -36,7 +38,11 @@ const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log
 /// # Errors
 /// If the schema is older, the database is foreign or newer, or the cluster does not answer.
 pub fn require_current(client: &Client, path: &Path) -> Result<(), Error> {
-    if state(client, path)? == current() { Ok(()) } else { Err(unused(path)) }
+    if state(client, path)? == current() {
+        Ok(())
+    } else {
+        Err(unused(path))
+    }
 }
 
 /// Returns `true` if services may have written to the database since it was created or restored. If an earlier version
@@ -65,16 +71,30 @@ pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
         }
         let (version, _) = state;
         // First, so that an interrupted start leaves a database that is known as ours.
-        client.write(&[Statement::plain(format!("PRAGMA application_id = {APPLICATION_ID}"))], PATIENCE)?;
+        client.write(
+            &[Statement::plain(format!(
+                "PRAGMA application_id = {APPLICATION_ID}"
+            ))],
+            PATIENCE,
+        )?;
         let writer = random_name()?;
         // Together with the triggers, because services write as soon as they find these tables.
-        let mut statements = vec![Statement::plain(OWN), Statement::new(GUARD, params![writer, version])?];
+        let mut statements = vec![
+            Statement::plain(OWN),
+            Statement::new(GUARD, params![writer, version])?,
+        ];
         let done = usize::try_from(version).unwrap_or(0);
         statements.extend(STEPS.iter().skip(done).map(|step| Statement::plain(*step)));
         statements.extend(triggers().into_iter().map(Statement::plain));
-        statements.push(Statement::new(MARK, params![format!("{} 0", writer[..16].to_ascii_uppercase())])?);
+        statements.push(Statement::new(
+            MARK,
+            params![format!("{} 0", writer[..16].to_ascii_uppercase())],
+        )?);
         statements.push(Statement::new(IDENTIFY, params![writer])?);
-        statements.push(Statement::plain(format!("PRAGMA user_version = {}", newest())));
+        statements.push(Statement::plain(format!(
+            "PRAGMA user_version = {}",
+            newest()
+        )));
         match client.write(&statements, PATIENCE) {
             // This request or another instance has migrated it: check again.
             Ok(_) | Err(ClusterFailure::Statement(1, _)) => {}
@@ -100,11 +120,17 @@ fn current() -> (i64, usize) {
 /// The version of the schema, and the number of triggers of a cluster.
 fn state(client: &Client, path: &Path) -> Result<(i64, usize), Error> {
     let rows = client.read(&[Statement::plain(STATE)], client.fresh, PATIENCE)?;
-    let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(ClusterValue::integer).collect();
+    let row: Vec<i64> = rows
+        .iter()
+        .flatten()
+        .flatten()
+        .filter_map(ClusterValue::integer)
+        .collect();
     let &[version, application, objects, triggers] = row.as_slice() else {
-        return Err(
-            StoreError::Internal("the cluster does not tell the version of its schema".to_owned()).into()
-        );
+        return Err(StoreError::Internal(
+            "the cluster does not tell the version of its schema".to_owned(),
+        )
+        .into());
     };
     if application != APPLICATION_ID && (application, version, objects) != (0, 0, 0) {
         return Err(foreign(path));
@@ -117,18 +143,25 @@ fn state(client: &Client, path: &Path) -> Result<(i64, usize), Error> {
 
 /// The refusal of a database that no service has used yet.
 fn unused(path: &Path) -> Error {
-    let message =
-        format!("{} is empty, or not up to date: no service of this version has used it yet", path.display());
+    let message = format!(
+        "{} is empty, or not up to date: no service of this version has used it yet",
+        path.display()
+    );
     Error::new(ErrorKind::ClusterOutdated, message)
 }
 
 /// The triggers that count changes. A create is not counted: it raises the sequence of the pets.
 fn triggers() -> Vec<String> {
-    let tables = TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["pets", "deploy_files"]);
+    let tables = TABLES
+        .iter()
+        .filter(|table| **table != "sqlite_sequence")
+        .chain(&["pets", "deploy_files"]);
     let trigger = |(table, event): (&str, &str)| {
         let what = match (table, event) {
             // Only a pet whose id was used before or left out.
-            ("pets", "INSERT") => "WHEN new.id <= (SELECT seq FROM sqlite_sequence WHERE name = 'pets')",
+            ("pets", "INSERT") => {
+                "WHEN new.id <= (SELECT seq FROM sqlite_sequence WHERE name = 'pets')"
+            }
             _ => "",
         };
         // The last use of a key does not count as a change.
@@ -144,5 +177,7 @@ fn triggers() -> Vec<String> {
             event.to_ascii_lowercase()
         )
     };
-    tables.flat_map(|table| ["INSERT", "UPDATE", "DELETE"].map(|event| trigger((table, event)))).collect()
+    tables
+        .flat_map(|table| ["INSERT", "UPDATE", "DELETE"].map(|event| trigger((table, event))))
+        .collect()
 }

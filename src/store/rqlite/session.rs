@@ -71,7 +71,12 @@ impl Session {
     /// # Errors
     /// If SQLite cannot make a database in memory.
     pub fn new(client: Arc<Client>) -> Result<Self, StoreError> {
-        Ok(Self { client, mirror: Mirror::new()?, state: RefCell::default(), prefetch: RefCell::default() })
+        Ok(Self {
+            client,
+            mirror: Mirror::new()?,
+            state: RefCell::default(),
+            prefetch: RefCell::default(),
+        })
     }
 
     /// Begins a batch. Its reads see everything that was acknowledged before.
@@ -126,7 +131,9 @@ impl Session {
     /// If the cluster does not answer.
     fn refresh_within(&self, patience: Duration) -> Result<(), StoreError> {
         let start = Instant::now();
-        let answers = self.client.read(&[Statement::plain(REVISION)], self.client.fresh, patience)?;
+        let answers =
+            self.client
+                .read(&[Statement::plain(REVISION)], self.client.fresh, patience)?;
         let mut revision = Revision::of(&answers[0])?;
         while !self.mirror.is_of(&revision) {
             // If nothing has changed between the first and the last statement, the tables are consistent.
@@ -188,7 +195,12 @@ impl Session {
 
 /// The methods of [`Reader`](crate::store::Reader), which describes them.
 impl Session {
-    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+    pub fn rows(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        visit: &mut Visit,
+    ) -> Result<(), StoreError> {
         // Within a batch, no read is older than the beginning of the batch.
         let begun = self.state.borrow().begun.clone();
         begun.unwrap_or_else(|| self.refresh_unless_away())?;
@@ -282,23 +294,37 @@ mod tests {
             }
             Some(format!(r#"{{"results":[{}]}}"#, results.join(",")))
         });
-        let client =
-            Client::new(crate::store::rqlite::client::ClusterAddress::parse(&address).unwrap(), None)
-                .unwrap();
+        let client = Client::new(
+            crate::store::rqlite::client::ClusterAddress::parse(&address).unwrap(),
+            None,
+        )
+        .unwrap();
         let session = Session::new(Arc::new(client)).unwrap();
         let failed = session.refresh_within(Duration::ZERO);
-        assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Conflict, _))), "{failed:?}");
+        assert!(
+            matches!(failed, Err(StoreError::Unavailable(Cause::Conflict, _))),
+            "{failed:?}"
+        );
     }
 
     #[test]
     fn what_sqlite_says_decides_what_clients_are_told() {
         let of = |why: &str| StoreError::from(ClusterFailure::Statement(1, why.to_owned()));
         let why = "database or disk is full";
-        assert_eq!(of(why), StoreError::Unavailable(Cause::Full, why.to_owned()));
+        assert_eq!(
+            of(why),
+            StoreError::Unavailable(Cause::Full, why.to_owned())
+        );
         let why = "no such table: pets";
-        assert_eq!(of(why), StoreError::Unavailable(Cause::SchemaChanged, why.to_owned()));
+        assert_eq!(
+            of(why),
+            StoreError::Unavailable(Cause::SchemaChanged, why.to_owned())
+        );
         let why = "table pets has no column named status";
-        assert_eq!(of(why), StoreError::Unavailable(Cause::SchemaChanged, why.to_owned()));
+        assert_eq!(
+            of(why),
+            StoreError::Unavailable(Cause::SchemaChanged, why.to_owned())
+        );
         for why in ["there is no such pet", "the pet has no column named so"] {
             assert_eq!(of(why), StoreError::Internal(why.to_owned()));
         }

@@ -45,11 +45,26 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
     let session = Session::new(std::sync::Arc::clone(&client))?;
     session.begin()?;
     let folder = std::env::temp_dir().join(format!("petstore-copy-{:016x}", random()?));
-    let cannot = |error| Error::io(format!("cannot write to {} (TMPDIR)", folder.display()), error);
-    DirBuilder::new().mode(0o700).create(&folder).map_err(cannot)?;
+    let cannot = |error| {
+        Error::io(
+            format!("cannot write to {} (TMPDIR)", folder.display()),
+            error,
+        )
+    };
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&folder)
+        .map_err(cannot)?;
     // Deleted on drop from here on.
-    let whole = Whole { path: folder.join(NAME), folder: Some(folder.clone()) };
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&*whole);
+    let whole = Whole {
+        path: folder.join(NAME),
+        folder: Some(folder.clone()),
+    };
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&*whole);
     let mut file = file.map_err(cannot)?;
     client.download(&mut file, PATIENCE)?;
     file.sync_all().map_err(cannot)?;
@@ -57,8 +72,10 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
         return Ok(whole);
     }
     // The copy is of a node that wrongly thinks that it still leads.
-    let message =
-        format!("the copy of {} lacks what it has acknowledged; run the command again", client.address);
+    let message = format!(
+        "the copy of {} lacks what it has acknowledged; run the command again",
+        client.address
+    );
     fail(ErrorKind::DatabaseUnreachable, message)
 }
 
@@ -75,11 +92,19 @@ fn open(copy: &Path) -> rusqlite::Result<Connection> {
 fn strip(copy: &Path) -> Result<Revision, StoreError> {
     let connection = open(copy)?;
     let revision = connection.query_row(REVISION, [], |row| {
-        Ok(Revision { changes: row.get(0)?, seq: row.get(1)?, mark: row.get(2)? })
+        Ok(Revision {
+            changes: row.get(0)?,
+            seq: row.get(1)?,
+            mark: row.get(2)?,
+        })
     })?;
     let mut drops = connection.prepare(DROPS)?;
-    let drops = drops.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-    drops.iter().try_for_each(|drop| connection.execute_batch(drop))?;
+    let drops = drops
+        .query_map([], |row| row.get::<_, String>(0))?
+        .collect::<Result<Vec<_>, _>>()?;
+    drops
+        .iter()
+        .try_for_each(|drop| connection.execute_batch(drop))?;
     connection.pragma_update(None, "journal_mode", "DELETE")?;
     Ok(revision)
 }
@@ -100,10 +125,24 @@ pub struct ClosedCluster {
 /// If the cluster does not answer, or is of an earlier version.
 pub fn close(path: &Path) -> Result<ClosedCluster, Error> {
     let client = connect(path)?;
-    let number = if is_in_use(&client, path)? { Some(random()?.cast_signed()) } else { None };
-    let closed = ClosedCluster { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
+    let number = if is_in_use(&client, path)? {
+        Some(random()?.cast_signed())
+    } else {
+        None
+    };
+    let closed = ClosedCluster {
+        path: path.to_owned(),
+        number,
+        until: unix_time() + CLOSED_FOR,
+    };
     if number.is_some() {
-        client.write(&[Statement::new(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
+        client.write(
+            &[Statement::new(
+                CLOSE,
+                params![CLOSER, closed.until, number],
+            )?],
+            PATIENCE,
+        )?;
     }
     Ok(closed)
 }
@@ -118,28 +157,49 @@ impl ClosedCluster {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;
             schema::migrate(&mut connection, copy, STEPS)?;
-            connection.execute(FORGET_MARK, []).map_err(StoreError::from)?;
+            connection
+                .execute(FORGET_MARK, [])
+                .map_err(StoreError::from)?;
             Ok(())
         };
         convert().map_err(|error| error.followed_by("nothing was changed"))?;
         if self.until - unix_time() < NEEDED {
-            return fail(ErrorKind::Conflict, "copying the old database took too long; nothing was changed");
+            return fail(
+                ErrorKind::Conflict,
+                "copying the old database took too long; nothing was changed",
+            );
         }
         let client = connect(&self.path)?;
         if self.number.is_some() {
-            let rows = client.read(&[Statement::new(CLOSED_BY, params![CLOSER])?], client.fresh, PATIENCE)?;
-            if rows.iter().flatten().flatten().find_map(ClusterValue::integer) != self.number {
+            let rows = client.read(
+                &[Statement::new(CLOSED_BY, params![CLOSER])?],
+                client.fresh,
+                PATIENCE,
+            )?;
+            if rows
+                .iter()
+                .flatten()
+                .flatten()
+                .find_map(ClusterValue::integer)
+                != self.number
+            {
                 let message = "another restore has begun or ended meanwhile; nothing was changed";
                 return fail(ErrorKind::Conflict, message);
             }
         } else if is_in_use(&client, &self.path)? {
-            return fail(ErrorKind::Conflict, "a service has begun to use the cluster; nothing was changed");
+            return fail(
+                ErrorKind::Conflict,
+                "a service has begun to use the cluster; nothing was changed",
+            );
         }
-        let bytes =
-            fs::read(copy).map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
-        client.load(&bytes, PATIENCE).map_err(|failure: client::ClusterFailure| {
-            Error::from(failure).context("the cluster may have either database now; run the command again")
-        })?;
+        let bytes = fs::read(copy)
+            .map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
+        client
+            .load(&bytes, PATIENCE)
+            .map_err(|failure: client::ClusterFailure| {
+                Error::from(failure)
+                    .context("the cluster may have either database now; run the command again")
+            })?;
         // Adds the tables and triggers that only a cluster has.
         migrate(&client, &self.path)
     }
@@ -156,7 +216,9 @@ impl ClosedCluster {
 
 impl Drop for ClosedCluster {
     fn drop(&mut self) {
-        let open = self.number.map(|number| Statement::new(OPEN, params![CLOSER, number]));
+        let open = self
+            .number
+            .map(|number| Statement::new(OPEN, params![CLOSER, number]));
         if let (Some(Ok(open)), Ok(client)) = (open, connect(&self.path)) {
             let _ = client.write(&[open], PATIENCE);
         }

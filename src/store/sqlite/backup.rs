@@ -19,16 +19,20 @@ use std::time::Instant;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-use super::Snapshot;
 use super::connection::cannot_open;
 use super::open_file::MODE_AT;
+use super::{FileReader, Snapshot};
 use crate::base::error::{Error, ErrorKind as Kind, fail};
 
 /// Pages between two flushes of the copy: 1 MiB.
 const STEP: c_int = 256;
 
 /// SQLite's codes for a failed write.
-const WRITING: [c_int; 3] = [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_TRUNCATE, ffi::SQLITE_IOERR_FSYNC];
+const WRITING: [c_int; 3] = [
+    ffi::SQLITE_IOERR_WRITE,
+    ffi::SQLITE_IOERR_TRUNCATE,
+    ffi::SQLITE_IOERR_FSYNC,
+];
 
 impl Snapshot {
     /// Copies the snapshot into an empty file with this path, and flushes the copy, which needs no other file. `name` is
@@ -36,11 +40,34 @@ impl Snapshot {
     ///
     /// # Errors
     /// If the database cannot be read, the copy cannot be written, or `stop` says so.
-    pub fn copy(&self, file: &File, path: &Path, name: &Path, stop: &dyn Fn() -> bool) -> Result<(), Error> {
+    pub fn copy(
+        &self,
+        file: &File,
+        path: &Path,
+        name: &Path,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        self.reader.copy(file, path, name, stop)?;
+        self.ensure_unchanged()
+    }
+}
+
+impl FileReader {
+    /// Copies the database into an empty file with this path, as [`Snapshot::copy`] does.
+    ///
+    /// # Errors
+    /// If the database cannot be read, the copy cannot be written, or `stop` says so.
+    pub(super) fn copy(
+        &self,
+        file: &File,
+        path: &Path,
+        name: &Path,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
         let say = |error: rusqlite::Error| self.cannot_copy(name, error);
         let flush = |error| Error::io(format!("cannot write {}", name.display()), error);
         let mut copy = open_copy(path).map_err(say)?;
-        let backup = Backup::new(self.connection(), &mut copy).map_err(say)?;
+        let backup = Backup::new(self.raw(), &mut copy).map_err(say)?;
         loop {
             let start = Instant::now();
             let step = backup.step(STEP).map_err(say)?;
@@ -51,7 +78,8 @@ impl Snapshot {
                 StepResult::Done => break,
                 StepResult::More => {}
                 _ => {
-                    let message = format!("{} is locked by another process", self.path.display());
+                    let path = self.watch.files[0].path.display();
+                    let message = format!("{path} is locked by another process");
                     return fail(Kind::DatabaseLocked, message);
                 }
             }
@@ -61,20 +89,24 @@ impl Snapshot {
             thread::sleep(start.elapsed());
         }
         drop(backup);
-        self.ensure_unchanged()?;
         copy.close().map_err(|(_, error)| say(error))?;
         // The header is copied from a database in use, and promises a log.
-        let finished = file.write_all_at(&[1, 1], MODE_AT).and_then(|()| file.sync_all());
+        let finished = file
+            .write_all_at(&[1, 1], MODE_AT)
+            .and_then(|()| file.sync_all());
         finished.map_err(flush)
     }
 
     fn cannot_copy(&self, name: &Path, error: rusqlite::Error) -> Error {
         let (kind, why) = match error.sqlite_error() {
-            Some(failure) if failure.code == ErrorCode::DiskFull => (Kind::DiskFull, "the disk is full"),
-            Some(failure) if WRITING.contains(&failure.extended_code) => {
-                (Kind::Io, "the disk fails, or the file may not grow further (ulimit -f)")
+            Some(failure) if failure.code == ErrorCode::DiskFull => {
+                (Kind::DiskFull, "the disk is full")
             }
-            _ => return cannot_open(&self.path, error),
+            Some(failure) if WRITING.contains(&failure.extended_code) => (
+                Kind::Io,
+                "the disk fails, or the file may not grow further (ulimit -f, a quota)",
+            ),
+            _ => return cannot_open(&self.watch.files[0].path, error),
         };
         Error::new(kind, format!("cannot write {}: {why}", name.display())).caused_by(error)
     }
@@ -96,7 +128,9 @@ mod tests {
     #[test]
     fn copy_asks_after_each_mib_whether_to_stop() {
         let (folder, mut writer, _reader) = pair();
-        writer.insert_pet(&new_pet(&"x".repeat(3_000_000)), None).unwrap();
+        writer
+            .insert_pet(&new_pet(&"x".repeat(3_000_000)), None)
+            .unwrap();
         writer.commit().unwrap();
         let snapshot = Snapshot::of_database(&folder.database()).unwrap();
         let path = folder.0.join("copy.db");
@@ -116,7 +150,11 @@ mod tests {
         let snapshot = Snapshot::of_database(&folder.database()).unwrap();
         let copy = Path::new("copy.db");
         for (code, kind, words) in [
-            (ffi::SQLITE_FULL, Kind::DiskFull, "cannot write copy.db: the disk is full"),
+            (
+                ffi::SQLITE_FULL,
+                Kind::DiskFull,
+                "cannot write copy.db: the disk is full",
+            ),
             (
                 ffi::SQLITE_IOERR_WRITE,
                 Kind::Io,
@@ -131,7 +169,7 @@ mod tests {
             (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "pets.db"),
         ] {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            let error = snapshot.cannot_copy(copy, error);
+            let error = snapshot.reader.cannot_copy(copy, error);
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.to_string().contains(words), "{error}");
         }

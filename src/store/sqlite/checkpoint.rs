@@ -52,7 +52,9 @@ impl FileReader {
         let completed = self
             .raw()
             .prepare_cached(statement)
-            .and_then(|mut statement| statement.query_row([], |row| Ok(row.get::<_, i32>(0)? == 0)));
+            .and_then(|mut statement| {
+                statement.query_row([], |row| Ok(row.get::<_, i32>(0)? == 0))
+            });
         completed.map_err(|error| match error.sqlite_error() {
             Some(failure) if failure.extended_code == SQLITE_IOERR_FSYNC => self.lose_flush(&error),
             _ => error.into(),
@@ -66,7 +68,9 @@ impl FileReader {
         let error = StoreError::Unavailable(Cause::Unflushed, detail);
         self.watch.fail(&error);
         // Otherwise, SQLite would run a checkpoint when it closes the database.
-        let _ = self.raw().set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        let _ = self
+            .raw()
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         error
     }
 }
@@ -77,14 +81,20 @@ mod tests {
     use super::*;
 
     fn add(writer: &mut FileConnection, bytes: usize) {
-        writer.insert_pet(&new_pet(&"x".repeat(bytes)), None).unwrap();
+        writer
+            .insert_pet(&new_pet(&"x".repeat(bytes)), None)
+            .unwrap();
         writer.commit().unwrap();
     }
 
     #[test]
     fn checkpoint_empties_the_log_unless_somebody_reads() {
         let (folder, mut writer, mut reader) = pair();
-        let log = || std::fs::metadata(folder.0.join("pets.db-wal")).unwrap().len();
+        let log = || {
+            std::fs::metadata(folder.0.join("pets.db-wal"))
+                .unwrap()
+                .len()
+        };
         add(&mut writer, 1);
         reader.begin().unwrap();
         assert!(writer.checkpoint().is_err());

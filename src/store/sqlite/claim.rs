@@ -1,5 +1,5 @@
 //! The checks of a database file before it is opened: it can be a database, no other service has it under any name, and
-//! the write-ahead log next to it is its own. Only the owner may read a new file.
+//! the write-ahead log or the journal (`journal.rs`) next to it is its own. Only the owner may read a new file.
 //!
 //! SQLite applies any log that it finds. The header of a database announces its log before the log has a frame, and the
 //! header of a backup announces none. So a backup that was copied over the database, next to the log of the database,
@@ -8,7 +8,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind as Os, Seek};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,9 +16,13 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 
 use super::connection::connect;
-use super::open_file::{FileId, OpenFile, cannot_open, failed, held, immutable, index_of, log_of};
+use super::journal::{check_journal, has_journal};
+use super::open_file::{
+    FileId, OpenFile, cannot_open, failed, held, immutable, index_of, journal_of, log_of,
+};
 use super::schema::identity;
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::is_location;
 
 /// Creates the file of a database if there is none, and returns true if it did. A new file is empty, and only its owner
 /// may read it, because it will hold the digests of keys. SQLite gives the files next to it the same mode.
@@ -27,20 +31,34 @@ use crate::base::error::{Error, ErrorKind, fail};
 /// If the path is not a regular file, or none can be created there.
 pub fn prepare(path: &Path) -> Result<bool, Error> {
     let name = path.display();
-    let text = path.to_string_lossy();
-    if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
+    if !is_location(path) {
         let message = format!("the database must be a file, and '{name}' is not one");
         return fail(ErrorKind::InvalidInput, message);
     }
-    let log = log_of(path);
-    if fs::symlink_metadata(path).is_err() && fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-        let message = format!("there is no database {name}, but its log {} is there", log.display());
+    if fs::symlink_metadata(path).is_err()
+        && let Some(left) = left_of(path)
+    {
+        let message = format!(
+            "there is no database {name}, but its {} is there",
+            left.display()
+        );
         return fail(ErrorKind::LogOrphaned, message);
     }
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
         Ok(_) => return Ok(true),
         Err(error) if error.kind() == Os::AlreadyExists => {}
-        Err(error) => return Err(failed(&format!("cannot create the database {name}"), path, error)),
+        Err(error) => {
+            return Err(failed(
+                &format!("cannot create the database {name}"),
+                path,
+                error,
+            ));
+        }
     }
     match fs::metadata(path) {
         // Do not open it here: if this process has it open already, closing it would cancel SQLite's locks.
@@ -52,11 +70,19 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
         }
         Ok(file) if file.is_file() => Ok(false),
         Ok(file) => {
-            let what = if file.is_dir() { "a folder" } else { "not a regular file" };
-            fail(ErrorKind::InvalidInput, format!("the database must be a file, but {name} is {what}"))
+            let what = if file.is_dir() {
+                "a folder"
+            } else {
+                "not a regular file"
+            };
+            fail(
+                ErrorKind::InvalidInput,
+                format!("the database must be a file, but {name} is {what}"),
+            )
         }
         Err(error) if error.kind() == Os::NotFound => {
-            let message = format!("the database {name} is a symbolic link to a file that does not exist");
+            let message =
+                format!("the database {name} is a symbolic link to a file that does not exist");
             fail(ErrorKind::DatabaseMissing, message)
         }
         Err(error) => Err(cannot_open(path, error)),
@@ -132,6 +158,7 @@ impl Claim {
     pub fn take(path: &Path) -> Result<Self, Error> {
         let is_new = prepare(path)?;
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
+        let is_new = is_new || locked.metadata().is_ok_and(|file| file.len() == 0);
         // A service of this process has the same lock.
         let mut claimed = held(&CLAIMED);
         let tried = if claimed.contains(&locked.id) {
@@ -146,7 +173,8 @@ impl Claim {
         tried.map_err(|error| match error {
             TryLockError::WouldBlock => {
                 let name = path.display();
-                let message = format!("another process holds the database {name}, perhaps a running service");
+                let message =
+                    format!("another process holds the database {name}, perhaps a running service");
                 Error::new(ErrorKind::DatabaseInUse, message)
             }
             TryLockError::Error(error) => cannot_open(path, error),
@@ -164,12 +192,13 @@ impl Claim {
         Ok(&self.locked)
     }
 
-    /// Refuses the write-ahead log of another database. Call this before opening the database.
+    /// Refuses the write-ahead log of another database, and a journal that may be one's. Call this before opening the
+    /// database.
     ///
     /// # Errors
-    /// If the log is that of another database.
+    /// If there is one.
     pub fn check_log(&self, path: &Path) -> Result<(), Error> {
-        check_log(path, &self.locked)
+        check_log(path, &self.locked).and_then(|()| check_journal(path, &self.locked))
     }
 }
 
@@ -186,13 +215,14 @@ impl Drop for Claim {
 /// [`refuse_log_of_another`].
 ///
 /// # Errors
-/// If it is not there, this user may not read it, or its log is that of another database.
+/// If it is not there, this user may not read it, or its log or journal may be that of another database.
 pub fn open_with_own_log(path: &Path) -> Result<OpenFile, Error> {
     if !path.exists() {
         return Err(Error::no_database(path));
     }
     let file = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
     check_log(path, &file)?;
+    check_journal(path, &file)?;
     refuse_second_name(path, &file)?;
     Ok(file)
 }
@@ -208,7 +238,8 @@ pub fn refuse_log_of_another(path: &Path, connection: &Connection) -> Result<(),
     }
     let length = |path: &Path| fs::metadata(path).map_or(u64::MAX, |file| file.len());
     // In this order, so that a checkpoint of a service meanwhile does no harm.
-    let is_short = pages_with_log(path).unwrap_or(0) > length(&log_of(path)).saturating_add(length(path));
+    let is_short =
+        pages_with_log(path).unwrap_or(0) > length(&log_of(path)).saturating_add(length(path));
     match (identity(connection), identity_of_file(path)) {
         (Ok(Some(with_log)), Some(alone)) if with_log != alone => Err(foreign_log(path)),
         _ if is_short => Err(foreign_log(path)),
@@ -223,14 +254,17 @@ fn pages_with_log(path: &Path) -> io::Result<u64> {
     let log = fs::File::open(log_of(path))?;
     let word = |at| {
         let mut word = [0; 4];
-        log.read_exact_at(&mut word, at).map(|()| u64::from(u32::from_be_bytes(word)))
+        log.read_exact_at(&mut word, at)
+            .map(|()| u64::from(u32::from_be_bytes(word)))
     };
     let page = word(8)?;
     let salt = word(16)?;
     let mut at = 32;
     let mut pages = 0;
     while word(at + 8).is_ok_and(|found| found == salt) {
-        pages = Some(word(at + 4)?).filter(|&pages| pages > 0).unwrap_or(pages);
+        pages = Some(word(at + 4)?)
+            .filter(|&pages| pages > 0)
+            .unwrap_or(pages);
         at += 24 + page;
     }
     Ok(pages.saturating_sub(1).saturating_mul(page))
@@ -270,15 +304,20 @@ pub fn lacks_log(file: &Path) -> bool {
     !has_log(file) && OpenFile::at(file).is_ok_and(|file| file.has_log_mode().unwrap_or(false))
 }
 
+/// The log or the journal that is next to a path and may be needed.
+pub fn left_of(path: &Path) -> Option<PathBuf> {
+    let log = has_log(path).then(|| log_of(path));
+    log.or_else(|| has_journal(path).then(|| journal_of(path)))
+}
+
 /// Returns true if a log with content is next to the file.
-fn has_log(path: &Path) -> bool {
+pub fn has_log(path: &Path) -> bool {
     fs::metadata(log_of(path)).is_ok_and(|log| log.len() > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
-    use std::path::PathBuf;
 
     use rusqlite::config::DbConfig;
 
@@ -295,12 +334,32 @@ mod tests {
         symlink("cycle", &cycle).unwrap();
         for (path, kind, said) in [
             (cycle, ErrorKind::Io, "cannot"),
-            (PathBuf::from(":memory:"), ErrorKind::InvalidInput, "must be a file"),
-            (PathBuf::from("file:pets.db"), ErrorKind::InvalidInput, "must be a file"),
+            (
+                PathBuf::from(":memory:"),
+                ErrorKind::InvalidInput,
+                "must be a file",
+            ),
+            (
+                PathBuf::from("file:pets.db"),
+                ErrorKind::InvalidInput,
+                "must be a file",
+            ),
             (folder.0.clone(), ErrorKind::InvalidInput, "is a folder"),
-            (folder.0.join("missing/pets.db"), ErrorKind::DatabaseMissing, "missing does not exist"),
-            (PathBuf::from("/dev/null"), ErrorKind::InvalidInput, "not a regular file"),
-            (dangling, ErrorKind::DatabaseMissing, "a file that does not exist"),
+            (
+                folder.0.join("missing/pets.db"),
+                ErrorKind::DatabaseMissing,
+                "missing does not exist",
+            ),
+            (
+                PathBuf::from("/dev/null"),
+                ErrorKind::InvalidInput,
+                "not a regular file",
+            ),
+            (
+                dangling,
+                ErrorKind::DatabaseMissing,
+                "a file that does not exist",
+            ),
         ] {
             let error = prepare(&path).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
@@ -312,11 +371,28 @@ mod tests {
     fn log_without_its_database_is_not_written_over() {
         let folder = Folder::new();
         fs::write(log_of(&folder.database()), "log").unwrap();
-        assert_eq!(prepare(&folder.database()).unwrap_err().kind(), ErrorKind::LogOrphaned);
+        assert_eq!(
+            prepare(&folder.database()).unwrap_err().kind(),
+            ErrorKind::LogOrphaned
+        );
         assert!(!folder.database().exists());
         // An empty one has nothing to lose.
         fs::write(log_of(&folder.database()), "").unwrap();
         assert!(prepare(&folder.database()).unwrap());
+    }
+
+    #[test]
+    fn log_or_journal_with_content_is_left() {
+        let folder = Folder::new();
+        let path = folder.database();
+        assert_eq!(left_of(&path), None);
+        for left in [log_of(&path), journal_of(&path)] {
+            for (text, is_left) in [("", false), ("pages", true)] {
+                fs::write(&left, text).unwrap();
+                assert_eq!(left_of(&path), is_left.then(|| left.clone()), "{text}");
+            }
+            fs::remove_file(&left).unwrap();
+        }
     }
 
     #[test]
@@ -325,13 +401,17 @@ mod tests {
         let path = folder.database();
         assert!(prepare(&path).unwrap());
         assert!(!prepare(&path).unwrap());
+        fs::write(&path, "used").unwrap();
         let (hard, soft) = (folder.0.join("hard"), folder.0.join("soft"));
         fs::hard_link(&path, &hard).unwrap();
         symlink(&path, &soft).unwrap();
         let claim = Claim::take(&path).unwrap();
         assert!(!claim.is_new);
         for name in [&path, &hard, &soft] {
-            assert_eq!(Claim::take(name).unwrap_err().kind(), ErrorKind::DatabaseInUse);
+            assert_eq!(
+                Claim::take(name).unwrap_err().kind(),
+                ErrorKind::DatabaseInUse
+            );
         }
         drop(claim);
         Claim::take(&soft).unwrap();
@@ -347,7 +427,10 @@ mod tests {
         fs::write(log_of(&path), "").unwrap();
         claim.check_log(&path).unwrap();
         fs::write(log_of(&path), "what SQLite would delete").unwrap();
-        assert_eq!(claim.check_log(&path).unwrap_err().kind(), ErrorKind::LogForeign);
+        assert_eq!(
+            claim.check_log(&path).unwrap_err().kind(),
+            ErrorKind::LogForeign
+        );
     }
 
     fn is_refused(folder: &Folder) -> bool {
@@ -363,7 +446,9 @@ mod tests {
 
     fn run_checkpoint(folder: &Folder) {
         let other = Connection::open(folder.database()).unwrap();
-        other.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        other
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .unwrap();
         other.execute_batch("PRAGMA wal_checkpoint").unwrap();
     }
 
@@ -377,10 +462,13 @@ mod tests {
         backup[18..20].fill(1);
         for content in [&backup[..], b"", b"some text that is no database at all"] {
             fs::write(killed.database(), content).unwrap();
-            let files =
-                || [killed.database(), log_of(&killed.database())].map(|path| fs::read(path).unwrap());
+            let files = || {
+                [killed.database(), log_of(&killed.database())].map(|path| fs::read(path).unwrap())
+            };
             let before = files();
-            let refused = FileConnection::open(&killed.database()).err().map(|error| error.kind());
+            let refused = FileConnection::open(&killed.database())
+                .err()
+                .map(|error| error.kind());
             assert_eq!(refused, Some(ErrorKind::LogForeign));
             assert!(files() == before);
         }
@@ -396,7 +484,10 @@ mod tests {
         (0..120).for_each(|_| create(&mut writer));
         let log = fs::read(log_of(&folder.database())).unwrap();
         let is_same = fs::read(folder.database()).unwrap() == before;
-        assert!(is_same, "the log has 1,000 frames, and a commit ran a checkpoint: make fewer pets");
+        assert!(
+            is_same,
+            "the log has 1,000 frames, and a commit ran a checkpoint: make fewer pets"
+        );
         run_checkpoint(&folder);
         let after = fs::read(folder.database()).unwrap();
         assert!(after.len() > before.len());
@@ -404,13 +495,19 @@ mod tests {
         for pages in 0..after.len() / 4096 {
             let killed = Folder::new();
             let written = pages * 4096;
-            fs::write(killed.database(), [&after[..written], &before[written.min(before.len())..]].concat())
-                .unwrap();
+            fs::write(
+                killed.database(),
+                [&after[..written], &before[written.min(before.len())..]].concat(),
+            )
+            .unwrap();
             fs::write(log_of(&killed.database()), &log).unwrap();
             assert!(!is_refused(&killed), "{pages}");
             let writer = FileConnection::open(&killed.database()).unwrap();
             let whole = "PRAGMA integrity_check";
-            assert_eq!(writer.raw().query_row(whole, [], |row| row.get(0)), Ok("ok".to_owned()));
+            assert_eq!(
+                writer.raw().query_row(whole, [], |row| row.get(0)),
+                Ok("ok".to_owned())
+            );
         }
     }
 
@@ -422,10 +519,16 @@ mod tests {
         assert!(!is_refused(&folder));
         // Another process could have the file for itself if the locks had gone with a closed file.
         let sqlite3 = std::process::Command::new("sqlite3")
-            .args([folder.database().to_str().unwrap(), "PRAGMA journal_mode = DELETE"])
+            .args([
+                folder.database().to_str().unwrap(),
+                "PRAGMA journal_mode = DELETE",
+            ])
             .output();
         if let Ok(output) = sqlite3 {
-            assert!(String::from_utf8_lossy(&output.stderr).contains("locked"), "{output:?}");
+            assert!(
+                String::from_utf8_lossy(&output.stderr).contains("locked"),
+                "{output:?}"
+            );
         }
         assert!(log_of(&folder.database()).exists());
         writer.undo();

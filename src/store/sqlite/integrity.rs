@@ -6,7 +6,8 @@ use super::Snapshot;
 use super::connection::{DAMAGED, cannot_open};
 use super::schema::{schema_version, text};
 use super::schema_diff::SchemaDiff;
-use super::values::odd;
+use super::trial::why;
+use super::values::not_utf8;
 use crate::base::error::{Error, ErrorKind};
 use crate::model::{MAX_BROUGHT_ID, PetCounts};
 use crate::store::pets::{COUNT, counts};
@@ -21,7 +22,8 @@ pub struct Checked {
     pub schema_version: i64,
     /// The faults.
     pub faults: Vec<Error>,
-    /// Values that no column can have, with the SQL that repairs them. The service reads each as something else.
+    /// Values that no column can have. The service reads each as something else. Text that is not UTF-8 and references
+    /// to nothing have the SQL that repairs them.
     pub values: Vec<Error>,
     /// Changes and additions of other programs, which do no harm.
     pub foreign: Vec<String>,
@@ -36,7 +38,9 @@ impl Snapshot {
         let mut checked = Checked::default();
         match check(self.connection(), &mut checked) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                checked.faults.push(loss(format!("it cannot be read to its end: it {DAMAGED}")));
+                checked
+                    .faults
+                    .push(loss(format!("it cannot be read to its end: it {DAMAGED}")));
             }
             result => result.map_err(|error| cannot_open(&self.path, error))?,
         }
@@ -55,19 +59,46 @@ fn loss(line: String) -> Error {
     Error::new(ErrorKind::DatabaseDamaged, line)
 }
 
+/// A value that stops no service.
+fn wrong(line: String) -> Error {
+    Error::new(ErrorKind::SchemaChanged, line)
+}
+
 fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()> {
     checked.schema_version = schema_version(connection)?;
-    let SchemaDiff { tables, gaps, foreign } = SchemaDiff::new(connection)?;
+    let SchemaDiff {
+        tables,
+        gaps,
+        obstacles,
+        foreign,
+    } = SchemaDiff::new(connection)?;
     (checked.faults, checked.foreign) = (gaps, foreign);
     // A database of another shape may have no pets to count.
     let has_pets = checked.faults.is_empty();
     if has_pets {
         let last: i64 = connection.query_row(LAST_ID, [], |row| row.get(0))?;
         if last > MAX_BROUGHT_ID {
-            log::warn!("the last id is {last}; ids left for new pets: {}", i64::MAX - last);
+            log::warn!(
+                "the last id is {last}; ids left for new pets: {}",
+                i64::MAX - last
+            );
         }
     }
-    checked.faults.extend(integrity(connection)?);
+    checked.values = obstacles;
+    for line in integrity(connection, checked)? {
+        let index = line
+            .rsplit_once(" index ")
+            .map(|(_, name)| format!("the index {name}"));
+        match line.split_once(" value in ") {
+            Some((_, place)) if is_ours(place, &tables) => checked.values.push(wrong(line)),
+            // What others have added is not judged.
+            Some(_) => {}
+            None if index.is_some_and(|index| checked.foreign.contains(&index)) => {
+                checked.foreign.push(line);
+            }
+            None => checked.faults.push(loss(line)),
+        }
+    }
     if has_pets {
         match connection.query_row(COUNT, [], counts) {
             Ok(pets) => checked.pets = pets,
@@ -76,52 +107,120 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
         }
     }
     // If pages contradict each other, SQL could change the rows of another table.
-    let has_broken_pages = checked.faults.iter().any(|fault| fault.to_string().contains(BROKEN_PAGES));
-    for table in tables.iter().filter(|_| !has_broken_pages) {
-        let values = odd(connection, table)?;
-        if !values.is_empty() {
-            // SQLite reports some of them without their rows.
-            let said = [format!(" value in {table}."), format!("CHECK constraint failed in {table}")];
-            checked.faults.retain(|fault| !said.iter().any(|said| fault.to_string().contains(said)));
+    let has_broken_pages = checked
+        .faults
+        .iter()
+        .any(|fault| fault.to_string().contains(BROKEN_PAGES));
+    for (table, definition) in tables.iter().filter(|_| !has_broken_pages) {
+        let mut lines = not_utf8(connection, table)?;
+        if has_pets {
+            lines.extend(broken_checks(connection, table, definition)?);
         }
-        checked.values.extend(values);
-        checked.values.extend(dangling(connection, table)?);
+        lines.extend(dangling(connection, table, definition)?);
+        checked.values.extend(lines.into_iter().map(wrong));
     }
     Ok(())
 }
 
+/// Returns true if a column, such as `pets.name`, is one of petstore's.
+fn is_ours(column: &str, tables: &[(String, String)]) -> bool {
+    tables.iter().any(|(table, definition)| {
+        let name = column
+            .strip_prefix(table)
+            .and_then(|name| name.strip_prefix('.'));
+        name.is_some_and(|name| definition.split([' ', '(', ',']).any(|word| word == name))
+    })
+}
+
 /// The findings of SQLite's own checks (`sqlite.org/pragma.html#pragma_integrity_check`): pages and indexes that
-/// contradict each other, and values that their column does not allow.
-fn integrity(connection: &Connection) -> rusqlite::Result<Vec<Error>> {
-    let mut faults = Vec::new();
-    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+/// contradict each other, and values that their column does not allow. If an index of others needs what petstore lacks,
+/// they look at each table by itself.
+fn integrity(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<Vec<String>> {
+    match findings(connection, "") {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {}
+        found => return found,
+    }
+    let mut found = Vec::new();
+    let mut tables = connection
+        .prepare("SELECT name, format('(%Q)', name) FROM sqlite_schema WHERE type = 'table'")?;
+    let mut tables = tables.query([])?;
+    while let Some(row) = tables.next()? {
+        match findings(connection, &text(row, 1)?) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+                let (name, why) = (text(row, 0)?, why(error));
+                let line = format!(
+                    "the table {}, which was not checked: {why}",
+                    name.escape_debug()
+                );
+                checked.foreign.push(line);
+            }
+            lines => found.extend(lines?),
+        }
+    }
+    Ok(found)
+}
+
+fn findings(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut statement = connection.prepare(&format!("PRAGMA integrity_check{table}"))?;
     for said in statement.query_map([], |row| text(row, 0))? {
         let said = said?;
-        let lines = said.lines().filter(|line| *line != "ok");
-        faults.extend(
-            lines.map(|line| loss(format!("its content contradicts itself: {}", line.escape_debug()))),
+        let lines = said
+            .lines()
+            .filter(|line| *line != "ok" && !line.starts_with("CHECK "));
+        found.extend(
+            lines.map(|line| format!("its content contradicts itself: {}", line.escape_debug())),
         );
     }
-    Ok(faults)
+    Ok(found)
+}
+
+/// The CHECKs of a table that a row breaks. SQLite ignores them if it may not write to the file, as while a service runs
+/// (`sqlite3AddCheckConstraint`).
+fn broken_checks(
+    connection: &Connection,
+    table: &str,
+    definition: &str,
+) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for rest in definition.split("CHECK ").skip(1) {
+        let mut depth = 0;
+        let closes = |it| {
+            depth += i32::from(it == '(') - i32::from(it == ')');
+            depth == 0
+        };
+        let check = rest.find(closes).map_or(rest, |end| &rest[..=end]);
+        let sql = format!("SELECT 1 FROM {table} NOT INDEXED WHERE NOT {check}");
+        if connection.prepare(&sql)?.exists([])? {
+            found.push(format!("{table}: a row breaks CHECK {check}"));
+        }
+    }
+    Ok(found)
 }
 
 /// References of a table to rows that other programs have deleted. The service takes each for none.
-fn dangling(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Error>> {
+fn dangling(
+    connection: &Connection,
+    table: &str,
+    definition: &str,
+) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(DANGLING)?;
-    let found = statement.query_map([table], |row| {
+    let lines = statement.query_map([table], |row| {
         let [column, of, to] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
         let repair = if row.get(3)? {
             format!("DELETE FROM {table}")
         } else {
             format!("UPDATE {table} SET {column} = NULL")
         };
-        let line = format!(
+        // A reference that another program has added is not judged.
+        let is_own = definition.contains(&format!("REFERENCES {of} ("));
+        Ok(is_own.then(|| format!(
             "{table}, {column}: a row refers to a row of {of} that does not exist; this SQL repairs it: \
              {repair} WHERE {column} NOT IN (SELECT {to} FROM {of});"
-        );
-        Ok(Error::new(ErrorKind::SchemaChanged, line))
+        )))
     })?;
-    found.collect()
+    let lines: Vec<Option<String>> = lines.collect::<Result<_, _>>()?;
+    Ok(lines.into_iter().flatten().collect())
 }
 
 #[cfg(test)]
@@ -151,7 +250,18 @@ mod tests {
             (SELECT rootpage FROM sqlite_schema WHERE name = 'pets') WHERE name = 'retries'";
         shell.execute_batch(share).unwrap();
         drop(shell);
-        let checked = Snapshot::of_file(&folder.database()).unwrap().check().unwrap();
-        assert!(!checked.faults.is_empty() && checked.values.is_empty(), "{:?}", checked.values);
+        let checked = Snapshot::of_file(&folder.database())
+            .unwrap()
+            .check()
+            .unwrap();
+        assert!(
+            !checked.faults.is_empty()
+                && checked
+                    .values
+                    .iter()
+                    .all(|it| !it.to_string().contains("SQL")),
+            "{:?}",
+            checked.values
+        );
     }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use crate::base::error::{Error, ErrorKind as Kind};
+use crate::base::files::open_at_once;
 
 /// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
 /// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).
@@ -34,7 +35,9 @@ pub fn journal_of(path: &Path) -> PathBuf {
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
+    let mut name = fs::canonicalize(path)
+        .unwrap_or_else(|_| path.to_owned())
+        .into_os_string();
     name.push(suffix);
     name.into()
 }
@@ -68,11 +71,14 @@ impl FileId {
         use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
         use rustix::io::Errno;
         match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
-            Ok(file) => {
-                Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
-            }
+            Ok(file) => Ok(Self {
+                device: makedev(file.stx_dev_major, file.stx_dev_minor),
+                inode: file.stx_ino,
+            }),
             // Before Linux 4.11 there is no such call, and old containers refuse it. They have no such times.
-            Err(Errno::NOSYS | Errno::PERM) => fs::metadata(path).map(|file| Self::from_metadata(&file)),
+            Err(Errno::NOSYS | Errno::PERM) => {
+                fs::metadata(path).map(|file| Self::from_metadata(&file))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -84,7 +90,10 @@ impl FileId {
     }
 
     fn from_metadata(file: &Metadata) -> Self {
-        Self { device: file.dev(), inode: file.ino() }
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+        }
     }
 }
 
@@ -95,13 +104,21 @@ pub fn modified(path: &Path) -> Option<SystemTime> {
 
 /// A failure to open a database's file.
 pub fn cannot_open(path: &Path, error: io::Error) -> Error {
-    failed(&format!("cannot open the database {}", path.display()), path, error)
+    failed(
+        &format!("cannot open the database {}", path.display()),
+        path,
+        error,
+    )
 }
 
 /// A failure to open or create a database's file.
 pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
     let error = Error::of_file(what, path, error);
-    if error.kind() == Kind::FileMissing { error.with_kind(Kind::DatabaseMissing) } else { error }
+    if error.kind() == Kind::FileMissing {
+        error.with_kind(Kind::DatabaseMissing)
+    } else {
+        error
+    }
 }
 
 /// Files that both SQLite and this process itself have open. Closing such a file cancels the locks that SQLite
@@ -129,14 +146,27 @@ impl OpenFile {
         let mut open = held(&OPEN);
         let id = FileId::from_path(path)?;
         if let Some((_, file)) = open.iter().find(|(known, _)| *known == id) {
-            return Ok(Self { id, file: Some(Arc::clone(file)) });
+            return Ok(Self {
+                id,
+                file: Some(Arc::clone(file)),
+            });
         }
-        let file = Arc::new(File::open(path)?);
+        let file = Arc::new(open_at_once(path)?);
         // The file that just came to this path may be open already; then this handle must not be closed
         // first.
-        let id = FileId::from_metadata(&file.metadata()?);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() && !metadata.is_dir() {
+            return Err(io::Error::new(
+                ErrorKind::InvalidFilename,
+                "it is not a regular file",
+            ));
+        }
+        let id = FileId::from_metadata(&metadata);
         open.push((id, Arc::clone(&file)));
-        Ok(Self { id, file: Some(file) })
+        Ok(Self {
+            id,
+            file: Some(file),
+        })
     }
 
     /// Returns true if its header announces a write-ahead log. That of an empty file announces nothing.
@@ -166,7 +196,10 @@ impl Drop for OpenFile {
         let mut open = held(&OPEN);
         self.file = None;
         // The last handle closes the file, before anybody opens it again.
-        let is_used = |id| open.iter().any(|(other, file)| *other == id && Arc::strong_count(file) > 1);
+        let is_used = |id| {
+            open.iter()
+                .any(|(other, file)| *other == id && Arc::strong_count(file) > 1)
+        };
         if !is_used(self.id) {
             open.retain(|(id, _)| *id != self.id);
         }
@@ -181,7 +214,10 @@ mod tests {
     #[test]
     fn address_keeps_every_byte_of_a_path() {
         let address = immutable(Path::new("/a b/100%?#ü.db"));
-        assert_eq!(address, Path::new("file:/a%20b/100%25%3F%23%C3%BC.db?immutable=1"));
+        assert_eq!(
+            address,
+            Path::new("file:/a%20b/100%25%3F%23%C3%BC.db?immutable=1")
+        );
     }
 
     #[test]
@@ -190,8 +226,10 @@ mod tests {
         std::fs::write(folder.database(), "one").unwrap();
         std::fs::write(other.database(), "two").unwrap();
         let open = |id| held(&OPEN).iter().filter(|(known, _)| *known == id).count();
-        let (first, second) =
-            (OpenFile::at(&folder.database()).unwrap(), OpenFile::at(&folder.database()).unwrap());
+        let (first, second) = (
+            OpenFile::at(&folder.database()).unwrap(),
+            OpenFile::at(&folder.database()).unwrap(),
+        );
         let neighbour = OpenFile::at(&other.database()).unwrap();
         assert_eq!((open(first.id), open(neighbour.id)), (1, 1));
         let id = first.id;
@@ -205,11 +243,18 @@ mod tests {
     fn log_mode_is_that_of_the_header() {
         let folder = Folder::new();
         let mut connection = rusqlite::Connection::open(folder.database()).unwrap();
-        let has_log = || OpenFile::at(&folder.database()).unwrap().has_log_mode().unwrap();
+        let has_log = || {
+            OpenFile::at(&folder.database())
+                .unwrap()
+                .has_log_mode()
+                .unwrap()
+        };
         assert!(!has_log(), "an empty file says nothing");
         connection.execute_batch("CREATE TABLE t(a)").unwrap();
         assert!(!has_log());
-        connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+        connection
+            .pragma_update(None, "journal_mode", "WAL")
+            .unwrap();
         assert!(has_log());
         connection = rusqlite::Connection::open_in_memory().unwrap();
         drop(connection);
@@ -249,16 +294,36 @@ mod tests {
                 Kind::FileSystemReadOnly,
                 "read-only filesystem".to_owned(),
             ),
-            (&there, ErrorKind::StorageFull, Kind::DiskFull, "no storage space".to_owned()),
-            (&there, ErrorKind::QuotaExceeded, Kind::DiskFull, "quota".to_owned()),
+            (
+                &there,
+                ErrorKind::StorageFull,
+                Kind::DiskFull,
+                "no storage space".to_owned(),
+            ),
+            (
+                &there,
+                ErrorKind::QuotaExceeded,
+                Kind::DiskFull,
+                "quota".to_owned(),
+            ),
             (
                 &missing,
                 ErrorKind::NotADirectory,
                 Kind::DatabaseMissing,
                 format!("{folder} does not exist, or is not a folder"),
             ),
-            (&there, ErrorKind::InvalidFilename, Kind::InvalidInput, String::new()),
-            (&there, ErrorKind::TimedOut, Kind::Io, "timed out".to_owned()),
+            (
+                &there,
+                ErrorKind::InvalidFilename,
+                Kind::InvalidInput,
+                String::new(),
+            ),
+            (
+                &there,
+                ErrorKind::TimedOut,
+                Kind::Io,
+                "timed out".to_owned(),
+            ),
         ] {
             let failure = failed("cannot open it", path, error.into());
             assert_eq!(failure.kind(), kind, "{failure}");

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 
-use super::claim::{open_with_own_log, refuse_log_of_another};
+use super::claim::{has_log, open_with_own_log, refuse_log_of_another};
 use super::connection::{cannot_open, connect, reading};
-use super::open_file::{immutable, journal_of, log_of, modified};
+use super::open_file::{immutable, modified};
 use super::{FileReader, schema};
 use crate::base::error::Error;
 
@@ -36,19 +36,32 @@ impl FileReader {
         let open = |path: &Path, access: OpenFlags| {
             let connection = connect(path, access)?;
             // Otherwise SQLite would leave a log that the file's owner could not write.
-            if access.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) && connection.is_readonly(MAIN_DB)? {
-                return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY), None));
+            if access.contains(OpenFlags::SQLITE_OPEN_READ_WRITE)
+                && connection.is_readonly(MAIN_DB)?
+            {
+                return Err(rusqlite::Error::SqliteFailure(
+                    ffi::Error::new(ffi::SQLITE_READONLY),
+                    None,
+                ));
             }
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
             Ok::<Connection, rusqlite::Error>(connection)
         };
         let mut unlocked_since = None;
-        let opened = open(path, access).or_else(|error| match error.sqlite_error_code() {
+        let opened = open(path, access).or_else(|error| match error.sqlite_error() {
             // SQLite cannot make the log's index here, and the file alone is whole
-            // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices.
-            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) if has_no_log(path) => {
+            // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices. A journal that
+            // is not refused would change nothing in it.
+            Some(failure) if lacks_index(failure) && !has_log(path) => {
                 unlocked_since = modified(path);
-                open(&immutable(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+                open(
+                    &immutable(path),
+                    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+                )
+            }
+            // With a log as well, as a power cut may leave them, the journal comes first.
+            Some(failure) if failure.extended_code == ffi::SQLITE_READONLY_ROLLBACK => {
+                open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             }
             _ => Err(error),
         });
@@ -59,11 +72,18 @@ impl FileReader {
     }
 }
 
-/// Returns true if everything is in the file itself.
-fn has_no_log(path: &Path) -> bool {
-    [log_of(path), journal_of(path)]
-        .iter()
-        .all(|log| std::fs::metadata(log).map_or(true, |log| log.len() == 0))
+/// Returns true if SQLite could not make a file next to the database, in a folder that takes none or on a full disk, or
+/// may not play back its journal.
+fn lacks_index(failure: &ffi::Error) -> bool {
+    matches!(
+        failure.code,
+        ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::DiskFull
+    ) || [
+        ffi::SQLITE_IOERR_SHMOPEN,
+        ffi::SQLITE_IOERR_SHMSIZE,
+        ffi::SQLITE_IOERR_SHMMAP,
+    ]
+    .contains(&failure.extended_code)
 }
 
 #[cfg(test)]
@@ -82,7 +102,10 @@ mod tests {
         writer.commit().unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
         assert_eq!(writer.checkpoint(), Ok(()));
-        assert_eq!((only.check_path(), names(&mut only)), (Ok(()), vec!["Rex".to_owned()]));
+        assert_eq!(
+            (only.check_path(), names(&mut only)),
+            (Ok(()), vec!["Rex".to_owned()])
+        );
         assert!(only.raw().execute("DELETE FROM pets", []).is_err());
     }
 
@@ -106,9 +129,18 @@ mod tests {
     fn other_versions_are_refused() {
         let (folder, writer, _reader) = pair();
         let newest = schema::newest_version(schema::STEPS);
-        for (version, kind) in [(newest + 1, ErrorKind::DatabaseNewer), (0, ErrorKind::SchemaChanged)] {
-            writer.raw().pragma_update(None, "user_version", version).unwrap();
-            assert_eq!(FileReader::open(&folder.database()).err().unwrap().kind(), kind);
+        for (version, kind) in [
+            (newest + 1, ErrorKind::DatabaseNewer),
+            (0, ErrorKind::SchemaChanged),
+        ] {
+            writer
+                .raw()
+                .pragma_update(None, "user_version", version)
+                .unwrap();
+            assert_eq!(
+                FileReader::open(&folder.database()).err().unwrap().kind(),
+                kind
+            );
         }
     }
 
@@ -125,23 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn file_alone_is_whole_without_a_log_or_a_journal() {
-        let folder = Folder::new();
-        let path = folder.database();
-        assert!(has_no_log(&path));
-        for beside in ["-wal", "-journal"].map(|suffix| folder.0.join(format!("pets.db{suffix}"))) {
-            for (text, expected) in [("", true), ("pages", false)] {
-                std::fs::write(&beside, text).unwrap();
-                assert_eq!(has_no_log(&path), expected, "{}", beside.display());
-            }
-            std::fs::remove_file(&beside).unwrap();
-        }
-    }
-
-    #[test]
     fn missing_database_is_not_made() {
         let folder = Folder::new();
-        assert_eq!(FileReader::open(&folder.database()).err().unwrap().kind(), ErrorKind::DatabaseMissing);
+        assert_eq!(
+            FileReader::open(&folder.database()).err().unwrap().kind(),
+            ErrorKind::DatabaseMissing
+        );
         assert!(!folder.database().exists());
         drop(FileConnection::open(&folder.database()).unwrap());
         FileReader::open(&folder.database()).unwrap();

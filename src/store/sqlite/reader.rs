@@ -36,10 +36,6 @@ impl FileReader {
         &mut self.connection
     }
 
-    pub fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
-        self.connection.get_interrupt_handle()
-    }
-
     /// A connection that has read the database, so that all its files are open. `unlocked_since` is the time of the last
     /// write to the file, if no lock keeps others from writing.
     pub(super) fn new(
@@ -50,7 +46,13 @@ impl FileReader {
     ) -> Self {
         let identity = schema::identity(&connection).ok().flatten();
         let watch = Watch::new(path, file, unlocked_since, identity);
-        Self { connection, ended_by: Cell::default(), watch, data_version: 0, unread_data_versions: 0 }
+        Self {
+            connection,
+            ended_by: Cell::default(),
+            watch,
+            data_version: 0,
+            unread_data_versions: 0,
+        }
     }
 
     /// Runs a statement that only reads.
@@ -89,7 +91,9 @@ impl FileReader {
         let is_allowed = statement.readonly() || may_write && was_in_transaction;
         debug_assert!(is_allowed, "outside a transaction of the writer: {sql}");
         if !is_allowed {
-            return Err(StoreError::Internal(format!("outside a transaction of the writer: {sql}")));
+            return Err(StoreError::Internal(format!(
+                "outside a transaction of the writer: {sql}"
+            )));
         }
         let done = run(&mut statement).map_err(StoreError::from);
         if was_in_transaction && !self.is_in_transaction() {
@@ -122,13 +126,20 @@ impl FileReader {
 
     /// Ends a transaction without a commit, if one is open.
     pub fn end(&self) -> Result<(), StoreError> {
-        if self.is_in_transaction() { Ok(self.run("ROLLBACK")?) } else { Ok(()) }
+        if self.is_in_transaction() {
+            Ok(self.run("ROLLBACK")?)
+        } else {
+            Ok(())
+        }
     }
 
     /// Begins or ends a transaction.
     pub(super) fn run(&self, statement: &str) -> rusqlite::Result<()> {
         self.ended_by.take();
-        self.connection.prepare_cached(statement)?.execute([]).map(drop)
+        self.connection
+            .prepare_cached(statement)?
+            .execute([])
+            .map(drop)
     }
 
     pub(super) fn read_data_version(&mut self) -> Result<(), StoreError> {
@@ -137,12 +148,19 @@ impl FileReader {
     }
 
     pub(super) fn current_data_version(&self) -> Result<i64, StoreError> {
-        self.read("PRAGMA data_version", |statement| statement.query_row([], |row| row.get(0)))
+        self.read("PRAGMA data_version", |statement| {
+            statement.query_row([], |row| row.get(0))
+        })
     }
 
     // The methods of `Reader`, which describes them.
 
-    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+    pub fn rows(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        visit: &mut Visit,
+    ) -> Result<(), StoreError> {
         self.read(sql, |statement| visit_rows(statement, values, visit))
     }
 

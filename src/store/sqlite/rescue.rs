@@ -2,37 +2,91 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 
+use super::open_file::FileId;
 use super::{Cause, FileConnection, StoreError};
 use crate::base::clock::{rfc3339, unix_time};
+use crate::base::error::Error;
+
+/// The time between two attempts.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// The outcome of the last attempt, if there was one: success, or the time of the failure.
+pub type Rescue = Option<Result<(), Instant>>;
 
 impl FileConnection {
-    /// Copies a database whose file was deleted to a new name. Call this as the writer closes.
-    pub fn rescue(&mut self) {
-        let Err(StoreError::Unavailable(Cause::Moved, _)) = self.reader.watch.check_now() else { return };
+    /// Copies a database whose file was deleted to a new name next to the old one. Returns false as long as only open
+    /// connections have it; then logs how to copy it out of this process. Call this again, and as the writer closes.
+    pub fn rescue(&mut self) -> bool {
+        let Err(StoreError::Unavailable(Cause::Moved, _)) = self.reader.watch.check_now() else {
+            return true;
+        };
         self.undo();
         // The log stays as it is, and may be needed.
-        let _ = self.reader.raw().set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        if self.reader.watch.is_deleted() {
-            let path = &self.reader.watch.files[0].path;
-            let time = rfc3339(unix_time()).replace(':', "-");
-            let target = path.with_added_extension(format!("rescued-{time}"));
-            let name = path.display();
-            let copy = target.display();
-            match self.save(&target) {
-                Ok(()) => log::error!("{name} is gone; all that it held is in {copy}"),
-                Err(error) => log::error!("{name} is gone, and what it held is lost: {copy}: {error}"),
-            }
+        let _ = self
+            .reader
+            .raw()
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        match self.rescue {
+            Some(Ok(())) => return true,
+            Some(Err(at)) if at.elapsed() < AGAIN => return false,
+            None if !self.reader.watch.is_deleted() => return true,
+            _ => {}
         }
+        let path = &self.reader.watch.files[0].path;
+        let name = path.display();
+        let time = rfc3339(unix_time()).replace(':', "-");
+        let target = path.with_added_extension(format!("rescued-{time}"));
+        let saved = self.save(&target);
+        if let Err(error) = &saved {
+            // This folder may end with the process, as a private one of systemd does.
+            let temporary = std::env::temp_dir().join(target.file_name().unwrap_or_default());
+            if self.rescue.is_none() && self.save(&temporary).is_ok() {
+                log::error!("a copy of {name} is in {}", temporary.display());
+            }
+            log::error!(
+                "{name} is gone, and cannot be saved: {error}. Only this process has what it held, and tries again: make room, \
+                 or run this in another folder, for petstore restore rescued.db: {}",
+                self.lines_to_copy()
+            );
+        } else {
+            log::error!(
+                "{name} is gone; all that it held is in {}",
+                target.display()
+            );
+        }
+        let is_saved = saved.is_ok();
+        self.rescue = Some(saved.map_err(|_| Instant::now()));
+        is_saved
     }
 
-    fn save(&self, target: &Path) -> Result<(), Box<dyn std::error::Error>> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target)?;
-        let saved = self.raw().execute("VACUUM INTO ?1", [target.to_str()]);
-        saved.inspect_err(|_| drop(fs::remove_file(target)))?;
-        Ok(file.sync_all()?)
+    /// The command that copies the files that this process has open.
+    fn lines_to_copy(&self) -> String {
+        let folder = format!("/proc/{}/fd", std::process::id());
+        let open = |id| {
+            let files = fs::read_dir(&folder).ok()?.flatten();
+            let mut paths = files.map(|file| file.path());
+            paths.find(|file: &PathBuf| FileId::from_path(file).is_ok_and(|it| it == id))
+        };
+        let files = self.reader.watch.files.iter().map(|file| open(file.id));
+        let lines = files.zip(["rescued.db", "rescued.db-wal"]);
+        let lines = lines.filter_map(|(file, name)| Some(format!("cp {} {name}", file?.display())));
+        lines.collect::<Vec<_>>().join(" && ")
+    }
+
+    /// Copies page by page: unlike `VACUUM INTO`, this takes any name, and needs no collation of other programs.
+    fn save(&self, target: &Path) -> Result<(), Error> {
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(target);
+        let file = made.map_err(|error| Error::of_file("cannot create it", target, error))?;
+        let copied = self.reader.copy(&file, target, target, &|| false);
+        copied.inspect_err(|_| drop(fs::remove_file(target)))
     }
 }

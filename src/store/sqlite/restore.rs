@@ -14,10 +14,13 @@ use crate::base::error::{Error, ErrorKind as Kind};
 
 /// As bytes, so that a name that is not UTF-8 is carried over too.
 const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at \
-    FROM api_keys";
+    FROM api_keys ORDER BY id";
 const INSERT_KEY: &str = "INSERT INTO api_keys \
     (id, digest, name, read_only, is_admin, created_at, expires_at, last_used_at) \
     VALUES (?, ?, CAST(? AS TEXT), ?, ?, ?, ?, ?)";
+/// What a project answers for.
+const SERVED: &str = "SELECT 'the domain ' || name FROM domains \
+    UNION ALL SELECT 'the redirect from ' || source || ' to ' || target FROM redirects";
 const HIGHEST: &str = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?1";
 /// The tables that never give an id twice.
 const NUMBERED: [&str; 3] = ["pets", "api_keys", "deploys"];
@@ -42,9 +45,14 @@ pub fn lock_old(path: &Path) -> Result<Option<Connection>, Error> {
         connection.pragma_update(None, "synchronous", "FULL")?;
         // This takes the exclusive lock, runs a checkpoint and removes the log
         // (sqlite.org/pragma.html#pragma_journal_mode).
-        let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
         connection.execute_batch("BEGIN EXCLUSIVE")?;
-        Ok(if mode == "delete" { Ok(connection) } else { Err(used(path)) })
+        Ok(if mode == "delete" {
+            Ok(connection)
+        } else {
+            Err(used(path))
+        })
     });
     match merged {
         Ok(connection) => connection.map(Some),
@@ -56,27 +64,74 @@ pub fn lock_old(path: &Path) -> Result<Option<Connection>, Error> {
     }
 }
 
-/// Gives a copy the highest ids of the database that it replaces, so that none is given again, and on request its keys.
-/// Returns true if the copy has its keys now. A copy of another database stays as it is. If the old database is
-/// damaged, it warns of the parts that cannot be read, and carries over the others. It carries over keys only if the
-/// identity can be read.
+/// The API keys of a database after a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestoredKeys {
+    /// Those of the replaced database, so that a key that was revoked after the backup stays revoked. If that database
+    /// cannot be read, or is not the one of the backup, those of the backup if it has any.
+    Automatic,
+    /// Those of the replaced database, whatever the backup is of. If they cannot be read, the restore fails.
+    Current,
+    /// Those of the backup.
+    FromBackup,
+}
+
+/// Whether a copy has the keys of the database that it replaces, and the domains and redirects that only the copy has.
+type CarriedOver = (bool, Vec<String>);
+
+/// Gives a copy the highest ids of the database that it replaces, so that none is given again, and its keys. A copy of
+/// another database stays as it is, unless it needs the keys. If the old database is damaged, it warns of the parts
+/// that cannot be read, and carries over the others; it carries over keys only if the identity can be read.
 ///
 /// # Errors
-/// If the copy cannot be written.
-pub fn carry_over(old: &Connection, copy: &Path, with_keys: bool) -> Result<bool, Error> {
+/// If the copy cannot be written, or the keys that it must have cannot be read.
+pub fn carry_over(
+    old: Option<&Connection>,
+    copy: &Path,
+    whose: RestoredKeys,
+) -> Result<CarriedOver, Error> {
+    let Some(old) = old else {
+        return match whose {
+            RestoredKeys::Current => Err(no_current_keys("there is no database that can be read")),
+            _ => Ok(CarriedOver::default()),
+        };
+    };
     let identity = schema::identity(old);
-    let write = || -> rusqlite::Result<bool> {
+    let old_keys = rows(old, KEYS);
+    if let (RestoredKeys::Current, Err(error)) = (whose, &old_keys) {
+        return Err(no_current_keys(&error.to_string()));
+    }
+    let write = || -> rusqlite::Result<CarriedOver> {
         let mut copy = open_copy(copy)?;
+        // The schema of a copy is code of whoever made it.
+        copy.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+        copy.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
         let is_of = schema::identity(&copy)?;
-        if identity.as_ref().is_ok_and(|identity| identity.is_none() || *identity != is_of) {
-            return Ok(false);
+        let is_other = identity
+            .as_ref()
+            .is_ok_and(|identity| identity.is_none() || *identity != is_of);
+        let is_wanted = match whose {
+            RestoredKeys::Current => true,
+            RestoredKeys::FromBackup => false,
+            RestoredKeys::Automatic => !is_other || rows(&copy, KEYS)?.is_empty(),
+        };
+        if is_other && !is_wanted {
+            return Ok(CarriedOver::default());
         }
+        let served_again = served_again(old, &copy);
         let transaction = copy.transaction()?;
-        let keys = identity.and_then(|_| if with_keys { rows(old, KEYS).map(Some) } else { Ok(None) });
-        let keys = keys.unwrap_or_else(|error| {
-            log::warn!("the API keys of the old database cannot be read: {error}");
+        let keys = match identity {
+            Err(error) if whose == RestoredKeys::Automatic => Err(error),
+            _ => old_keys,
+        };
+        let warn =
+            |error: &_| log::warn!("the API keys of the old database cannot be read: {error}");
+        let keys = if is_wanted {
+            keys.inspect_err(warn).ok()
+        } else {
             None
-        });
+        };
         if let Some(keys) = &keys {
             transaction.execute("DELETE FROM api_keys", [])?;
             for key in keys {
@@ -90,9 +145,30 @@ pub fn carry_over(old: &Connection, copy: &Path, with_keys: bool) -> Result<bool
             }
         }
         transaction.commit()?;
-        Ok(keys.is_some())
+        let carried = rows(&copy, KEYS)?;
+        let has_old_keys = keys.is_some_and(|keys| keys == carried);
+        Ok((has_old_keys, served_again))
     };
     write().map_err(|error| cannot_open(copy, error))
+}
+
+fn no_current_keys(why: &str) -> Error {
+    let line = format!(
+        "the current API keys cannot be read: {why}; without --keys current, those of the backup are used"
+    );
+    Error::new(Kind::DatabaseDamaged, line)
+}
+
+/// The domains and redirects of a copy that the database does not have any more; none if they cannot be read.
+fn served_again(old: &Connection, copy: &Connection) -> Vec<String> {
+    let served = |of: &Connection| {
+        let mut select = of.prepare(SERVED)?;
+        let lines = select.query_map([], |row| schema::text(row, 0))?;
+        lines.collect::<rusqlite::Result<Vec<String>>>()
+    };
+    let (now, mut again) = (served(old), served(copy).unwrap_or_default());
+    again.retain(|line| now.as_ref().is_ok_and(|now| !now.contains(line)));
+    again
 }
 
 /// The highest id that a table has given; `None` if it has given none, or that cannot be read.
@@ -115,5 +191,8 @@ fn rows(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Vec<Value>>>
 }
 
 fn used(path: &Path) -> Error {
-    Error::new(Kind::DatabaseLocked, format!("another process uses the database {}", path.display()))
+    Error::new(
+        Kind::DatabaseLocked,
+        format!("another process uses the database {}", path.display()),
+    )
 }

@@ -35,17 +35,27 @@ pub fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
 /// Empties every table except for the rows that the schema itself adds.
 pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
     // The tables that others refer to come first in the schema, so they are emptied last.
-    let sql = "SELECT 'DELETE FROM ' || name FROM sqlite_master WHERE type = 'table' ORDER BY rowid DESC";
+    let sql =
+        "SELECT 'DELETE FROM ' || name FROM sqlite_master WHERE type = 'table' ORDER BY rowid DESC";
     let mut deletes = connection.prepare(sql)?;
-    let deletes = deletes.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-    deletes.iter().try_for_each(|delete| connection.execute_batch(delete))?;
-    let rows = STEPS.iter().flat_map(|step| step.lines()).filter(|line| line.starts_with("INSERT "));
-    rows.into_iter().try_for_each(|row| connection.execute_batch(row))
+    let deletes = deletes
+        .query_map([], |row| row.get::<_, String>(0))?
+        .collect::<Result<Vec<_>, _>>()?;
+    deletes
+        .iter()
+        .try_for_each(|delete| connection.execute_batch(delete))?;
+    let rows = STEPS
+        .iter()
+        .flat_map(|step| step.lines())
+        .filter(|line| line.starts_with("INSERT "));
+    rows.into_iter()
+        .try_for_each(|row| connection.execute_batch(row))
 }
 
 /// The text of [`IDENTIFY`]; `None` if there is none, or another program has set the number of every row.
 pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database' AND typeof(seq) = 'text'";
+    let sql =
+        "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database' AND typeof(seq) = 'text'";
     connection.query_row(sql, [], |row| text(row, 0)).optional()
 }
 
@@ -74,7 +84,8 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<i64
 /// The refusal of a database of a later version.
 pub fn newer(path: &Path, version: i64) -> Error {
     let name = path.display();
-    let message = format!("{name} is of version {version}, and this program knows versions up to {VERSION}");
+    let message =
+        format!("{name} is of version {version}, and this program knows versions up to {VERSION}");
     Error::new(ErrorKind::DatabaseNewer, message)
 }
 
@@ -94,7 +105,8 @@ pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let name = path.display();
-    let message = format!("{name} is of version {version}, and this program needs version {VERSION}");
+    let message =
+        format!("{name} is of version {version}, and this program needs version {VERSION}");
     Err(Error::new(ErrorKind::DatabaseOlder, message))
 }
 
@@ -116,7 +128,8 @@ fn unmarked(path: &Path) -> Error {
 
 /// Returns true if a database that names no application, or no version, has our tables.
 fn lacks_mark(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('pets', 'api_keys', 'retries')";
+    let sql =
+        "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('pets', 'api_keys', 'retries')";
     let has_tables: bool = connection.query_row(sql, [], |row| row.get(0))?;
     let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     Ok(has_tables && (id == 0 || id == APPLICATION_ID && schema_version(connection)? <= 0))
@@ -163,6 +176,34 @@ mod tests {
         super::schema_version(connection).unwrap()
     }
 
+    /// The SHA-256 of each step that is released.
+    const RELEASED: &[&str] = &[];
+
+    #[test]
+    fn released_step_is_never_edited() {
+        let digest = |step: &&str| -> String {
+            let hash = hmac_sha256::Hash::hash(step.as_bytes());
+            hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        let digests: Vec<String> = STEPS.iter().map(digest).collect();
+        let why = "a released step was edited: add a further one to STEPS instead";
+        assert!(
+            digests.starts_with(&RELEASED.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            "{why}"
+        );
+        let changes = include_str!("../../../CHANGELOG.md");
+        let newest = changes
+            .lines()
+            .find(|line| line.starts_with("## "))
+            .unwrap();
+        let is_complete = newest.contains("unreleased") || RELEASED.len() == STEPS.len();
+        assert!(
+            is_complete,
+            "{newest}: add to RELEASED: {:?}",
+            digests.last()
+        );
+    }
+
     #[test]
     fn opening_twice_changes_nothing() {
         let folder = Folder::new();
@@ -180,21 +221,30 @@ mod tests {
         let folder = Folder::new();
         let path = folder.database();
         let mut writer = FileConnection::open(&path).unwrap();
-        writer.insert_pet(&super::super::tests::new_pet("Rex"), None).unwrap();
+        writer
+            .insert_pet(&super::super::tests::new_pet("Rex"), None)
+            .unwrap();
         writer.commit().unwrap();
         drop(writer);
-        let further: Vec<&str> =
-            [STEPS, &["ALTER TABLE pets ADD COLUMN theirs TEXT; UPDATE pets SET theirs = 'x'"]].concat();
+        let further: Vec<&str> = [
+            STEPS,
+            &["ALTER TABLE pets ADD COLUMN theirs TEXT; UPDATE pets SET theirs = 'x'"],
+        ]
+        .concat();
         let mut connection = Connection::open(&path).unwrap();
         for _ in 0..2 {
             check(&connection, &path, &further).unwrap();
             migrate(&mut connection, &path, &further).unwrap();
             assert_eq!(schema_version(&connection), newest_version(STEPS) + 1);
-            let kept: String =
-                connection.query_row("SELECT name || theirs FROM pets", [], |row| row.get(0)).unwrap();
+            let kept: String = connection
+                .query_row("SELECT name || theirs FROM pets", [], |row| row.get(0))
+                .unwrap();
             assert_eq!(kept, "Rexx");
         }
-        assert_eq!(check(&connection, &path, STEPS).unwrap_err().kind(), ErrorKind::DatabaseNewer);
+        assert_eq!(
+            check(&connection, &path, STEPS).unwrap_err().kind(),
+            ErrorKind::DatabaseNewer
+        );
     }
 
     #[test]
@@ -206,7 +256,12 @@ mod tests {
         let mut connection = Connection::open(&path).unwrap();
         assert!(migrate(&mut connection, &path, &broken).is_err());
         assert_eq!(schema_version(&connection), newest_version(STEPS));
-        assert!(connection.execute("INSERT INTO half VALUES (1)", []).is_err(), "undone with its step");
+        assert!(
+            connection
+                .execute("INSERT INTO half VALUES (1)", [])
+                .is_err(),
+            "undone with its step"
+        );
     }
 
     #[test]
@@ -215,25 +270,47 @@ mod tests {
         let path = folder.database();
         let refusal = || FileConnection::open(&path).err().unwrap();
 
-        std::fs::write(&path, "no database at all, just some text that goes on for a while").unwrap();
+        std::fs::write(
+            &path,
+            "no database at all, just some text that goes on for a while",
+        )
+        .unwrap();
         let before = std::fs::read(&path).unwrap();
         assert_eq!(refusal().kind(), ErrorKind::DatabaseForeign);
-        assert!(refusal().to_string().contains("is not an SQLite database"), "{}", refusal());
+        assert!(
+            refusal().to_string().contains("is not an SQLite database"),
+            "{}",
+            refusal()
+        );
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
-        Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch("CREATE TABLE theirs (x)")
+            .unwrap();
         let before = std::fs::read(&path).unwrap();
         assert_eq!(refusal().kind(), ErrorKind::DatabaseForeign);
-        assert!(refusal().to_string().contains("another application"), "{}", refusal());
+        assert!(
+            refusal().to_string().contains("another application"),
+            "{}",
+            refusal()
+        );
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
         drop(FileConnection::open(&path).unwrap());
         let later = newest_version(STEPS) + 1;
-        Connection::open(&path).unwrap().pragma_update(None, "user_version", later).unwrap();
+        Connection::open(&path)
+            .unwrap()
+            .pragma_update(None, "user_version", later)
+            .unwrap();
         assert_eq!(refusal().kind(), ErrorKind::DatabaseNewer);
-        assert!(refusal().to_string().contains(&format!("version {later}")), "{}", refusal());
+        assert!(
+            refusal().to_string().contains(&format!("version {later}")),
+            "{}",
+            refusal()
+        );
     }
 
     #[test]
@@ -246,6 +323,9 @@ mod tests {
         connection.busy_timeout(std::time::Duration::ZERO).unwrap();
         let error = migrate(&mut connection, &path, STEPS).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DatabaseLocked);
-        assert!(error.to_string().contains("is locked by another process"), "{error}");
+        assert!(
+            error.to_string().contains("is locked by another process"),
+            "{error}"
+        );
     }
 }

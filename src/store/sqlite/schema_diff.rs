@@ -9,22 +9,27 @@ use rusqlite::Connection;
 
 use super::connection::cannot_open;
 use super::schema::{STEPS, schema_version, text};
+use super::trial::try_writes;
 use crate::base::error::{Error, ErrorKind};
 
 /// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,
 /// [`ErrorKind::SchemaChanged`] if SQL repairs all; `None` if there is no fault.
 pub fn kind_of(faults: &[Error]) -> Option<ErrorKind> {
     let kinds = || faults.iter().map(Error::kind);
-    kinds().find(|kind| *kind == ErrorKind::DatabaseDamaged).or(kinds().next())
+    kinds()
+        .find(|kind| *kind == ErrorKind::DatabaseDamaged)
+        .or(kinds().next())
 }
 
 /// The difference between a schema and that of its version.
 #[derive(Default)]
 pub struct SchemaDiff {
-    /// The tables of petstore that are there.
-    pub tables: Vec<String>,
+    /// The tables of petstore that are there, and how its version defines them.
+    pub tables: Vec<(String, String)>,
     /// Missing or changed parts without which the service cannot work.
     pub gaps: Vec<Error>,
+    /// Triggers and indexes of other programs that let writes of the service fail.
+    pub obstacles: Vec<Error>,
     /// Changes and additions of other programs, such as `the table _litestream_seq`.
     pub foreign: Vec<String>,
 }
@@ -32,34 +37,53 @@ pub struct SchemaDiff {
 impl SchemaDiff {
     /// Compares the schema of a database with that of its version.
     pub fn new(connection: &Connection) -> rusqlite::Result<Self> {
-        let done = usize::try_from(schema_version(connection)?).unwrap_or(0).min(STEPS.len());
+        let done = usize::try_from(schema_version(connection)?)
+            .unwrap_or(0)
+            .min(STEPS.len());
         let model = Connection::open_in_memory()?;
         for step in &STEPS[..done] {
             model.execute_batch(step)?;
         }
         let mut found = objects(connection)?;
-        let Self { mut tables, mut gaps, mut foreign } = Self::default();
+        let Self {
+            mut tables,
+            mut gaps,
+            mut obstacles,
+            mut foreign,
+        } = Self::default();
         let loss = |line| Error::new(ErrorKind::DatabaseDamaged, line);
         for (object, sql) in objects(&model)? {
-            let other = found.remove(&object);
+            let is_it = |(name, kind): &&(String, String)| {
+                name.eq_ignore_ascii_case(&object.0) && *kind == object.1
+            };
+            let other = found.keys().find(is_it).cloned();
+            let other = other.and_then(|other| found.remove(&other));
             let is_same = other.as_deref().map(essence) == Some(essence(&sql));
             let (name, kind) = object;
             match (kind.as_str(), other) {
                 ("table", Some(_)) => {
                     if !is_same {
                         let there = columns(connection, &name)?;
-                        let lost =
-                            columns(&model, &name)?.into_iter().filter(|column| !there.contains(column));
-                        gaps.extend(lost.map(|it| loss(format!("the table {name} lacks the column {it}"))));
+                        let lost = columns(&model, &name)?.into_iter().filter(|column| {
+                            !there.iter().any(|it| it.eq_ignore_ascii_case(column))
+                        });
+                        gaps.extend(
+                            lost.map(|it| loss(format!("the table {name} lacks the column {it}"))),
+                        );
                         foreign.push(format!("another definition of the table {name}"));
                     }
-                    tables.push(name);
+                    tables.push((name, sql));
                 }
-                ("table", None) => gaps.push(loss(format!("the table {name} is missing with all its rows"))),
+                ("table", None) => gaps.push(loss(format!(
+                    "the table {name} is missing with all its rows"
+                ))),
                 _ if is_same => {}
                 (_, other) => {
                     let (how, repair) = match other {
-                        Some(_) => ("defined in another way", format!("DROP INDEX {name}; {sql}")),
+                        Some(_) => (
+                            "defined in another way",
+                            format!("DROP INDEX {name}; {sql}"),
+                        ),
                         None => ("missing", sql),
                     };
                     let line = format!("the {kind} {name} is {how}; this SQL repairs it: {repair}");
@@ -68,40 +92,83 @@ impl SchemaDiff {
             }
         }
         // Other programs have chosen these names.
-        foreign.extend(found.keys().map(|(name, kind)| format!("the {kind} {}", name.escape_debug())));
-        Ok(Self { tables, gaps, foreign })
+        foreign.extend(
+            found
+                .keys()
+                .map(|(name, kind)| format!("the {kind} {}", name.escape_debug())),
+        );
+        // A part that is missing would fail there too.
+        if gaps.is_empty() && !foreign.is_empty() && done == STEPS.len() {
+            (gaps, obstacles) = try_writes(connection)?;
+        }
+        if gaps.is_empty() && done == STEPS.len() {
+            gaps.extend(late_sequence(connection)?);
+        }
+        Ok(Self {
+            tables,
+            gaps,
+            obstacles,
+            foreign,
+        })
     }
 }
 
-/// Refuses a database that lacks a table, a column or an index of its version.
+/// Refuses a database that lacks a table, a column or an index of its version, or whose writes other programs let fail.
 ///
 /// # Errors
-/// If something is missing, with the SQL that repairs it.
+/// If something is in the way, with the SQL that repairs it.
 pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
-    let gaps = SchemaDiff::new(connection).map_err(|error| cannot_open(path, error))?.gaps;
-    let Some(kind) = kind_of(&gaps) else { return Ok(()) };
+    let found = SchemaDiff::new(connection).map_err(|error| cannot_open(path, error))?;
+    let mut gaps = found.gaps;
+    gaps.extend(found.obstacles);
+    let Some(kind) = kind_of(&gaps) else {
+        return Ok(());
+    };
     let lines: Vec<String> = gaps.iter().map(Error::to_string).collect();
-    Err(Error::new(kind, format!("{}: {}", path.display(), lines.join("; "))))
+    Err(Error::new(
+        kind,
+        format!("{}: {}", path.display(), lines.join("; ")),
+    ))
+}
+
+/// The ids of deleted pets that would be given again, as after `DELETE FROM sqlite_sequence`.
+const SEQUENCE: &str = "SELECT ifnull((SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence WHERE name = 'pets'), 0), \
+    max(ifnull((SELECT max(id) FROM pets), 0), ifnull((SELECT max(pet) FROM retries), 0))";
+
+fn late_sequence(connection: &Connection) -> rusqlite::Result<Option<Error>> {
+    let (last, given): (i64, i64) =
+        connection.query_row(SEQUENCE, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let line = format!(
+        "the last id of pets is {last}, and {given} was given; this SQL repairs it: DELETE FROM sqlite_sequence \
+         WHERE name = 'pets'; INSERT INTO sqlite_sequence (name, seq) VALUES ('pets', {given});"
+    );
+    Ok((last < given).then(|| Error::new(ErrorKind::SchemaChanged, line)))
 }
 
 /// The names and kinds of tables, indexes, views and triggers, without SQLite's own, and how each is defined, on one
 /// line.
 fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), String>> {
     let mut statement = connection.prepare(
-        "SELECT name, type, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        "SELECT name, type, ifnull(sql, '') FROM sqlite_schema \
+         WHERE type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
     )?;
     let objects = statement.query_map([], |row| {
         let [name, kind, sql] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
-        let code = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
-        let sql = code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+        let code = sql
+            .lines()
+            .map(|line| line.split("--").next().unwrap_or_default());
+        let sql = code
+            .flat_map(str::split_whitespace)
+            .collect::<Vec<_>>()
+            .join(" ");
         Ok(((name, kind), sql))
     })?;
     objects.collect()
 }
 
-/// A definition without spaces and quotes, which `ALTER TABLE` changes.
+/// A definition without spaces, quotes and capital letters, which `ALTER TABLE` changes.
 fn essence(sql: &str) -> String {
-    sql.replace([' ', '"'], "")
+    sql.replace([' ', '"'], "").to_ascii_lowercase()
 }
 
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
@@ -117,8 +184,12 @@ mod tests {
     /// A database of the newest version, changed by some SQL.
     fn changed(sql: &str) -> (Connection, SchemaDiff) {
         let connection = Connection::open_in_memory().unwrap();
-        STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
-        connection.pragma_update(None, "user_version", newest_version(STEPS)).unwrap();
+        STEPS
+            .iter()
+            .for_each(|step| connection.execute_batch(step).unwrap());
+        connection
+            .pragma_update(None, "user_version", newest_version(STEPS))
+            .unwrap();
         connection.execute_batch(sql).unwrap();
         let differences = SchemaDiff::new(&connection).unwrap();
         (connection, differences)
@@ -146,7 +217,10 @@ mod tests {
             ),
             ("CREATE VIEW theirs AS SELECT 1", "the view theirs"),
             ("CREATE INDEX theirs ON pets (name)", "the index theirs"),
-            ("CREATE TRIGGER theirs AFTER INSERT ON pets BEGIN DELETE FROM pets; END", "the trigger theirs"),
+            (
+                "CREATE TRIGGER theirs AFTER INSERT ON pets BEGIN DELETE FROM pets; END",
+                "the trigger theirs",
+            ),
             (
                 "ALTER TABLE pets ADD COLUMN theirs TEXT DEFAULT 'a, b)'",
                 "another definition of the table pets",
@@ -172,26 +246,46 @@ mod tests {
             "DROP INDEX primary_domain; DROP INDEX pets_by_status",
         ] {
             let (connection, found) = changed(sql);
-            assert_eq!(kind_of(&found.gaps), Some(ErrorKind::SchemaChanged), "{sql}");
+            assert_eq!(
+                kind_of(&found.gaps),
+                Some(ErrorKind::SchemaChanged),
+                "{sql}"
+            );
             assert!(!found.gaps.is_empty(), "{sql}");
             for gap in found.gaps {
                 let line = gap.to_string();
                 let (_, repair) = line.split_once("repairs it: ").unwrap();
                 connection.execute_batch(repair).unwrap();
             }
-            assert!(SchemaDiff::new(&connection).unwrap().gaps.is_empty(), "{sql}");
+            assert!(
+                SchemaDiff::new(&connection).unwrap().gaps.is_empty(),
+                "{sql}"
+            );
         }
     }
 
     #[test]
     fn lost_rows_need_a_backup() {
         for (sql, expected) in [
-            ("DROP TABLE api_keys", "the table api_keys is missing with all its rows"),
-            ("ALTER TABLE pets DROP COLUMN name", "the table pets lacks the column name"),
-            ("ALTER TABLE pets RENAME COLUMN status TO state", "the table pets lacks the column status"),
+            (
+                "DROP TABLE api_keys",
+                "the table api_keys is missing with all its rows",
+            ),
+            (
+                "ALTER TABLE pets DROP COLUMN name",
+                "the table pets lacks the column name",
+            ),
+            (
+                "ALTER TABLE pets RENAME COLUMN status TO state",
+                "the table pets lacks the column status",
+            ),
         ] {
             let (_, found) = changed(sql);
-            assert_eq!(kind_of(&found.gaps), Some(ErrorKind::DatabaseDamaged), "{sql}");
+            assert_eq!(
+                kind_of(&found.gaps),
+                Some(ErrorKind::DatabaseDamaged),
+                "{sql}"
+            );
             assert_eq!(found.gaps[0].to_string(), expected);
         }
     }

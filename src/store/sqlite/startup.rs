@@ -37,7 +37,9 @@ pub enum Purpose {
 pub fn open_for_service(path: &Path, purpose: Purpose) -> Result<FileConnection, Error> {
     let mut writer = FileConnection::open_with(path, purpose)?;
     match writer.checkpoint() {
-        Err(error) if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) => {
+        Err(error)
+            if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) =>
+        {
             return Err(Error::from(error).context("its log cannot be applied"));
         }
         Err(error) if error.passes() => log::debug!("the write-ahead log stays for now: {error}"),
@@ -82,7 +84,9 @@ impl FileConnection {
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
         // A database that is refused keeps its log, and gets none if it had none
         // (sqlite.org/c3ref/c_dbconfig_defensive.html).
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log)
+            .map_err(say)?;
         // SQLite also opens a file that it may not write.
         if connection.is_readonly(MAIN_DB).map_err(say)? {
             return Err(cannot_write(path));
@@ -95,25 +99,41 @@ impl FileConnection {
         // Before the migration, so that a refused database stays as it is.
         schema_diff::refuse_gaps(&connection, path)?;
         // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
-        let synchronous = if purpose == Purpose::Ephemeral { "OFF" } else { "FULL" };
-        connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
+        let synchronous = if purpose == Purpose::Ephemeral {
+            "OFF"
+        } else {
+            "FULL"
+        };
+        connection
+            .pragma_update(None, "synchronous", synchronous)
+            .map_err(say)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
-        let mode: String =
-            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(say)?;
+        let mode: String = connection
+            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+            .map_err(say)?;
         if mode != "wal" {
             let why = format!("SQLite cannot use write-ahead logging here (it stays at '{mode}')");
             let message = format!("{}: {why}; a local file system is needed", path.display());
             return Err(Error::new(ErrorKind::Io, message));
         }
         // A log that grew during a long read is cut (sqlite.org/pragma.html#pragma_journal_size_limit).
-        connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
+        connection
+            .pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES)
+            .map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;
         // From here on, SQLite has no busy timeout; `batch.rs` waits for locks.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
+            .map_err(say)?;
         let frames = count_frames(&mut connection).map_err(say)?;
         let reader = FileReader::new(path, connection, file, None);
-        Ok(Self { frames, ..Self::from(reader) })
+        Ok(Self {
+            frames,
+            // Nobody misses an ephemeral database.
+            rescue: (purpose == Purpose::Ephemeral).then_some(Ok(())),
+            ..Self::from(reader)
+        })
     }
 }

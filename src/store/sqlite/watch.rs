@@ -20,7 +20,7 @@ const CHECK_HOLDS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct WatchedFile {
     pub path: PathBuf,
-    id: FileId,
+    pub id: FileId,
     /// The time of its last write, if no lock keeps others from writing.
     pub unlocked_since: Option<SystemTime>,
 }
@@ -60,24 +60,43 @@ impl Watch {
         identity: Option<String>,
     ) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let mut files = vec![WatchedFile { path: absolute, id: file.id, unlocked_since }];
+        let mut files = vec![WatchedFile {
+            path: absolute,
+            id: file.id,
+            unlocked_since,
+        }];
         let log = log_of(path);
         if let Ok(id) = FileId::from_path(&log) {
-            files.push(WatchedFile { path: log, id, unlocked_since: None });
+            files.push(WatchedFile {
+                path: log,
+                id,
+                unlocked_since: None,
+            });
         }
-        Self { files, file, identity, compared_at: None, result: Ok(()) }
+        Self {
+            files,
+            file,
+            identity,
+            compared_at: None,
+            result: Ok(()),
+        }
     }
 
     /// Returns true if the file or its log has no name any more, so that only open connections have its content.
     pub fn is_deleted(&self) -> bool {
         self.file.metadata().is_ok_and(|file| file.nlink() == 0)
-            || self.files.iter().skip(1).any(|log| !is_at(&log.path, log.id))
+            || self
+                .files
+                .iter()
+                .skip(1)
+                .any(|log| !is_at(&log.path, log.id))
     }
 
     /// Returns true if the file is now another database, or a backup, which announces no log.
     fn is_overwritten(&self) -> bool {
         let other = || Some(identity_of_file(&self.files[0].path)? != *self.identity.as_ref()?);
-        self.files.len() > 1 && !self.file.has_log_mode().unwrap_or(true) || other().unwrap_or(false)
+        self.files.len() > 1 && !self.file.has_log_mode().unwrap_or(true)
+            || other().unwrap_or(false)
     }
 
     /// Makes the connection fail from now on.
@@ -90,11 +109,16 @@ impl Watch {
     /// # Errors
     /// If a path leads elsewhere.
     pub fn check(&mut self) -> Result<(), StoreError> {
-        if self.is_due() { self.check_now() } else { self.result() }
+        if self.is_due() {
+            self.check_now()
+        } else {
+            self.result()
+        }
     }
 
     fn is_due(&self) -> bool {
-        self.compared_at.is_none_or(|at| at.elapsed() >= CHECK_HOLDS)
+        self.compared_at
+            .is_none_or(|at| at.elapsed() >= CHECK_HOLDS)
     }
 
     /// Checks the files.
@@ -105,9 +129,15 @@ impl Watch {
         self.result()?;
         let is_due = self.is_due();
         let detail = if let Some(file) = self.files.iter().find(|file| file.has_changed()) {
-            format!("{} is not the file that was opened, or was written to", file.path.display())
+            format!(
+                "{} is not the file that was opened, or was written to",
+                file.path.display()
+            )
         } else if is_due && self.is_overwritten() {
-            format!("another file was copied over {}", self.files[0].path.display())
+            format!(
+                "another file was copied over {}",
+                self.files[0].path.display()
+            )
         } else {
             if is_due {
                 self.compared_at = Some(Instant::now());
@@ -143,7 +173,12 @@ mod tests {
     use std::fs;
 
     fn watch(folder: &crate::testing::Folder) -> Watch {
-        Watch::new(&folder.database(), OpenFile::at(&folder.database()).unwrap(), None, None)
+        Watch::new(
+            &folder.database(),
+            OpenFile::at(&folder.database()).unwrap(),
+            None,
+            None,
+        )
     }
 
     #[test]
@@ -165,7 +200,10 @@ mod tests {
             assert_eq!(watch.check_now(), Ok(()));
             leave(&folder.database());
             assert!(watch.check_now().unwrap_err().is_lost(), "{i}");
-            assert!(watch.check().unwrap_err().is_lost() && watch.result().is_err(), "{i}");
+            assert!(
+                watch.check().unwrap_err().is_lost() && watch.result().is_err(),
+                "{i}"
+            );
         }
     }
 
@@ -184,11 +222,26 @@ mod tests {
         let (folder, mut writer, reader) = pair();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
-        assert!(writer.reader.lose_flush(&rusqlite::Error::InvalidQuery).is_lost());
-        assert!(writer.insert_pet(&new_pet("Tom"), None).unwrap_err().is_lost());
-        assert!(writer.commit().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
+        assert!(
+            writer
+                .reader
+                .lose_flush(&rusqlite::Error::InvalidQuery)
+                .is_lost()
+        );
+        assert!(
+            writer
+                .insert_pet(&new_pet("Tom"), None)
+                .unwrap_err()
+                .is_lost()
+        );
+        assert!(
+            writer.commit().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost()
+        );
         // The last to close would run a checkpoint.
         drop((reader, writer));
-        assert!(log_of(&folder.database()).exists(), "nothing is moved into the file");
+        assert!(
+            log_of(&folder.database()).exists(),
+            "nothing is moved into the file"
+        );
     }
 }

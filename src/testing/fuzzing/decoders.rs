@@ -5,7 +5,8 @@ use std::cell::RefCell;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::app::api::{Call, Handler, router};
+use crate::app::api::router;
+use crate::app::endpoint::{Call, Handler};
 use crate::base::http::query::parameter;
 use crate::base::http::{Request, Target};
 use crate::base::json::Invalid;
@@ -17,7 +18,9 @@ use crate::testing::Folder;
 /// Decodes text. Its first byte chooses the decoder: a query (`q`), a target (`t`), JSON (`j`), or the rows of an
 /// import (others).
 pub fn decoders(bytes: &[u8]) {
-    let Some((kind, rest)) = bytes.split_first() else { return };
+    let Some((kind, rest)) = bytes.split_first() else {
+        return;
+    };
     match (kind, str::from_utf8(rest)) {
         (b'q', Ok(text)) => query(text),
         (b't', Ok(text)) => target(text),
@@ -31,10 +34,13 @@ pub fn decoders(bytes: &[u8]) {
 
 fn query(text: &str) {
     for name in ["limit", "status", "a", ""] {
-        let mut values = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
-            let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (form_decoded(found) == name).then(|| form_decoded(value))
-        });
+        let mut values = text
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .filter_map(|pair| {
+                let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
+                (form_decoded(found) == name).then(|| form_decoded(value))
+            });
         let expected = (values.next(), values.next());
         match parameter(Some(text), name) {
             Ok(value) => assert_eq!((value.map(|value| value.into_owned()), None), expected),
@@ -51,9 +57,14 @@ fn query(text: &str) {
 fn form_decoded(text: &str) -> String {
     let (bytes, mut out, mut at) = (text.as_bytes(), Vec::new(), 0);
     while let Some(byte) = bytes.get(at) {
-        let digits = bytes.get(at + 1..at + 3).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = bytes
+            .get(at + 1..at + 3)
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         let (octet, length) = match (byte, digits) {
-            (b'%', Some(digits)) => (u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap(), 3),
+            (b'%', Some(digits)) => (
+                u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap(),
+                3,
+            ),
             (b'+', _) => (b' ', 1),
             (other, _) => (*other, 1),
         };
@@ -65,7 +76,9 @@ fn form_decoded(text: &str) -> String {
 
 fn target(text: &str) {
     let target = Target::parse(text);
-    let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+    let (path, query) = text
+        .split_once('?')
+        .map_or((text, None), |(path, query)| (path, Some(query)));
     assert_eq!(target.query, query);
     if !path.contains('%') {
         assert_eq!(target.path, path);
@@ -76,15 +89,27 @@ fn target(text: &str) {
             }
             _ => character.to_string(),
         };
-        assert_eq!(Target::parse(&path.chars().map(encoded).collect::<String>()).path, path);
+        assert_eq!(
+            Target::parse(&path.chars().map(encoded).collect::<String>()).path,
+            path
+        );
     }
-    for method in router(true).operations().map(|operation| operation.method()).chain(["HEAD"]) {
-        let Ok(operation) = router(true).route(method, &target) else { continue };
+    for method in router(true)
+        .operations()
+        .map(|operation| operation.method())
+        .chain(["HEAD"])
+    {
+        let Ok(operation) = router(true).route(method, &target) else {
+            continue;
+        };
         let row: Vec<&str> = operation.path.split('/').collect();
         let segments: Vec<&str> = target.path.split('/').collect();
         assert_eq!(row.len(), segments.len());
         for (expected, segment) in row.iter().zip(segments) {
-            match expected.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+            match expected
+                .strip_prefix('{')
+                .and_then(|name| name.strip_suffix('}'))
+            {
                 Some(name) => {
                     assert!(!segment.is_empty());
                     assert_eq!(operation.segment(name, &target.path), Some(segment));
@@ -103,8 +128,17 @@ fn json(bytes: &[u8]) {
         Ok(value) => value,
         Err(error) => {
             let why = error.to_string();
-            let is_fine = ["recursion limit", "out of range", "surrogate", "hex escape", "unicode"];
-            return assert!(read.is_err() || is_fine.iter().any(|word| why.contains(word)), "{why}");
+            let is_fine = [
+                "recursion limit",
+                "out of range",
+                "surrogate",
+                "hex escape",
+                "unicode",
+            ];
+            return assert!(
+                read.is_err() || is_fine.iter().any(|word| why.contains(word)),
+                "{why}"
+            );
         }
     };
     let status = &other["status"];
@@ -114,14 +148,20 @@ fn json(bytes: &[u8]) {
     };
     match read {
         Ok(pet) => {
-            let NewPet { name, category_id, status: found } = &pet;
+            let NewPet {
+                name,
+                category_id,
+                status: found,
+            } = &pet;
             assert_eq!(other["name"].as_str(), Some(&**name));
             assert!(has_status && found.map(PetStatus::as_str) == status.as_str());
             match &other["categoryId"] {
-                id if id.is_f64() => assert!((id.as_f64().unwrap() - *category_id as f64).abs() < 2048.0),
+                id if id.is_f64() => {
+                    assert!((id.as_f64().unwrap() - *category_id as f64).abs() < 2048.0);
+                }
                 id => assert_eq!(id.as_i64(), Some(*category_id)),
             }
-            let again = serde_json::to_vec(&pet.with_id(1)).unwrap();
+            let again = serde_json::to_vec(&pet.borrowed().with_id(1)).unwrap();
             assert_eq!(NewPet::with_id_from_json(&again), Ok((1, pet)));
         }
         Err(Invalid::Duplicate(_)) => assert!(members(bytes) > other.as_object().unwrap().len()),
@@ -145,14 +185,33 @@ thread_local! {
 
 /// Sends the bytes as the body of each operation that writes, which accepts or rejects it.
 fn bodies(bytes: &[u8]) {
-    for operation in router(true).operations().filter(|operation| operation.body.is_some()) {
-        let Handler::Write(method, handler) = operation.handler else { continue };
+    for operation in router(true)
+        .operations()
+        .filter(|operation| operation.body.is_some())
+    {
+        let Handler::Write(method, handler) = operation.handler else {
+            continue;
+        };
         // Each parameter of the path is 1, as the id of the pet.
-        let segments = operation.path.split('/').map(|name| if name.starts_with('{') { "1" } else { name });
+        let segments = operation
+            .path
+            .split('/')
+            .map(|name| if name.starts_with('{') { "1" } else { name });
         let path = segments.collect::<Vec<_>>().join("/");
         let headers = vec![("Content-Type", operation.media_types[0])];
-        let request = Request { id: "an-id", method, target: &path, headers, body: bytes };
-        let call = Call { operation, request: &request, target: Target::parse(&path), caller: None };
+        let request = Request {
+            id: "an-id",
+            method,
+            target: &path,
+            headers,
+            body: bytes,
+        };
+        let call = Call {
+            operation,
+            request: &request,
+            target: Target::parse(&path),
+            caller: None,
+        };
         DATABASE.with(|(writer, _)| {
             let mut writer = writer.borrow_mut();
             if let Err(failure) = handler(&mut BatchWriter::new(&mut writer, false), &call) {
@@ -180,5 +239,7 @@ fn members(bytes: &[u8]) -> usize {
             Ok(count)
         }
     }
-    serde_json::Deserializer::from_slice(bytes).deserialize_map(Count).unwrap()
+    serde_json::Deserializer::from_slice(bytes)
+        .deserialize_map(Count)
+        .unwrap()
 }

@@ -53,9 +53,13 @@ mod tests {
     ];
 
     fn files(folder: &str) -> Vec<PathBuf> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz").join(folder);
-        let mut files: Vec<_> =
-            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fuzz")
+            .join(folder);
+        let mut files: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         files.sort();
         files
     }
@@ -75,10 +79,15 @@ mod tests {
 
     #[test]
     fn every_target_is_replayed() {
-        let is_target = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+        let is_target =
+            |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
         let names = files("").into_iter().filter(is_target);
-        let names: Vec<_> =
-            names.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
-        assert_eq!(names, TARGETS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        let names: Vec<_> = names
+            .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            names,
+            TARGETS.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        );
     }
 }

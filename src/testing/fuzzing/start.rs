@@ -33,7 +33,9 @@ pub fn start(bytes: &[u8]) {
     let folder = Folder::in_memory();
     let path = folder.database();
     for (suffix, content) in SUFFIXES.iter().zip(&files) {
-        content.iter().for_each(|content| fs::write(with(&path, suffix), content).unwrap());
+        content
+            .iter()
+            .for_each(|content| fs::write(with(&path, suffix), content).unwrap());
     }
     match open_for_service(&path, 1) {
         Ok(store) => serve(store),
@@ -42,7 +44,10 @@ pub fn start(bytes: &[u8]) {
             assert!(!line.is_empty() && !line.contains('\n'), "{line:?}");
             // SQLite may change the index.
             for (number, after) in read(&path)[..2].iter().enumerate() {
-                assert!(*after == files[number], "{line}: yet the file {number} is another");
+                assert!(
+                    *after == files[number],
+                    "{line}: yet the file {number} is another"
+                );
             }
         }
     }
@@ -51,10 +56,22 @@ pub fn start(bytes: &[u8]) {
 /// Works as a service's workers do: lists pets, reads keys, creates a pet, and lists again. A failure must be one that
 /// clients get as a 503, or be caused by a value that petstore never writes, which clients get as a 500.
 fn serve(store: OpenStore) {
-    let OpenStore { writer, mut readers, .. } = store;
-    let WriteAccess::Writes(mut writer) = writer else { return };
+    let OpenStore {
+        writer,
+        mut readers,
+        ..
+    } = store;
+    let WriteAccess::Writes(mut writer) = writer else {
+        return;
+    };
     let mut list = |status| {
-        let query = PetQuery { status, ..PetQuery::all(Page { limit: 100, after: None }) };
+        let query = PetQuery {
+            status,
+            ..PetQuery::all(Page {
+                limit: 100,
+                after: None,
+            })
+        };
         let (reader, mut count) = (&mut readers[0], 0);
         let begun = reader.begin();
         let visited = begun.and_then(|()| {
@@ -93,7 +110,9 @@ fn expect_no_fault<T>(done: Result<T, StoreError>) -> Option<T> {
 
 /// Returns whether a value of a row caused the failure, by its detail.
 fn is_value(why: &str) -> bool {
-    ["Invalid column type ", "Conversion error from type "].iter().any(|words| why.starts_with(words))
+    ["Invalid column type ", "Conversion error from type "]
+        .iter()
+        .any(|words| why.starts_with(words))
 }
 
 fn with(path: &Path, suffix: &str) -> PathBuf {
@@ -151,15 +170,30 @@ fn change(files: &mut Files, parts: &mut Parts) {
 
 /// Writes the checksums of a log as SQLite does (`sqlite.org/fileformat2.html#walformat`), so that it is applied.
 fn mend_checksums(log: &mut [u8]) {
-    let Some(header) = log.first_chunk::<32>() else { return };
+    let Some(header) = log.first_chunk::<32>() else {
+        return;
+    };
     let word = |bytes: &[u8]| [bytes[0], bytes[1], bytes[2], bytes[3]];
     let is_big = header[3] & 1 == 1;
-    let (page, salts) = (u32::from_be_bytes(word(&header[8..])) as usize, header[16..24].to_vec());
+    let (page, salts) = (
+        u32::from_be_bytes(word(&header[8..])) as usize,
+        header[16..24].to_vec(),
+    );
     let add = |sums: &mut [u32; 2], bytes: &[u8]| {
         for pair in bytes.chunks_exact(8) {
-            let number = |bytes| if is_big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
-            sums[0] = sums[0].wrapping_add(number(word(pair))).wrapping_add(sums[1]);
-            sums[1] = sums[1].wrapping_add(number(word(&pair[4..]))).wrapping_add(sums[0]);
+            let number = |bytes| {
+                if is_big {
+                    u32::from_be_bytes(bytes)
+                } else {
+                    u32::from_le_bytes(bytes)
+                }
+            };
+            sums[0] = sums[0]
+                .wrapping_add(number(word(pair)))
+                .wrapping_add(sums[1]);
+            sums[1] = sums[1]
+                .wrapping_add(number(word(&pair[4..])))
+                .wrapping_add(sums[0]);
         }
     };
     let put = |place: &mut [u8], sums: [u32; 2]| {

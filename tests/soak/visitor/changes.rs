@@ -23,18 +23,33 @@ impl Visitor<'_> {
     ) {
         let picked = self.run.model().pick(pick);
         let Some((id, place)) = picked else { return };
-        let known = if is_careful { self.tag_of(id, place) } else { None };
-        if is_careful && known.is_none() || self.run.model().intents[place].history.under_way() >= MOST {
+        let known = if is_careful {
+            self.tag_of(id, place)
+        } else {
+            None
+        };
+        if is_careful && known.is_none()
+            || self.run.model().intents[place].history.under_way() >= MOST
+        {
             return;
         }
-        let (change, key) = (Change { effect, known: known.as_ref().map(|known| known.0) }, self.key(caller));
+        let (change, key) = (
+            Change {
+                effect,
+                known: known.as_ref().map(|known| known.0),
+            },
+            self.key(caller),
+        );
         let target = format!("/v1/pets/{id}");
         let mut request = || {
             let request_id = self.next_id();
-            let mut request = Request::get(&target, &self.run.model().keys.get(key).text, &request_id);
+            let mut request =
+                Request::get(&target, &self.run.model().keys.get(key).text, &request_id);
             (request.method, request.body) = method_and_body(&effect);
-            request.fields +=
-                &known.iter().map(|(_, tag)| format!("If-Match: {tag}\r\n")).collect::<String>();
+            request.fields += &known
+                .iter()
+                .map(|(_, tag)| format!("If-Match: {tag}\r\n"))
+                .collect::<String>();
             request
         };
         if !twice {
@@ -63,7 +78,10 @@ impl Visitor<'_> {
         let reply = match came {
             Came::Reply(reply) => reply,
             Came::CutBefore => {
-                return self.run.model().changed(place, sent, "not sent to its end", |done| done.is_none());
+                return self
+                    .run
+                    .model()
+                    .changed(place, sent, "not sent to its end", |done| done.is_none());
             }
             Came::Nothing => return self.run.model().lose_change(place, sent, "not answered"),
         };
@@ -73,12 +91,17 @@ impl Visitor<'_> {
             200 => {
                 let (pet, intent) = (seen(&reply.json()), &model.intents[place]);
                 if Some(pet.id) != intent.id || pet.name != intent.asked.name {
-                    model.fault(&[place], format!("the response has another pet: {reply:.300?}"));
+                    model.fault(
+                        &[place],
+                        format!("the response has another pet: {reply:.300?}"),
+                    );
                 }
                 let after = Outcome::Done(pet.state());
                 model.changed(place, sent, "changed", |done| done == Some(after));
             }
-            204 => model.changed(place, sent, "deleted", |done| done == Some(Outcome::Done(None))),
+            204 => model.changed(place, sent, "deleted", |done| {
+                done == Some(Outcome::Done(None))
+            }),
             404 => model.changed(place, sent, "404", |done| done == Some(Outcome::NotFound)),
             412 => model.changed(place, sent, "412", |done| done == Some(Outcome::NotAsKnown)),
             401 | 403 => model.changed(place, sent, "refused for its key", |done| done.is_none()),
@@ -100,7 +123,9 @@ impl Visitor<'_> {
 
 /// The method and the body of a change.
 pub fn method_and_body(effect: &Effect) -> (&'static str, Vec<u8>) {
-    let Effect::Set { category, status } = effect else { return ("DELETE", Vec::new()) };
+    let Effect::Set { category, status } = effect else {
+        return ("DELETE", Vec::new());
+    };
     let mut body = json!({});
     if let Some(category) = category {
         body["categoryId"] = (*category).into();

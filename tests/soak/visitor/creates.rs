@@ -24,7 +24,10 @@ impl Visitor<'_> {
     pub(super) fn retry(&mut self, place: Place, manner: Manner) -> bool {
         let key = {
             let model = self.run.model();
-            let caller = model.intents[place].once.as_ref().map(|(caller, _)| caller.clone());
+            let caller = model.intents[place]
+                .once
+                .as_ref()
+                .map(|(caller, _)| caller.clone());
             caller.and_then(|caller| model.keys.of(&caller))
         };
         key.is_some_and(|key| self.create(place, key, manner))
@@ -52,7 +55,11 @@ impl Visitor<'_> {
                 self.excused(&reply);
                 let is_open = reply.json()["code"] == "outcome_unknown";
                 let mut model = self.run.model();
-                if is_open { model.lose(attempt, "503 unknown") } else { model.refuse(attempt, "503") }
+                if is_open {
+                    model.lose(attempt, "503 unknown");
+                } else {
+                    model.refuse(attempt, "503");
+                }
             }
             _ => self.fault(&[place], format!("a good create got {reply:.300?}")),
         }
@@ -67,7 +74,10 @@ impl Visitor<'_> {
         let asked = &model.intents[place].asked;
         let is_own = pet.name == asked.name && pet.state() == asked.state();
         if !is_own || reply.header("Location") != Some(&format!("/v1/pets/{}", pet.id)) {
-            model.fault(&[place], format!("the response is to another create: {reply:.300?}"));
+            model.fault(
+                &[place],
+                format!("the response is to another create: {reply:.300?}"),
+            );
         }
         model.acknowledge(attempt, pet.id, is_replay);
         if model.intents[place].once.is_some() {
@@ -76,12 +86,16 @@ impl Visitor<'_> {
                 self.made.push(place);
             }
         }
-        self.run.count(if is_replay { "replayed" } else { "created" });
+        self.run
+            .count(if is_replay { "replayed" } else { "created" });
     }
 
     /// The same create on two connections.
     pub(super) fn at_once(&mut self, place: Place, key: usize) {
-        let requests = [(self.request(place, key), ()), (self.request(place, key), ())];
+        let requests = [
+            (self.request(place, key), ()),
+            (self.request(place, key), ()),
+        ];
         for (attempt, came) in self.ask_at_once(requests, |model, ()| model.send(place)) {
             self.judge(attempt, key, came);
         }
@@ -91,7 +105,10 @@ impl Visitor<'_> {
     pub(super) fn burst(&mut self, drafts: &[Draft], once: bool) {
         let key = 0;
         let caller = self.run.model().keys.get(key).name.clone();
-        let Some(mut connection) = self.connection.take().or_else(|| Self::connect(self.run)) else { return };
+        let Some(mut connection) = self.connection.take().or_else(|| Self::connect(self.run))
+        else {
+            return;
+        };
         self.asked_at = Instant::now();
         let (mut bytes, mut sent) = (Vec::new(), Vec::new());
         for draft in drafts {
@@ -108,14 +125,25 @@ impl Visitor<'_> {
         connection.try_send(bytes);
         let (mut is_open, mut last) = (true, 0);
         for (request, attempt) in sent {
-            let reply = if is_open { connection.whole_reply() } else { None };
-            reply.iter().for_each(|reply| self.expect_own(&request, reply));
-            is_open &= reply.as_ref().is_some_and(|reply| reply.header("Connection") != Some("close"));
+            let reply = if is_open {
+                connection.whole_reply()
+            } else {
+                None
+            };
+            reply
+                .iter()
+                .for_each(|reply| self.expect_own(&request, reply));
+            is_open &= reply
+                .as_ref()
+                .is_some_and(|reply| reply.header("Connection") != Some("close"));
             let place = attempt.intent;
             if self.judge(attempt, key, reply.map_or(Came::Nothing, Came::Reply)) {
                 let id = self.run.model().intents[place].id.unwrap_or_default();
                 if id <= last {
-                    self.fault(&[place], format!("the id {id} follows {last} in one connection"));
+                    self.fault(
+                        &[place],
+                        format!("the id {id} follows {last} in one connection"),
+                    );
                 }
                 last = id;
             }
@@ -125,9 +153,15 @@ impl Visitor<'_> {
 
     /// Another pet with a key that was used is refused.
     pub(super) fn reuse(&mut self, pick: u64, draft: &Draft) {
-        let Some(place) = self.some_made(pick) else { return };
-        let Some((caller, once)) = self.run.model().intents[place].once.clone() else { return };
-        let Some(key) = self.run.model().keys.of(&caller) else { return };
+        let Some(place) = self.some_made(pick) else {
+            return;
+        };
+        let Some((caller, once)) = self.run.model().intents[place].once.clone() else {
+            return;
+        };
+        let Some(key) = self.run.model().keys.of(&caller) else {
+            return;
+        };
         let other = self.intend(draft, None);
         let mut request = self.request(other, key);
         request.fields += &format!("Idempotency-Key: {once}\r\n");
@@ -185,9 +219,14 @@ impl Visitor<'_> {
         match reply.status {
             408 => {}
             503 => self.excused(&reply),
-            401 | 403 if !statuses.contains(&401) => self.expect_key(key, attempt.sent, true, reply.status),
+            401 | 403 if !statuses.contains(&401) => {
+                self.expect_key(key, attempt.sent, true, reply.status);
+            }
             status if statuses.contains(&status) => {}
-            _ => self.fault(&[place], format!("a wrong create got {reply:.300?}, not {statuses:?}")),
+            _ => self.fault(
+                &[place],
+                format!("a wrong create got {reply:.300?}, not {statuses:?}"),
+            ),
         }
     }
 }

@@ -33,11 +33,24 @@ impl Visitor<'_> {
                 let target = format!("/v1/pets/{id}");
                 let mut request = Request::get(&target, &model.keys.get(key).text, &request_id);
                 (request.method, request.body) = method_and_body(&effect);
-                requests.push((request, Wanted::Change(place, Change { effect, known: None })));
+                requests.push((
+                    request,
+                    Wanted::Change(
+                        place,
+                        Change {
+                            effect,
+                            known: None,
+                        },
+                    ),
+                ));
             }
         }
         for _ in large.len()..effects.len() {
-            let draft = Draft { filler: "x".repeat(LARGE), category: 0, status: None };
+            let draft = Draft {
+                filler: "x".repeat(LARGE),
+                category: 0,
+                status: None,
+            };
             let (key, place) = self.intend_once(&draft, caller);
             self.pending.push(place);
             requests.push((self.request(place, key), Wanted::Create(place, key)));

@@ -83,11 +83,20 @@ impl<'r> Visitor<'r> {
 
     fn operate(&mut self, operation: &Operation) {
         match operation {
-            Operation::Create { draft, manner, caller } => {
+            Operation::Create {
+                draft,
+                manner,
+                caller,
+            } => {
                 let place = self.intend(draft, None);
                 self.create(place, self.key(*caller), *manner);
             }
-            Operation::CreateOnce { draft, manner, caller, tries } => {
+            Operation::CreateOnce {
+                draft,
+                manner,
+                caller,
+                tries,
+            } => {
                 let (key, place) = self.intend_once(draft, *caller);
                 self.pending.push(place);
                 let mut is_made = self.create(place, key, *manner);
@@ -121,19 +130,38 @@ impl<'r> Visitor<'r> {
             }
             Operation::Reuse { pick, draft } => self.reuse(*pick, draft),
             Operation::Refused { draft, wrong } => self.refused(draft, *wrong),
-            Operation::Change { pick, effect, caller, manner, is_careful, twice } => {
+            Operation::Change {
+                pick,
+                effect,
+                caller,
+                manner,
+                is_careful,
+                twice,
+            } => {
                 self.change(*pick, *effect, (*caller, *manner), *is_careful, *twice);
             }
             Operation::Crowd(crowd) => self.crowd(*crowd),
             Operation::Get { pick } => self.get(*pick),
-            Operation::List { pick, limit, status } => {
+            Operation::List {
+                pick,
+                limit,
+                status,
+            } => {
                 let after = self.run.model().pick(*pick).map_or(0, |(id, _)| id);
-                self.page(if pick.is_multiple_of(2) { 0 } else { after }, *limit, *status);
+                self.page(
+                    if pick.is_multiple_of(2) { 0 } else { after },
+                    *limit,
+                    *status,
+                );
             }
             Operation::Revalidate => self.revalidate(),
             Operation::Walk { limit, status } => self.walk(*limit, *status),
             Operation::Ready => {
-                let path = if self.count.is_multiple_of(2) { "/healthz" } else { "/readyz" };
+                let path = if self.count.is_multiple_of(2) {
+                    "/healthz"
+                } else {
+                    "/readyz"
+                };
                 let request = Request::get(path, "", &self.next_id());
                 let reply = self.ask(&request, Manner::Whole);
                 if let Came::Reply(reply) = reply
@@ -158,7 +186,11 @@ impl<'r> Visitor<'r> {
 
     fn intend(&mut self, draft: &Draft, once: Option<(String, String)>) -> Place {
         let name = format!("{}|{}", self.next_id(), draft.filler);
-        let asked = Asked { name, category: draft.category, status: draft.status };
+        let asked = Asked {
+            name,
+            category: draft.category,
+            status: draft.status,
+        };
         self.run.model().intend(asked, once)
     }
 
@@ -190,7 +222,9 @@ impl<'r> Visitor<'r> {
     fn connect(run: &Run) -> Option<Connection> {
         let mut connection = None;
         crate::run::wait_for("the service to listen", || {
-            connection = run.address().and_then(|address| Connection::try_open(address).ok());
+            connection = run
+                .address()
+                .and_then(|address| Connection::try_open(address).ok());
             connection.is_some()
         });
         connection
@@ -198,15 +232,25 @@ impl<'r> Visitor<'r> {
 
     /// Sends a request, and reads its response.
     fn ask(&mut self, request: &Request, manner: Manner) -> Came {
-        note(format!("{} {} {:?} {manner:?}", request.method, request.target, request.fields));
-        let Some(mut connection) = self.connection.take().or_else(|| Self::connect(self.run)) else {
+        note(format!(
+            "{} {} {:?} {manner:?}",
+            request.method, request.target, request.fields
+        ));
+        let Some(mut connection) = self.connection.take().or_else(|| Self::connect(self.run))
+        else {
             return Came::Nothing;
         };
         self.asked_at = Instant::now();
-        let bytes = if let Manner::Chunked = manner { request.chunked() } else { request.bytes() };
+        let bytes = if let Manner::Chunked = manner {
+            request.chunked()
+        } else {
+            request.bytes()
+        };
         match manner {
             Manner::Pieces(most) => {
-                bytes.chunks(most.max(bytes.len() / 50)).for_each(|piece| connection.try_send(piece));
+                bytes
+                    .chunks(most.max(bytes.len() / 50))
+                    .for_each(|piece| connection.try_send(piece));
             }
             Manner::CutBefore(unsent) => {
                 connection.try_send(&bytes[..bytes.len() - unsent.min(bytes.len())]);
@@ -249,14 +293,18 @@ impl<'r> Visitor<'r> {
         self.asked_at = Instant::now();
         let mut sent = Vec::new();
         for (request, wanted) in requests {
-            let Some(mut connection) = Self::connect(self.run) else { break };
+            let Some(mut connection) = Self::connect(self.run) else {
+                break;
+            };
             let attempt = send(&mut self.run.model(), wanted);
             connection.try_send(request.bytes());
             sent.push((request, connection, attempt));
         }
         let came = sent.into_iter().map(|(request, mut connection, attempt)| {
             let reply = connection.whole_reply();
-            reply.iter().for_each(|reply| self.expect_own(&request, reply));
+            reply
+                .iter()
+                .for_each(|reply| self.expect_own(&request, reply));
             (attempt, reply.map_or(Came::Nothing, Came::Reply))
         });
         came.collect()
@@ -264,14 +312,27 @@ impl<'r> Visitor<'r> {
 
     /// A response is to the request that it follows, and as the interface describes it.
     fn expect_own(&self, request: &Request, reply: &Reply) {
-        note(format!("got {} {:.200}", reply.status, String::from_utf8_lossy(&reply.body)));
-        let id = request.fields.split("X-Request-Id: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+        note(format!(
+            "got {} {:.200}",
+            reply.status,
+            String::from_utf8_lossy(&reply.body)
+        ));
+        let id = request
+            .fields
+            .split("X-Request-Id: ")
+            .nth(1)
+            .and_then(|rest| rest.split("\r\n").next());
         // The gate may refuse a client before it has read the request.
-        let is_early = reply.header("Connection") == Some("close") && [408, 503].contains(&reply.status);
+        let is_early =
+            reply.header("Connection") == Some("close") && [408, 503].contains(&reply.status);
         if reply.header("X-Request-Id") != id && !is_early {
-            self.fault(&[], format!("a response of another: {reply:.300?} to {id:?}"));
+            self.fault(
+                &[],
+                format!("a response of another: {reply:.300?} to {id:?}"),
+            );
         }
-        self.run.count(format!("{} {}", request.method, reply.status));
+        self.run
+            .count(format!("{} {}", request.method, reply.status));
         openapi::check(request.method, &request.target, reply);
     }
 
@@ -316,9 +377,19 @@ fn body(asked: &Asked) -> String {
 
 /// A pet of a response or an export.
 pub fn seen(pet: &Value) -> Seen {
-    let member = |name: &str| pet.get(name).unwrap_or_else(|| panic!("no {name} in {pet}"));
-    let status = STATUSES.into_iter().flatten().find(|status| pet["status"] == **status);
-    assert_eq!(status.is_some(), pet.get("status").is_some(), "a wrong status in {pet}");
+    let member = |name: &str| {
+        pet.get(name)
+            .unwrap_or_else(|| panic!("no {name} in {pet}"))
+    };
+    let status = STATUSES
+        .into_iter()
+        .flatten()
+        .find(|status| pet["status"] == **status);
+    assert_eq!(
+        status.is_some(),
+        pet.get("status").is_some(),
+        "a wrong status in {pet}"
+    );
     Seen {
         id: member("id").as_i64().expect("an id"),
         name: member("name").as_str().expect("a name").to_owned(),

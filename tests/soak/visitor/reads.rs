@@ -16,7 +16,9 @@ impl Visitor<'_> {
         let mut request = Request::get(target, &self.run.model().keys.get(key).text, &id);
         request.fields += fields;
         let begun = self.run.model().tick();
-        let Came::Reply(reply) = self.ask(&request, Manner::Whole) else { return None };
+        let Came::Reply(reply) = self.ask(&request, Manner::Whole) else {
+            return None;
+        };
         self.expect_key(key, begun, false, reply.status);
         match reply.status {
             200 | 304 | 404 => return Some((begun, reply)),
@@ -30,13 +32,24 @@ impl Visitor<'_> {
     pub(super) fn get(&mut self, pick: u64) {
         let picked = self.run.model().pick(pick);
         let Some((id, _)) = picked else { return };
-        let Some((begun, reply)) = self.read(&format!("/v1/pets/{id}"), "") else { return };
+        let Some((begun, reply)) = self.read(&format!("/v1/pets/{id}"), "") else {
+            return;
+        };
         self.observe_one(id, begun, &reply);
     }
 
     pub(super) fn observe_one(&self, id: i64, begun: Tick, reply: &Reply) {
-        let pets = if reply.status == 404 { Vec::new() } else { vec![seen(&reply.json())] };
-        let look = Look { begun, after: id - 1, up_to: id, status: None };
+        let pets = if reply.status == 404 {
+            Vec::new()
+        } else {
+            vec![seen(&reply.json())]
+        };
+        let look = Look {
+            begun,
+            after: id - 1,
+            up_to: id,
+            status: None,
+        };
         self.run.model().observe(&look, &pets);
     }
 
@@ -47,23 +60,51 @@ impl Visitor<'_> {
         limit: u64,
         status: Option<&'static str>,
     ) -> Option<Option<i64>> {
-        let filter = status.map(|status| format!("&status={status}")).unwrap_or_default();
-        let from = if after == 0 { String::new() } else { format!("&after={after}") };
+        let filter = status
+            .map(|status| format!("&status={status}"))
+            .unwrap_or_default();
+        let from = if after == 0 {
+            String::new()
+        } else {
+            format!("&after={after}")
+        };
         let target = format!("/v1/pets?limit={limit}{filter}{from}");
         let (begun, reply) = self.read(&target, "")?;
-        let pets: Vec<Seen> =
-            reply.expect(200).json().as_array().expect("an array").iter().map(seen).collect();
+        let pets: Vec<Seen> = reply
+            .expect(200)
+            .json()
+            .as_array()
+            .expect("an array")
+            .iter()
+            .map(seen)
+            .collect();
         let last = pets.last().map_or(after, |pet| pet.id);
         let next = format!("</v1/pets?limit={limit}{filter}&after={last}>; rel=\"next\"");
         let link = reply.header("Link");
         if pets.len() > limit as usize || link.is_some_and(|link| link != next) {
-            self.fault(&[], format!("{target} has {} pets and the link {link:?}, not {next}", pets.len()));
+            self.fault(
+                &[],
+                format!(
+                    "{target} has {} pets and the link {link:?}, not {next}",
+                    pets.len()
+                ),
+            );
         }
         let up_to = if link.is_some() { last } else { i64::MAX };
-        let look = Look { begun, after, up_to, status };
+        let look = Look {
+            begun,
+            after,
+            up_to,
+            status,
+        };
         self.run.model().observe(&look, &pets);
         let tag = reply.header("ETag").expect("a list has a tag").to_owned();
-        self.page = Some(Page { target, tag, look, pets });
+        self.page = Some(Page {
+            target,
+            tag,
+            look,
+            pets,
+        });
         Some(link.map(|_| last))
     }
 
@@ -71,7 +112,9 @@ impl Visitor<'_> {
     pub(super) fn revalidate(&mut self) {
         let Some(page) = self.page.take() else { return };
         let field = format!("If-None-Match: {}\r\n", page.tag);
-        let Some((begun, reply)) = self.read(&page.target, &field) else { return };
+        let Some((begun, reply)) = self.read(&page.target, &field) else {
+            return;
+        };
         if reply.status == 304 {
             let look = Look { begun, ..page.look };
             self.run.model().observe(&look, &page.pets);
@@ -105,7 +148,10 @@ impl Visitor<'_> {
                 None if self.run.is_drill => {}
                 // The run was stopped between two pages, for longer than a connection may be idle.
                 None if self.asked_at.duration_since(before) >= LATE => {}
-                None => self.fault(&[], "a service without other clients does not answer".to_owned()),
+                None => self.fault(
+                    &[],
+                    "a service without other clients does not answer".to_owned(),
+                ),
             }
         }
         met

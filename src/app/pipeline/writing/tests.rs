@@ -5,8 +5,8 @@
 mod cluster;
 
 use super::*;
-use crate::app::api::{Operation, router};
-use crate::app::endpoint::Router;
+use crate::app::api::router;
+use crate::app::endpoint::{Operation, Router};
 use crate::app::pipeline::Authenticator;
 use crate::base::http::{ApiError, Code};
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
@@ -16,7 +16,11 @@ use crate::store::{Cause, Reader};
 use crate::testing::logged;
 
 const ROWS: &[Operation] = &[
-    Operation::new("/good", "good", Handler::Write("POST", |batch, call| insert(batch, call.request.body))),
+    Operation::new(
+        "/good",
+        "good",
+        Handler::Write("POST", |batch, call| insert(batch, call.request.body)),
+    ),
     Operation::new(
         "/v1/good",
         "goodWithKey",
@@ -41,7 +45,10 @@ const ROWS: &[Operation] = &[
     Operation::new(
         "/early",
         "early",
-        Handler::Write("POST", |_, _| Err(ApiError::new(Code::InvalidMember).into())),
+        Handler::Write(
+            "POST",
+            |_, _| Err(ApiError::new(Code::InvalidMember).into()),
+        ),
     ),
     Operation::new(
         "/ready",
@@ -52,7 +59,11 @@ const ROWS: &[Operation] = &[
             read_only_body: "",
         },
     ),
-    Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
+    Operation::new(
+        "/read",
+        "read",
+        Handler::Get(|_, _| Ok(Response::new(204, b""))),
+    ),
     Operation::new(
         "/full",
         "full",
@@ -66,13 +77,22 @@ const ROWS: &[Operation] = &[
 
 fn insert<'r>(batch: &mut BatchWriter, body: &[u8]) -> Result<Staged<'r>, Failure> {
     let inserted = batch.insert_pet(&NewPet::from_json(body)?, None)?;
-    Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
+    Ok(Box::new(move |committed| {
+        Ok(Response::json(201, &inserted.id(committed)))
+    }))
 }
 
 /// The key that [`Bench::ask`] sends to protected paths.
 fn secret_key(scope: KeyScope) -> ApiKey {
     let (digest, name) = (digest("secret"), "ci".to_owned());
-    ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None }
+    ApiKey {
+        digest,
+        name,
+        scope,
+        created_at: 0,
+        expires_at: None,
+        last_used_at: None,
+    }
 }
 
 struct Bench {
@@ -97,21 +117,40 @@ fn bench_with(store: Writer, folder: Folder) -> Bench {
 fn bench_of(store: Writer, reader: Reader, folder: Folder) -> Bench {
     let mut service = WriteService::new(store, SharedState::for_tests(Authenticator::default()));
     service.pipeline.router = &Router(&[ROWS]);
-    Bench { service, reader, flush: Duration::ZERO, folder }
+    Bench {
+        service,
+        reader,
+        flush: Duration::ZERO,
+        folder,
+    }
 }
 
 impl Bench {
     /// Sends all requests in one batch, and returns the statuses.
     fn ask(&mut self, targets: &[&str]) -> Vec<u16> {
-        let bodies: Vec<String> =
-            targets.iter().map(|target| format!(r#"{{"name":"{target}","categoryId":1}}"#)).collect();
+        let bodies: Vec<String> = targets
+            .iter()
+            .map(|target| format!(r#"{{"name":"{target}","categoryId":1}}"#))
+            .collect();
         let requests: Vec<Request> = targets
             .iter()
             .zip(&bodies)
             .map(|(target, body)| {
-                let method = if target.starts_with("/rea") { "GET" } else { "POST" };
-                let key = target.starts_with("/v1/").then_some(("Authorization", "Bearer secret"));
-                Request { id: "-", method, target, headers: key.into_iter().collect(), body: body.as_bytes() }
+                let method = if target.starts_with("/rea") {
+                    "GET"
+                } else {
+                    "POST"
+                };
+                let key = target
+                    .starts_with("/v1/")
+                    .then_some(("Authorization", "Bearer secret"));
+                Request {
+                    id: "-",
+                    method,
+                    target,
+                    headers: key.into_iter().collect(),
+                    body: body.as_bytes(),
+                }
             })
             .collect();
         let mut responses = Vec::new();
@@ -125,15 +164,20 @@ impl Bench {
 
     /// Returns the size of the write-ahead log, in bytes.
     fn log(&self) -> u64 {
-        std::fs::metadata(self.folder.0.join("pets.db-wal")).unwrap().len()
+        std::fs::metadata(self.folder.0.join("pets.db-wal"))
+            .unwrap()
+            .len()
     }
 
     fn kept(&mut self) -> Vec<String> {
         let mut names = Vec::new();
-        let all = PetQuery::all(Page { limit: 1000, after: None });
+        let all = PetQuery::all(Page {
+            limit: 1000,
+            after: None,
+        });
         self.reader
             .visit_pets(&all, |pet| {
-                names.push(pet.name.to_owned());
+                names.push(pet.name.into_owned());
                 std::ops::ControlFlow::Continue(())
             })
             .unwrap();
@@ -144,7 +188,9 @@ impl Bench {
 #[test]
 fn what_is_refused_is_not_written_by_a_batch_that_goes_on() {
     let mut bench = bench();
-    let asked = ["/good", "/panic", "/good", "/refused", "/early", "/good", "/panic"];
+    let asked = [
+        "/good", "/panic", "/good", "/refused", "/early", "/good", "/panic",
+    ];
     assert_eq!(bench.ask(&asked), [201, 500, 201, 400, 400, 201, 500]);
     assert_eq!(bench.kept(), ["/good", "/good", "/good"]);
     assert_eq!(bench.ask(&["/good"]), [201]);
@@ -155,20 +201,38 @@ fn what_is_refused_is_not_written_by_a_batch_that_goes_on() {
 #[test]
 fn pet_that_a_trigger_of_another_program_refuses_leaves_nothing_and_the_others_stay() {
     for when in ["BEFORE", "AFTER"] {
-        for how in ["ABORT", "FAIL", "ROLLBACK"] {
+        for how in [
+            "RAISE(ABORT, 'no')",
+            "RAISE(FAIL, 'no')",
+            "RAISE(ROLLBACK, 'no')",
+            "json('{')",
+            "abs(-9223372036854775808)",
+        ] {
             let mut bench = bench();
             let trigger = format!(
-                "CREATE TRIGGER theirs {when} INSERT ON pets WHEN NEW.name LIKE '%bad' \
-                 BEGIN SELECT RAISE({how}, 'no'); END"
+                "CREATE TRIGGER theirs {when} INSERT ON pets WHEN NEW.name LIKE '%bad' BEGIN SELECT {how}; END"
             );
             crate::store::tests::run(&bench.service.context.store, &trigger);
             let asked = ["/good", "/good?bad", "/good", "/good?bad", "/good"];
-            assert_eq!(bench.ask(&asked), [201, 500, 201, 500, 201], "{when} {how}");
-            assert_eq!(bench.ask(&["/good?bad"]), [500]);
+            assert_eq!(bench.ask(&asked), [201, 409, 201, 409, 201], "{when} {how}");
+            assert_eq!(bench.ask(&["/good?bad"]), [409]);
             assert_eq!(bench.ask(&["/ready"]), [204]);
             assert_eq!(bench.kept(), ["/good", "/good", "/good"], "{when} {how}");
         }
     }
+}
+
+#[test]
+fn rule_that_counts_at_the_commit_costs_the_pet_that_breaks_it_alone() {
+    let mut bench = bench();
+    let rule = "CREATE TABLE theirs (name REFERENCES names (name) DEFERRABLE INITIALLY DEFERRED);
+        CREATE TABLE names (name PRIMARY KEY); INSERT INTO names VALUES ('/good');
+        CREATE TRIGGER rule AFTER INSERT ON pets BEGIN INSERT INTO theirs VALUES (NEW.name); END";
+    crate::store::tests::run(&bench.service.context.store, rule);
+    assert_eq!(bench.ask(&["/good", "/good?bad", "/good"]), [201, 409, 201]);
+    assert_eq!(bench.ask(&["/good?bad"]), [409]);
+    assert_eq!(bench.ask(&["/ready"]), [204]);
+    assert_eq!(bench.kept(), ["/good", "/good"]);
 }
 
 #[test]
@@ -183,14 +247,29 @@ fn request_down_the_wrong_lane_is_500() {
 #[test]
 fn create_without_the_right_key_reaches_no_operation() {
     let mut bench = bench();
-    bench.service.pipeline.shared.count(&["goodWithKey", "none"]);
+    bench
+        .service
+        .pipeline
+        .shared
+        .count(&["goodWithKey", "none"]);
     assert_eq!(bench.ask(&["/v1/good"]), [401]);
-    bench.service.context.store.insert_key(&secret_key(KeyScope::ReadOnly)).unwrap();
+    bench
+        .service
+        .context
+        .store
+        .insert_key(&secret_key(KeyScope::ReadOnly))
+        .unwrap();
     bench.service.context.store.commit().unwrap();
     assert_eq!(bench.ask(&["/v1/good", "/v1/good"]), [403, 403]);
-    let count =
-        |status: u16| bench.counted(&format!("requests_total{{operation=\"none\",status=\"{status}\"}}"));
-    assert_eq!([401, 403].map(count), ["1", "2"].map(|count| Some(count.to_owned())));
+    let count = |status: u16| {
+        bench.counted(&format!(
+            "requests_total{{operation=\"none\",status=\"{status}\"}}"
+        ))
+    };
+    assert_eq!(
+        [401, 403].map(count),
+        ["1", "2"].map(|count| Some(count.to_owned()))
+    );
     assert_eq!(bench.kept(), [""; 0]);
 }
 
@@ -198,7 +277,10 @@ fn create_without_the_right_key_reaches_no_operation() {
 fn failed_commit_fails_what_was_written_and_nothing_else() {
     let mut bench = bench();
     refuse_writes(&bench.service.context.store, true);
-    assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
+    assert_eq!(
+        bench.ask(&["/good", "/early", "/good", "/nowhere"]),
+        [503, 400, 503, 404]
+    );
     assert_eq!(bench.ask(&["/ready"]), [503]);
     refuse_writes(&bench.service.context.store, false);
     assert_eq!(bench.kept(), [""; 0]);
@@ -209,8 +291,17 @@ fn failed_commit_fails_what_was_written_and_nothing_else() {
 fn readiness_comes_back_with_the_first_write_that_works() {
     let mut bench = bench();
     bench.service.pipeline.router = router(false);
-    bench.service.context.hold(Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned())));
-    assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
+    let mut ready_after = |cause| {
+        let failed = StoreError::Unavailable(cause, "as if just seen".to_owned());
+        bench.service.context.hold(Err(failed));
+        bench.ask(&["/readyz"])
+    };
+    assert_eq!(ready_after(Cause::Locked), [200], "another process writes");
+    assert_eq!(
+        ready_after(Cause::Full),
+        [503],
+        "nothing has been written since"
+    );
     bench.service.pipeline.router = &Router(&[ROWS]);
     assert_eq!(bench.ask(&["/good"]), [201]);
     bench.service.pipeline.router = router(false);
@@ -232,7 +323,13 @@ fn end_keeps_when_keys_were_last_used() {
     let key = secret_key(KeyScope::Full);
     bench.service.context.store.insert_key(&key).unwrap();
     bench.service.context.store.commit().unwrap();
-    bench.service.pipeline.shared.authenticator.uses.note(key.digest, 7);
+    bench
+        .service
+        .pipeline
+        .shared
+        .authenticator
+        .uses
+        .note(key.digest, 7);
     bench.service.stop();
     assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
 }
@@ -252,14 +349,29 @@ fn failed_writes_are_counted_and_named_in_one_line() {
     let batch = |what: &str| format!("ERROR {what}: the database can only be read: {why}");
     for (asked, failed, told) in [
         (&["/full", "/early", "/nowhere"][..], "1", vec![]),
-        (&["/good", "/full", "/early"], "2", vec![batch("request -: 1 write failed and was undone")]),
-        (&["/good", "/good", "/full"], "3", vec![batch("requests -, -: 2 writes failed and were undone")]),
+        (
+            &["/good", "/full", "/early"],
+            "2",
+            vec![batch("request -: 1 write failed and was undone")],
+        ),
+        (
+            &["/good", "/good", "/full"],
+            "3",
+            vec![batch("requests -, -: 2 writes failed and were undone")],
+        ),
     ] {
         let mut bench = bench();
         bench.service.pipeline.shared.count(&[]);
         let lines = logged(|| drop(bench.ask(asked)));
-        assert_eq!(bench.counted("failed_writes_total").as_deref(), Some(failed), "{asked:?}");
-        assert_eq!(lines, [told, vec![format!("ERROR request -: full: {why}")]].concat());
+        assert_eq!(
+            bench.counted("failed_writes_total").as_deref(),
+            Some(failed),
+            "{asked:?}"
+        );
+        assert_eq!(
+            lines,
+            [told, vec![format!("ERROR request -: full: {why}")]].concat()
+        );
     }
 }
 
@@ -267,8 +379,14 @@ fn failed_writes_are_counted_and_named_in_one_line() {
 fn failure_is_logged_once_even_if_its_batch_is_handled_again() {
     let mut bench = bench();
     let lines = logged(|| assert_eq!(bench.ask(&["/panic", "/good", "/read"]), [500, 201, 500]));
-    let expected = ["panic: panicked", "read: the request came down the wrong lane"];
-    assert_eq!(lines, expected.map(|what| format!("ERROR request -: {what}")));
+    let expected = [
+        "panic: panicked",
+        "read: the request came down the wrong lane",
+    ];
+    assert_eq!(
+        lines,
+        expected.map(|what| format!("ERROR request -: {what}"))
+    );
 }
 
 #[test]
@@ -278,8 +396,14 @@ fn writes_that_may_have_been_carried_out_are_not_said_to_be_undone() {
             .map(|cause| fate(writes, &StoreError::Unavailable(cause, String::new())))
     });
     let expected = [
-        ["the outcome of 1 write is unknown", "1 write failed and was undone"],
-        ["the outcome of 2 writes is unknown", "2 writes failed and were undone"],
+        [
+            "the outcome of 1 write is unknown",
+            "1 write failed and was undone",
+        ],
+        [
+            "the outcome of 2 writes is unknown",
+            "2 writes failed and were undone",
+        ],
     ];
     assert_eq!(fates, expected);
 }
@@ -290,8 +414,16 @@ fn batch_without_a_write_is_not_counted_and_needs_no_rest() {
     bench.service.pipeline.shared.count(&[]);
     let batches = "write_batch_size_count";
     bench.ask(&["/early", "/nowhere"]);
-    assert_eq!((bench.counted(batches).as_deref(), bench.service.rests_at), (Some("0"), None));
-    assert!(bench.service.rest().is_some_and(|pause| !pause.is_zero() && pause <= QUIET));
+    assert_eq!(
+        (bench.counted(batches).as_deref(), bench.service.rests_at),
+        (Some("0"), None)
+    );
+    assert!(
+        bench
+            .service
+            .rest()
+            .is_some_and(|pause| !pause.is_zero() && pause <= QUIET)
+    );
     let before = Instant::now();
     bench.ask(&["/early", "/good"]);
     assert_eq!(bench.counted(batches).as_deref(), Some("1"));
@@ -304,7 +436,13 @@ fn key_use_is_stored_with_a_create_and_kept_if_that_fails() {
     let key = secret_key(KeyScope::Full);
     bench.service.context.store.insert_key(&key).unwrap();
     bench.service.context.store.commit().unwrap();
-    bench.service.pipeline.shared.authenticator.uses.note(key.digest, 7);
+    bench
+        .service
+        .pipeline
+        .shared
+        .authenticator
+        .uses
+        .note(key.digest, 7);
     refuse_writes(&bench.service.context.store, true);
     assert_eq!(bench.ask(&["/good"]), [503]);
     refuse_writes(&bench.service.context.store, false);
@@ -327,7 +465,10 @@ fn log_is_renewed_once_nothing_was_written_for_a_while() {
     // An open snapshot prevents the checkpoint.
     bench.reader.begin().unwrap();
     let lines = logged(|| assert_eq!(bench.service.rest_at(at), Some(QUIET)));
-    assert!(lines[0].starts_with("DEBUG the write-ahead log stays for now: "), "{lines:?}");
+    assert!(
+        lines[0].starts_with("DEBUG the write-ahead log stays for now: "),
+        "{lines:?}"
+    );
     assert_eq!(bench.service.rests_at, Some(at + QUIET));
     bench.reader.end().unwrap();
     assert_eq!(bench.service.rest_at(at + QUIET), Some(QUIET));
@@ -345,7 +486,10 @@ fn failing_disk_is_told_once_while_the_log_stays() {
     bench.ask(&["/good"]);
     let at = bench.service.rests_at.unwrap();
     let lines = logged(|| _ = bench.service.rest_at(at));
-    assert!(lines[0].starts_with("WARN the write-ahead log stays for now: not auth"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("WARN the write-ahead log stays for now: the database has a schema"),
+        "{lines:?}"
+    );
     assert_eq!(bench.service.rests_at, None, "until something is written");
 }
 
@@ -357,6 +501,9 @@ fn lost_database_is_not_told_as_a_log_that_stays() {
     std::fs::remove_file(bench.folder.database()).unwrap();
     let at = bench.service.rests_at.unwrap();
     let lines = logged(|| _ = bench.service.rest_at(at));
-    assert!(lines.iter().all(|line| !line.starts_with("WARN ")), "{lines:?}");
+    assert!(
+        lines.iter().all(|line| !line.starts_with("WARN ")),
+        "{lines:?}"
+    );
     assert!(losses.try_recv().unwrap().is_lost());
 }

@@ -153,12 +153,19 @@ impl Client {
 
     /// The bytes to send.
     pub fn output(&self) -> &[u8] {
-        if self.state == ClientState::HeldBack { &[] } else { &self.out[self.sent..] }
+        if self.state == ClientState::HeldBack {
+            &[]
+        } else {
+            &self.out[self.sent..]
+        }
     }
 
     /// The identifier of the current request.
     pub fn id(&self) -> &[u8] {
-        self.reader.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
+        self.reader
+            .head
+            .as_ref()
+            .map_or(b"-", |head| head.id.as_bytes())
     }
 
     /// The bytes held for the client that its eviction frees, without its request in a lane.
@@ -166,14 +173,22 @@ impl Client {
         let request = if matches!(self.state, ClientState::Inside(_)) {
             0
         } else {
-            self.request.capacity() + self.reader.head.as_ref().map_or(0, |head| head.summary.capacity())
+            self.request.capacity()
+                + self
+                    .reader
+                    .head
+                    .as_ref()
+                    .map_or(0, |head| head.summary.capacity())
         };
         self.stash.capacity() + request + self.out.capacity()
     }
 
     /// Returns whether a request has begun, and its response is not sent yet.
     pub fn has_request(&self) -> bool {
-        !matches!(self.state, ClientState::Idle | ClientState::Lingering | ClientState::Closed)
+        !matches!(
+            self.state,
+            ClientState::Idle | ClientState::Lingering | ClientState::Closed
+        )
     }
 
     /// Returns whether the body of its request is arriving, and does not stall.
@@ -184,7 +199,10 @@ impl Client {
     /// Frees its memory or its connection for others. If a response is still possible, it is a 503.
     pub fn evict(&mut self, shared: &mut Shared) {
         match self.state {
-            ClientState::Head | ClientState::Body | ClientState::Ready(_) | ClientState::Waiting => {
+            ClientState::Head
+            | ClientState::Body
+            | ClientState::Ready(_)
+            | ClientState::Waiting => {
                 self.reject(ApiError::new(Code::Overloaded), shared);
             }
             ClientState::Inside(_) => {
@@ -227,7 +245,8 @@ impl Client {
         if self.state == ClientState::Lingering {
             self.dropped += bytes.len();
             let silence = shared.deadlines.linger;
-            self.deadline = Some((shared.now + silence).min(self.since + MAX_LINGER_TIMES * silence));
+            self.deadline =
+                Some((shared.now + silence).min(self.since + MAX_LINGER_TIMES * silence));
             if self.dropped > MAX_LINGER_BYTES {
                 self.close(shared);
             }
@@ -258,8 +277,12 @@ impl Client {
             self.begun = shared.now;
         }
         loop {
-            let (consumed, step) =
-                self.reader.advance(&input[done..], self.is_trusted, &mut shared.intake, &mut self.request);
+            let (consumed, step) = self.reader.advance(
+                &input[done..],
+                self.is_trusted,
+                &mut shared.intake,
+                &mut self.request,
+            );
             done += consumed;
             match step {
                 Step::More => break,
@@ -297,7 +320,9 @@ impl Client {
 
     /// Applies a complete head to the connection.
     fn apply_head(&mut self) {
-        let Some(head) = &self.reader.head else { return };
+        let Some(head) = &self.reader.head else {
+            return;
+        };
         self.persists = head.keep_alive;
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
         self.address = forwarded.unwrap_or(self.peer.ip());
@@ -326,10 +351,17 @@ impl Client {
 
     /// Responds; the connection persists if the client wants it to.
     pub fn respond(&mut self, response: &LaneResponse, shared: &mut Shared) {
-        let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
+        let head = self
+            .reader
+            .head
+            .take()
+            .unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
         let mut preflight = Vec::new();
         // A malformed request is not a preflight.
-        if head.allowed.is_some() && self.request.line().starts_with(b"OPTIONS ") && response.status != 400 {
+        if head.allowed.is_some()
+            && self.request.line().starts_with(b"OPTIONS ")
+            && response.status != 400
+        {
             Allowed::write_preflight(response, self.request.fields(), &mut preflight);
         }
         let fields = preflight.as_slice();
@@ -341,7 +373,11 @@ impl Client {
             key_name: b"-",
             ..*response
         };
-        let response = if preflight.is_empty() { response } else { &granted };
+        let response = if preflight.is_empty() {
+            response
+        } else {
+            &granted
+        };
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
         head.print(response, !self.persists, &shared.general, &mut self.out);
@@ -354,14 +390,19 @@ impl Client {
     /// Responds with a failure; the connection persists if the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         shared.metrics.refused(error.code.as_str(), 1);
-        self.respond(&LaneResponse::of(&error.into_response(), &mut Vec::new()), shared);
+        self.respond(
+            &LaneResponse::of(&error.into_response(), &mut Vec::new()),
+            shared,
+        );
     }
 
     /// Responds with a failure, and closes the connection afterwards.
     pub fn reject(&mut self, error: ApiError, shared: &mut Shared) {
         self.persists = false;
         let (arrived, intake) = (std::mem::take(&mut self.stash), &mut shared.intake);
-        self.reader.head.get_or_insert_with(|| Head::of_part(&arrived, intake, &mut self.request));
+        self.reader
+            .head
+            .get_or_insert_with(|| Head::of_part(&arrived, intake, &mut self.request));
         self.fail(error, shared);
     }
 
@@ -377,7 +418,14 @@ impl Client {
             return;
         }
         if !self.persists {
-            self.enter(if self.ended { ClientState::Closed } else { ClientState::Lingering }, shared);
+            self.enter(
+                if self.ended {
+                    ClientState::Closed
+                } else {
+                    ClientState::Lingering
+                },
+                shared,
+            );
             return;
         }
         self.enter(ClientState::Idle, shared);
@@ -390,11 +438,15 @@ impl Client {
     /// Handles a deadline that has passed, or the end of the service.
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
-            ClientState::Head | ClientState::Body => self.reject(ApiError::new(Code::RequestTimeout), shared),
-            ClientState::Waiting | ClientState::Inside(LaneKind::Read | LaneKind::Slow) => {
+            ClientState::Head | ClientState::Body => {
+                self.reject(ApiError::new(Code::RequestTimeout), shared);
+            }
+            ClientState::Waiting | ClientState::Inside(LaneKind::Read) => {
                 self.reject(ApiError::new(Code::Overloaded), shared);
             }
-            ClientState::Inside(LaneKind::Write) => self.reject(ApiError::new(Code::OutcomeUnknown), shared),
+            ClientState::Inside(LaneKind::Write) => {
+                self.reject(ApiError::new(Code::OutcomeUnknown), shared);
+            }
             ClientState::HeldBack => self.enter(ClientState::Responding, shared),
             _ => self.close(shared),
         }

@@ -45,7 +45,10 @@ impl Bench {
     fn take(&mut self) -> (String, ClientState) {
         let out = String::from_utf8(self.client.output().to_vec()).unwrap();
         self.client.consume_output(out.len(), &mut self.shared);
-        let line = out.split("\r\n").find(|line| line.starts_with("HTTP/1.1 ")).unwrap_or("");
+        let line = out
+            .split("\r\n")
+            .find(|line| line.starts_with("HTTP/1.1 "))
+            .unwrap_or("");
         (line.to_owned(), self.client.state())
     }
 
@@ -69,10 +72,16 @@ fn persistent_connection_goes_round() {
         assert!(bench.client.has_request());
         assert_eq!(bench.receive(&GET[1..]), ClientState::Ready(LaneKind::Read));
         assert_eq!(bench.answer("x"), ClientState::Responding);
-        assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), ClientState::Idle));
+        assert_eq!(
+            bench.take(),
+            ("HTTP/1.1 200 OK".to_owned(), ClientState::Idle)
+        );
         assert_eq!(bench.receive(POST), ClientState::Body);
         assert_eq!(bench.receive("abc"), ClientState::Ready(LaneKind::Write));
-        assert_eq!(bench.client.request.len(), "POST / HTTP/1.1\r\n\r\nabc".len());
+        assert_eq!(
+            bench.client.request.len(),
+            "POST / HTTP/1.1\r\n\r\nabc".len()
+        );
         assert_eq!(bench.answer("y"), ClientState::Responding);
         assert_eq!(bench.take().1, ClientState::Idle);
         assert_eq!(bench.client.held(), 0);
@@ -82,7 +91,10 @@ fn persistent_connection_goes_round() {
 #[test]
 fn pipelined_request_waits_for_the_response_before_it() {
     let mut bench = bench();
-    assert_eq!(bench.receive(&format!("{GET}{POST}ab")), ClientState::Ready(LaneKind::Read));
+    assert_eq!(
+        bench.receive(&format!("{GET}{POST}ab")),
+        ClientState::Ready(LaneKind::Read)
+    );
     assert!(!bench.client.wants_input());
     bench.answer("x");
     assert_eq!(bench.take().1, ClientState::Body);
@@ -107,7 +119,13 @@ fn last_response_is_readable_before_the_close() {
     let mut bench = bench();
     assert_eq!(bench.receive("nonsense\r\n"), ClientState::Responding);
     assert!(bench.client.output().ends_with(b",\"status\":400}"));
-    assert_eq!(bench.take(), ("HTTP/1.1 400 Bad Request".to_owned(), ClientState::Lingering));
+    assert_eq!(
+        bench.take(),
+        (
+            "HTTP/1.1 400 Bad Request".to_owned(),
+            ClientState::Lingering
+        )
+    );
     assert_eq!(bench.receive("more"), ClientState::Lingering);
 }
 
@@ -133,7 +151,13 @@ fn late_requests_get_408_and_silence_gets_nothing() {
         let mut bench = bench();
         bench.receive(begun);
         assert_eq!(bench.expire(), ClientState::Responding);
-        assert_eq!(bench.take(), ("HTTP/1.1 408 Request Timeout".to_owned(), ClientState::Lingering));
+        assert_eq!(
+            bench.take(),
+            (
+                "HTTP/1.1 408 Request Timeout".to_owned(),
+                ClientState::Lingering
+            )
+        );
         assert_eq!(bench.expire(), ClientState::Closed);
     }
     for silent in ["", "\r\n"] {
@@ -150,7 +174,11 @@ fn slow_reader_is_given_up() {
     bench.receive(GET);
     bench.answer("x");
     assert_eq!(bench.expire(), ClientState::Closed);
-    assert_eq!(bench.client.output(), b"", "nothing is sent to a client who was given up");
+    assert_eq!(
+        bench.client.output(),
+        b"",
+        "nothing is sent to a client who was given up"
+    );
 }
 
 #[test]
@@ -165,16 +193,24 @@ fn waiting_too_long_is_503() {
 
 #[test]
 fn missing_response_is_a_503_that_says_if_the_outcome_is_known() {
-    for (request, kind, code) in
-        [(GET, LaneKind::Read, "overloaded"), (POST, LaneKind::Write, "outcome_unknown")]
-    {
+    for (request, kind, code) in [
+        (GET, LaneKind::Read, "overloaded"),
+        (POST, LaneKind::Write, "outcome_unknown"),
+    ] {
         let mut bench = bench();
-        bench
-            .receive(&format!("{request}abc")[..request.len() + if kind == LaneKind::Write { 3 } else { 0 }]);
+        bench.receive(
+            &format!("{request}abc")[..request.len() + if kind == LaneKind::Write { 3 } else { 0 }],
+        );
         bench.go_inside(kind);
         assert_eq!(bench.expire(), ClientState::Responding);
         assert!(String::from_utf8_lossy(bench.client.output()).contains(code));
-        assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), ClientState::Lingering));
+        assert_eq!(
+            bench.take(),
+            (
+                "HTTP/1.1 503 Service Unavailable".to_owned(),
+                ClientState::Lingering
+            )
+        );
     }
 }
 
@@ -183,7 +219,9 @@ fn request_that_reads_can_go_on_and_one_that_writes_is_let_go() {
     let mut bench = bench();
     bench.receive(GET);
     bench.go_inside(LaneKind::Read);
-    bench.client.enter(ClientState::Ready(LaneKind::Write), &bench.shared);
+    bench
+        .client
+        .enter(ClientState::Ready(LaneKind::Write), &bench.shared);
     assert_eq!(bench.client.state(), ClientState::Ready(LaneKind::Write));
     assert_eq!(bench.client.request.line(), b"GET /");
     bench.go_inside(LaneKind::Write);
@@ -196,7 +234,10 @@ fn half_closed_client_still_gets_its_response() {
     bench.receive(GET);
     bench.client.end(&mut bench.shared);
     bench.answer("x");
-    assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), ClientState::Closed));
+    assert_eq!(
+        bench.take(),
+        ("HTTP/1.1 200 OK".to_owned(), ClientState::Closed)
+    );
 }
 
 #[test]
@@ -205,7 +246,10 @@ fn end_within_a_request_is_400() {
         let mut bench = bench();
         bench.receive(begun);
         bench.client.end(&mut bench.shared);
-        assert_eq!(bench.take(), ("HTTP/1.1 400 Bad Request".to_owned(), ClientState::Closed));
+        assert_eq!(
+            bench.take(),
+            ("HTTP/1.1 400 Bad Request".to_owned(), ClientState::Closed)
+        );
     }
 }
 
@@ -222,7 +266,10 @@ fn draining_ends_persistence() {
 #[test]
 fn idle_client_has_a_last_call() {
     let mut bench = bench();
-    assert_eq!(bench.client.deadline, Some(bench.shared.now + bench.shared.deadlines.idle));
+    assert_eq!(
+        bench.client.deadline,
+        Some(bench.shared.now + bench.shared.deadlines.idle)
+    );
     bench.shared.draining = true;
     bench.client.enter(ClientState::Idle, &bench.shared);
     assert_eq!(bench.client.deadline, Some(bench.shared.now + LAST_CALL));
@@ -236,7 +283,10 @@ fn continue_comes_before_the_response() {
     let mut bench = bench();
     let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     assert_eq!(bench.receive(head), ClientState::Body);
-    assert_eq!(bench.take(), ("HTTP/1.1 100 Continue".to_owned(), ClientState::Body));
+    assert_eq!(
+        bench.take(),
+        ("HTTP/1.1 100 Continue".to_owned(), ClientState::Body)
+    );
     assert_eq!(bench.receive("abc"), ClientState::Ready(LaneKind::Write));
 }
 
@@ -257,13 +307,22 @@ fn evicted_client_gets_a_503_if_possible_and_holds_nothing() {
         bench.client.evict(&mut bench.shared);
         assert!(bench.client.held() < 1024, "{}", bench.client.held());
         assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
-        assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), ClientState::Lingering));
+        assert_eq!(
+            bench.take(),
+            (
+                "HTTP/1.1 503 Service Unavailable".to_owned(),
+                ClientState::Lingering
+            )
+        );
     }
     let mut bench = bench();
     bench.receive(GET);
     bench.answer("x");
     bench.client.evict(&mut bench.shared);
-    assert_eq!((bench.client.state(), bench.client.held()), (ClientState::Closed, 0));
+    assert_eq!(
+        (bench.client.state(), bench.client.held()),
+        (ClientState::Closed, 0)
+    );
 }
 
 #[test]
@@ -273,9 +332,18 @@ fn eviction_during_a_request_in_a_lane_drops_pipelined_bytes_alone() {
     bench.go_inside(LaneKind::Read);
     assert!(bench.client.held() > 0);
     bench.client.evict(&mut bench.shared);
-    assert_eq!((bench.client.state(), bench.client.held()), (ClientState::Inside(LaneKind::Read), 0));
-    bench.client.respond(&LaneResponse::of(&Response::new(200, b"x"), &mut Vec::new()), &mut bench.shared);
-    assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), ClientState::Lingering));
+    assert_eq!(
+        (bench.client.state(), bench.client.held()),
+        (ClientState::Inside(LaneKind::Read), 0)
+    );
+    bench.client.respond(
+        &LaneResponse::of(&Response::new(200, b"x"), &mut Vec::new()),
+        &mut bench.shared,
+    );
+    assert_eq!(
+        bench.take(),
+        ("HTTP/1.1 200 OK".to_owned(), ClientState::Lingering)
+    );
 }
 
 #[test]
@@ -287,10 +355,18 @@ fn client_behind_a_trusted_proxy_is_whom_it_names() {
     bench.answer("x");
     bench.take();
     bench.receive(GET);
-    assert_eq!(bench.client.address, IpAddr::from([127, 0, 0, 1]), "the next request is for itself");
+    assert_eq!(
+        bench.client.address,
+        IpAddr::from([127, 0, 0, 1]),
+        "the next request is for itself"
+    );
     bench.client = Client::new(Peer::Tcp(([10, 0, 0, 1], 9).into()), &bench.shared);
     bench.receive(request);
-    assert_eq!(bench.client.address, IpAddr::from([10, 0, 0, 1]), "not trusted");
+    assert_eq!(
+        bench.client.address,
+        IpAddr::from([10, 0, 0, 1]),
+        "not trusted"
+    );
 }
 
 #[test]
@@ -298,7 +374,10 @@ fn bytes_after_the_last_response_are_dropped() {
     let mut bench = bench();
     bench.receive("nonsense\r\n");
     bench.take();
-    assert_eq!(bench.receive(&"x".repeat(1024 * 1024)), ClientState::Lingering);
+    assert_eq!(
+        bench.receive(&"x".repeat(1024 * 1024)),
+        ClientState::Lingering
+    );
     assert_eq!((bench.client.wants_input(), bench.client.held()), (true, 0));
 }
 
@@ -313,7 +392,10 @@ fn lingering_ends_with_silence_or_enough() {
         bench.shared.now += linger * 3 / 4;
         bench.receive("x");
         let latest = begun + linger * MAX_LINGER_TIMES;
-        assert_eq!(bench.client.deadline, Some(latest.min(bench.shared.now + linger)));
+        assert_eq!(
+            bench.client.deadline,
+            Some(latest.min(bench.shared.now + linger))
+        );
     }
     assert_eq!(bench.expire(), ClientState::Closed);
     let mut flood = self::bench();
@@ -389,7 +471,13 @@ fn waiting_client_that_is_evicted_gets_a_503_and_an_idle_one_is_closed() {
     waiting.receive(GET);
     waiting.client.enter(ClientState::Waiting, &waiting.shared);
     waiting.client.evict(&mut waiting.shared);
-    assert_eq!(waiting.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), ClientState::Lingering));
+    assert_eq!(
+        waiting.take(),
+        (
+            "HTTP/1.1 503 Service Unavailable".to_owned(),
+            ClientState::Lingering
+        )
+    );
     let mut idle = bench();
     idle.client.evict(&mut idle.shared);
     assert_eq!(idle.client.state(), ClientState::Closed);

@@ -62,7 +62,11 @@ impl Lane {
     /// # Errors
     /// If the system cannot watch it.
     pub fn new(open: OpenLane, token: Token, registry: &Registry) -> io::Result<Self> {
-        let OpenLane { stream, kind, window } = open;
+        let OpenLane {
+            stream,
+            kind,
+            window,
+        } = open;
         stream.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(stream);
         registry.register(&mut stream, token, Interest::READABLE)?;
@@ -118,7 +122,8 @@ impl Lane {
         }
         if self.is_full != was_full {
             let writable = self.is_full.then_some(Interest::WRITABLE);
-            let interest = writable.map_or(Interest::READABLE, |writable| Interest::READABLE | writable);
+            let interest =
+                writable.map_or(Interest::READABLE, |writable| Interest::READABLE | writable);
             registry.reregister(&mut self.stream, self.token, interest)?;
         }
         if !self.is_full {
@@ -175,9 +180,14 @@ impl Lane {
     ///
     /// # Errors
     /// If the bytes are not a response, or not the one to the next request.
-    fn next_response<'a>(&mut self, input: &'a [u8]) -> io::Result<Option<(ClientId, LaneResponse<'a>)>> {
+    fn next_response<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> io::Result<Option<(ClientId, LaneResponse<'a>)>> {
         let expected = self.next - self.inside.len() as Ticket;
-        let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
+        let Some(response) = LaneResponse::read(input)? else {
+            return Ok(None);
+        };
         if response.ticket != expected {
             return Err(ErrorKind::InvalidData.into());
         }

@@ -14,7 +14,11 @@ impl Head {
     /// It names the peer, or the client that a trusted proxy names.
     pub fn log(&self, peer: Peer, client: IpAddr, response: &LaneResponse, duration: Duration) {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
-            let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
+            let client = if client == peer.ip() {
+                peer.to_string()
+            } else {
+                client.to_string()
+            };
             let (method, path) = self.summary.split_once(' ').unwrap_or_default();
             let details = self.details(response);
             let [key, code, created, traceparent] = details.map(Option::unwrap_or_default);
@@ -37,11 +41,23 @@ impl Head {
     /// and the place in a trace.
     fn details<'a>(&'a self, response: &LaneResponse<'a>) -> [Option<&'a str>; 4] {
         let text = |bytes: &'a [u8]| str::from_utf8(bytes).ok();
-        let code = response.body.strip_prefix(b"{\"code\":\"").filter(|_| response.status >= 400);
+        let code = response
+            .body
+            .strip_prefix(b"{\"code\":\"")
+            .filter(|_| response.status >= 400);
         let code = code.and_then(|rest| text(rest.split(|b| *b == b'"').next()?));
-        let location = if response.status == 201 { response.field("Location") } else { None };
+        let location = if response.status == 201 {
+            response.field("Location")
+        } else {
+            None
+        };
         let created = location.and_then(|path| text(path.rsplit(|b| *b == b'/').next()?));
-        [text(response.key_name).filter(|name| *name != "-"), code, created, self.trace_parent.as_deref()]
+        [
+            text(response.key_name).filter(|name| *name != "-"),
+            code,
+            created,
+            self.trace_parent.as_deref(),
+        ]
     }
 
     fn line(
@@ -53,10 +69,18 @@ impl Head {
     ) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
         let id = self.id.as_str();
-        let summary = if self.summary.is_empty() { "-" } else { &self.summary };
+        let summary = if self.summary.is_empty() {
+            "-"
+        } else {
+            &self.summary
+        };
         let (status, length) = (response.status, response.body.len());
-        let mut line = format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
-        for (name, value) in [" key=", " code=", " created=", " traceparent="].into_iter().zip(details) {
+        let mut line =
+            format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
+        for (name, value) in [" key=", " code=", " created=", " traceparent="]
+            .into_iter()
+            .zip(details)
+        {
             line.extend(value.into_iter().flat_map(|value| [name, value]));
         }
         line
@@ -78,9 +102,17 @@ mod tests {
         let response = Response::new(200, b"abc");
         let duration = Duration::from_micros(2500);
         let line = |details| {
-            head().line("1.2.3.4:5", &LaneResponse::of(&response, &mut Vec::new()), details, duration)
+            head().line(
+                "1.2.3.4:5",
+                &LaneResponse::of(&response, &mut Vec::new()),
+                details,
+                duration,
+            )
         };
-        assert_eq!(line([Some("ci"), None, None, None]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
+        assert_eq!(
+            line([Some("ci"), None, None, None]),
+            "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci"
+        );
         assert_eq!(line([None; 4]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
     }
 
@@ -88,10 +120,12 @@ mod tests {
     fn log_names_failures_by_code_and_new_resources_by_id() {
         let details = |response: &Response| {
             let (head, mut buffer) = (head(), Vec::new());
-            head.details(&LaneResponse::of(response, &mut buffer)).map(|detail| detail.map(str::to_owned))
+            head.details(&LaneResponse::of(response, &mut buffer))
+                .map(|detail| detail.map(str::to_owned))
         };
         let owned = |text: &str| Some(text.to_owned());
-        let created = Response::json_bytes(201, b"{\"code\":\"x\"}").header("Location", "/v1/pets/7");
+        let created =
+            Response::json_bytes(201, b"{\"code\":\"x\"}").header("Location", "/v1/pets/7");
         assert_eq!(details(&created), [None, None, owned("7"), None]);
         let failed = ApiError::new(Code::NotFound).into_response();
         assert_eq!(details(&failed), [None, owned("not_found"), None, None]);

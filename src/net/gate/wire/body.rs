@@ -16,7 +16,11 @@ impl BodyDecoder {
     pub fn is_whole(&self) -> bool {
         matches!(
             self,
-            BodyDecoder::Length(0) | BodyDecoder::Chunked(Chunked { state: ChunkState::Whole, .. })
+            BodyDecoder::Length(0)
+                | BodyDecoder::Chunked(Chunked {
+                    state: ChunkState::Whole,
+                    ..
+                })
         )
     }
 
@@ -109,7 +113,9 @@ impl Chunked {
         let has_size = self.state != ChunkState::Size || self.digits > 0;
         Ok(match (self.state, byte) {
             (ChunkState::Size, _) if byte.is_ascii_hexdigit() => self.add_digit(byte)?,
-            (ChunkState::Size | ChunkState::SizeSpace | ChunkState::Extension, b'\r') if has_size => {
+            (ChunkState::Size | ChunkState::SizeSpace | ChunkState::Extension, b'\r')
+                if has_size =>
+            {
                 ChunkState::SizeEnd
             }
             (ChunkState::Size | ChunkState::SizeSpace, b';') if has_size => ChunkState::Extension,
@@ -129,7 +135,9 @@ impl Chunked {
             }
             (ChunkState::TrailerName, b':') => self.drop_byte(ChunkState::TrailerValue)?,
             (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerLf,
-            (ChunkState::TrailerValue, _) if is_text(byte) => self.drop_byte(ChunkState::TrailerValue)?,
+            (ChunkState::TrailerValue, _) if is_text(byte) => {
+                self.drop_byte(ChunkState::TrailerValue)?
+            }
             (ChunkState::TrailerLf, b'\n') => ChunkState::TrailerStart,
             (ChunkState::LastLf, b'\n') => ChunkState::Whole,
             _ => return Err(bad_request("The chunked body is not well-formed.")),
@@ -157,8 +165,9 @@ impl Chunked {
     fn drop_byte(&mut self, next: ChunkState) -> Result<ChunkState, ApiError> {
         self.dropped += 1;
         if self.dropped > MAX_DROPPED_BYTES {
-            let message =
-                format!("The chunk extensions and trailer fields are larger than {MAX_DROPPED_BYTES} bytes.");
+            let message = format!(
+                "The chunk extensions and trailer fields are larger than {MAX_DROPPED_BYTES} bytes."
+            );
             return Err(ApiError::with_message(Code::HeadersTooLarge, message));
         }
         Ok(next)
@@ -178,7 +187,12 @@ mod tests {
     fn decode(input: &[u8]) -> Result<(String, String), Code> {
         let whole = decode_pieces(input, input.len().max(1));
         for size in 1..8 {
-            assert_eq!(whole, decode_pieces(input, size), "{size}: {:?}", String::from_utf8_lossy(input));
+            assert_eq!(
+                whole,
+                decode_pieces(input, size),
+                "{size}: {:?}",
+                String::from_utf8_lossy(input)
+            );
         }
         whole
     }
@@ -191,15 +205,24 @@ mod tests {
             rest.extend_from_slice(&piece[taken..]);
         }
         assert!(body.is_whole(), "unfinished");
-        Ok((String::from_utf8(out).unwrap(), String::from_utf8(rest).unwrap()))
+        Ok((
+            String::from_utf8(out).unwrap(),
+            String::from_utf8(rest).unwrap(),
+        ))
     }
 
     #[test]
     fn chunks_are_joined() {
         let decoded = |body: &str, rest: &str| Ok((body.to_owned(), rest.to_owned()));
         assert_eq!(decode(b"0\r\n\r\nGET"), decoded("", "GET"));
-        assert_eq!(decode(b"3\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n"), decoded("abc0123456789", ""));
-        assert_eq!(decode(b"1 \t;a=b;c=\"d\"\r\nx\r\n0 \r\nTrailer: x y\r\nMore:\r\n\r\n"), decoded("x", ""));
+        assert_eq!(
+            decode(b"3\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n"),
+            decoded("abc0123456789", "")
+        );
+        assert_eq!(
+            decode(b"1 \t;a=b;c=\"d\"\r\nx\r\n0 \r\nTrailer: x y\r\nMore:\r\n\r\n"),
+            decoded("x", "")
+        );
     }
 
     #[test]
@@ -237,7 +260,10 @@ mod tests {
 
     #[test]
     fn large_bodies_are_413() {
-        let fits = format!("8000\r\n{0}\r\n8000\r\n{0}\r\n0\r\n\r\n", "x".repeat(0x8000));
+        let fits = format!(
+            "8000\r\n{0}\r\n8000\r\n{0}\r\n0\r\n\r\n",
+            "x".repeat(0x8000)
+        );
         assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), MAX_BODY_BYTES);
         for size in [MAX_BODY_BYTES, 0x8fff] {
             let fits = format!("{size:016x}\r\n{}\r\n0\r\n\r\n", "x".repeat(size));
@@ -245,7 +271,11 @@ mod tests {
         }
         let beyond = format!("8000\r\n{0}\r\n8001\r\n", "x".repeat(0x8000));
         for input in ["10001", "fffff", "00000000000000001", &beyond] {
-            assert_eq!(decode(input.as_bytes()), Err(Code::ContentTooLarge), "{input:.20}");
+            assert_eq!(
+                decode(input.as_bytes()),
+                Err(Code::ContentTooLarge),
+                "{input:.20}"
+            );
         }
     }
 
@@ -257,13 +287,25 @@ mod tests {
         assert!(decode(format!("0\r\n{}:\r\n\r\n", &most[1..]).as_bytes()).is_ok());
         assert!(decode(format!("0\r\nx:{}\r\n\r\n", &most[2..]).as_bytes()).is_ok());
         assert!(decode(format!("0;{most}\r\n\r\n").as_bytes()).is_ok());
-        assert_eq!(decode(format!("0\r\n{most}:").as_bytes()), Err(Code::HeadersTooLarge));
-        assert_eq!(decode(format!("0\r\nx:{most}").as_bytes()), Err(Code::HeadersTooLarge));
-        assert_eq!(decode(format!("0 {most} ").as_bytes()), Err(Code::BadRequest));
+        assert_eq!(
+            decode(format!("0\r\n{most}:").as_bytes()),
+            Err(Code::HeadersTooLarge)
+        );
+        assert_eq!(
+            decode(format!("0\r\nx:{most}").as_bytes()),
+            Err(Code::HeadersTooLarge)
+        );
+        assert_eq!(
+            decode(format!("0 {most} ").as_bytes()),
+            Err(Code::BadRequest)
+        );
         assert_eq!(
             decode(format!("0{} ", " ".repeat(MAX_DROPPED_BYTES + 1)).as_bytes()),
             Err(Code::HeadersTooLarge)
         );
-        assert_eq!(decode(format!("0;x{most}").as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(
+            decode(format!("0;x{most}").as_bytes()),
+            Err(Code::HeadersTooLarge)
+        );
     }
 }

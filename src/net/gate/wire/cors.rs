@@ -6,13 +6,18 @@ use crate::net::gate::wire::request_line::is_token_byte;
 use crate::net::lane::LaneResponse;
 
 /// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
-const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
-    WWW-Authenticate, Idempotency-Replayed";
+const EXPOSED: &[u8] =
+    b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
+    WWW-Authenticate, Idempotency-Replayed, Age, Accept, Accept-Encoding, Accept-Patch";
 /// The request header fields of a preflight, with the method and the header fields that a script wants to send. The gate
 /// reads them from the request for the lane.
-pub const ASKED: [&str; 2] = ["Access-Control-Request-Method", "Access-Control-Request-Headers"];
+pub const ASKED: [&str; 2] = [
+    "Access-Control-Request-Method",
+    "Access-Control-Request-Headers",
+];
 /// The request header fields that scripts may always send, in addition to the safelisted ones.
-const SENT: &[u8] = b"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";
+const SENT: &[u8] =
+    b"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";
 /// The seconds for which a browser may cache the response to a preflight.
 const MAX_AGE: &[u8] = b"600";
 
@@ -34,7 +39,11 @@ impl Origins {
 
     /// The one allowed origin, unless there are several.
     pub fn only(&self) -> Option<Allowed> {
-        if let [only] = &*self.0 { Some(Allowed(only.as_str().into())) } else { None }
+        if let [only] = &*self.0 {
+            Some(Allowed(only.as_str().into()))
+        } else {
+            None
+        }
     }
 
     /// Returns whether responses depend on the origin, so that caches must keep them apart.
@@ -55,14 +64,28 @@ impl Allowed {
     /// the method and fields of the preflight, because nothing depends on their rejection.
     pub fn write_preflight(response: &LaneResponse, request: &[u8], out: &mut Vec<u8>) {
         let is_token = |word: &&[u8]| word.iter().all(|b| is_token_byte(*b));
-        let asked = |name| find_fields(request, name).flat_map(elements).filter(is_token);
-        let Some(method) = asked(ASKED[0]).next() else { return };
+        let asked = |name| {
+            find_fields(request, name)
+                .flat_map(elements)
+                .filter(is_token)
+        };
+        let Some(method) = asked(ASKED[0]).next() else {
+            return;
+        };
         let allow = response.field("Allow").unwrap_or_default();
         let more = Some(method).filter(|method| elements(allow).all(|known| known != *method));
         let methods: Vec<_> = elements(allow).chain(more).collect();
         let fields: Vec<_> = [SENT].into_iter().chain(asked(ASKED[1])).collect();
-        write_field(out, "Access-Control-Allow-Methods", &methods.join(&b", "[..]));
-        write_field(out, "Access-Control-Allow-Headers", &fields.join(&b", "[..]));
+        write_field(
+            out,
+            "Access-Control-Allow-Methods",
+            &methods.join(&b", "[..]),
+        );
+        write_field(
+            out,
+            "Access-Control-Allow-Headers",
+            &fields.join(&b", "[..]),
+        );
         write_field(out, "Access-Control-Max-Age", MAX_AGE);
         out.extend_from_slice(b"\r\n");
     }
@@ -74,9 +97,22 @@ mod tests {
 
     #[test]
     fn origins_are_compared_to_the_letter() {
-        let origins = Origins(vec!["https://a.example".to_owned(), "http://localhost:3000".to_owned()]);
-        assert_eq!(origins.allow(b"https://a.example"), Some(Allowed("https://a.example".into())));
-        for origin in ["https://A.example", "https://a.example:443", "http://a.example", "null", "*", ""] {
+        let origins = Origins(vec![
+            "https://a.example".to_owned(),
+            "http://localhost:3000".to_owned(),
+        ]);
+        assert_eq!(
+            origins.allow(b"https://a.example"),
+            Some(Allowed("https://a.example".into()))
+        );
+        for origin in [
+            "https://A.example",
+            "https://a.example:443",
+            "http://a.example",
+            "null",
+            "*",
+            "",
+        ] {
             assert_eq!(origins.allow(origin.as_bytes()), None, "{origin}");
         }
         assert!(origins.vary());

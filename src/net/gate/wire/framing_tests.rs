@@ -21,7 +21,8 @@ fn get(headers: &str) -> String {
     format!("GET /x HTTP/1.1\r\nHost: h\r\n{headers}\r\n")
 }
 
-const CHUNKED: &str = "5\r\nabcde\r\n16;ext=\"1\"\r\nabcdefghijklmnopqrstuv\r\n0\r\nTrailer: x\r\n\r\n";
+const CHUNKED: &str =
+    "5\r\nabcde\r\n16;ext=\"1\"\r\nabcdefghijklmnopqrstuv\r\n0\r\nTrailer: x\r\n\r\n";
 
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<(Vec<u8>, u16)> {
@@ -91,16 +92,31 @@ fn rows() -> Vec<(Vec<u8>, u16)> {
         refused(post("Content-Length: 5\r\nContent-Length: 6\r\n", ""), 400),
         refused(post("Content-Length: 65537\r\n", ""), 413),
         refused(post("Content-Length: 9000000000000000000\r\n", ""), 413),
-        refused(post("Content-Length: 99999999999999999999999999999\r\n", ""), 413),
-        refused(post("Expect: 100-continue\r\nContent-Length: 65537\r\n", ""), 413),
+        refused(
+            post("Content-Length: 99999999999999999999999999999\r\n", ""),
+            413,
+        ),
+        refused(
+            post("Expect: 100-continue\r\nContent-Length: 65537\r\n", ""),
+            413,
+        ),
         served(post("Content-Length: 0027\r\n", &"x".repeat(27))),
         served(post("Content-Length: 65536\r\n", &"x".repeat(65_536))),
         served(get("Content-Length: 0\r\n")),
         served(get("Content-Length: 3\r\n") + "abc"),
         // Transfer-Encoding.
-        refused(post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", ""), 400),
-        refused(post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", ""), 400),
-        refused(post("Content-Length: 5\r\nTransfer-Encoding: gzip\r\n", ""), 400),
+        refused(
+            post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", ""),
+            400,
+        ),
+        refused(
+            post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", ""),
+            400,
+        ),
+        refused(
+            post("Content-Length: 5\r\nTransfer-Encoding: gzip\r\n", ""),
+            400,
+        ),
         refused(post("Transfer-Encoding: \u{b}chunked\r\n", ""), 400),
         refused(post("Transfer-Encoding: gzip\r\n", ""), 501),
         refused(post("Transfer-Encoding: gzip, chunked\r\n", ""), 501),
@@ -111,8 +127,17 @@ fn rows() -> Vec<(Vec<u8>, u16)> {
         refused(post("Transfer-Encoding: chunked,\r\n", ""), 501),
         refused(post("Transfer-Encoding:\r\n", ""), 501),
         refused(post("Content-Length: 5,\r\n", ""), 400),
-        refused(post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", ""), 501),
-        refused("POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        refused(
+            post(
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                "",
+            ),
+            501,
+        ),
+        refused(
+            "POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+        ),
         served(post(chunked, CHUNKED)),
         served(post("Transfer-Encoding: CHUNKED\r\n", CHUNKED)),
         refused(post(chunked, "x\r\n"), 400),
@@ -123,7 +148,10 @@ fn rows() -> Vec<(Vec<u8>, u16)> {
         refused(post(chunked, "5;a\0b\r\n"), 400),
         refused(post(chunked, "10001\r\n"), 413),
         refused(post(chunked, "fffffffffffffffff\r\n"), 413),
-        refused(post(chunked, &format!("0\r\n{}", "X: y\r\n".repeat(3000))), 431),
+        refused(
+            post(chunked, &format!("0\r\n{}", "X: y\r\n".repeat(3000))),
+            431,
+        ),
         // Expect.
         refused(get("Expect: tea\r\n"), 417),
         refused(get("Expect: 100-continue, tea\r\n"), 417),
@@ -132,8 +160,14 @@ fn rows() -> Vec<(Vec<u8>, u16)> {
         served(get("Expect: , 100-continue\t,,\r\nExpect: ,\r\n")),
         refused(get("Expect: , tea\r\n"), 417),
         // Bounds.
-        refused(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8192)), 414),
-        served(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8191))),
+        refused(
+            format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8192)),
+            414,
+        ),
+        served(format!(
+            "GET /{} HTTP/1.1\r\nHost: h\r\n\r\n",
+            "x".repeat(8191)
+        )),
         refused(format!("GET /{}", "x".repeat(20_000)), 414),
         refused(get(&format!("X: {}\r\n", "x".repeat(16_384))), 431),
         refused("x".repeat(20_000), 431),
@@ -145,8 +179,13 @@ fn rows() -> Vec<(Vec<u8>, u16)> {
 
 /// The status of the last step, and how many requests came before it.
 fn outcome(steps: &[String]) -> (usize, u16) {
-    let refusal = steps.last().and_then(|step| step.split(' ').next()?.parse().ok());
-    let requests = steps.iter().filter(|step| step.starts_with(['G', 'P'])).count();
+    let refusal = steps
+        .last()
+        .and_then(|step| step.split(' ').next()?.parse().ok());
+    let requests = steps
+        .iter()
+        .filter(|step| step.starts_with(['G', 'P']))
+        .count();
     (requests, refusal.unwrap_or(OK))
 }
 
@@ -157,8 +196,17 @@ fn every_case_is_framed_the_same_in_any_pieces_and_behind_another_request() {
         let text = String::from_utf8_lossy(&request[..request.len().min(200)]);
         assert_eq!(outcome(&steps(&request)), expected, "{text:?}");
         // One empty line before a request is passed over, wherever the request stands.
-        let before = if request.starts_with(b"\r") { "" } else { "\r\n" };
-        let both = [post("Content-Length: 3\r\n", "abc").as_bytes(), before.as_bytes(), &request].concat();
+        let before = if request.starts_with(b"\r") {
+            ""
+        } else {
+            "\r\n"
+        };
+        let both = [
+            post("Content-Length: 3\r\n", "abc").as_bytes(),
+            before.as_bytes(),
+            &request,
+        ]
+        .concat();
         let expected = (1 + expected.0, status);
         assert_eq!(outcome(&steps(&both)), expected, "behind another: {text:?}");
     }

@@ -73,9 +73,18 @@ impl Head {
     /// Reads the complete lines of an incomplete head, without regard to errors. If only one origin is allowed, it may read
     /// the failure in any case, since a browser compares it with the script's.
     pub fn of_part(arrived: &[u8], intake: &mut Intake, out: &mut LaneRequest) -> Self {
-        let method = arrived.trim_ascii_start().split(|b| *b == b' ').next().unwrap_or_default();
-        let mut head = Self { is_head: method == b"HEAD", ..Self::unknown(intake.ids.next()) };
-        let lines = arrived.split(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
+        let method = arrived
+            .trim_ascii_start()
+            .split(|b| *b == b' ')
+            .next()
+            .unwrap_or_default();
+        let mut head = Self {
+            is_head: method == b"HEAD",
+            ..Self::unknown(intake.ids.next())
+        };
+        let lines = arrived
+            .split(|b| *b == b'\n')
+            .filter_map(|line| line.strip_suffix(b"\r"));
         let headers: Vec<_> = lines.filter_map(header_in).collect();
         // The error has been found already.
         let _ = head.apply(&headers, intake);
@@ -119,7 +128,9 @@ impl Head {
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
                 let authority = line.authority.clone().map(|at| &head[at]);
-                parsed.apply(headers, intake).map(|()| forward(headers, authority, is_trusted, intake, out))
+                parsed
+                    .apply(headers, intake)
+                    .map(|()| forward(headers, authority, is_trusted, intake, out))
             }
             _ => Err(bad_request(
                 "A header line must be a name, a colon and a value, with no space before the colon, and not folded.",
@@ -141,7 +152,9 @@ impl Head {
                 4 if header.name.eq_ignore_ascii_case("Host") => {
                     hosts += 1;
                     if !is_authority(value) {
-                        fail(bad_request("The Host header must be a host, with or without a port."));
+                        fail(bad_request(
+                            "The Host header must be a host, with or without a port.",
+                        ));
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("Expect") => {
@@ -152,7 +165,9 @@ impl Head {
                         fail(ApiError::new(Code::ExpectationFailed));
                     }
                 }
-                6 if header.name.eq_ignore_ascii_case("Origin") => self.allowed = intake.origins.allow(value),
+                6 if header.name.eq_ignore_ascii_case("Origin") => {
+                    self.allowed = intake.origins.allow(value);
+                }
                 10 if header.name.eq_ignore_ascii_case("Connection") => {
                     for option in elements(value) {
                         close |= option.eq_ignore_ascii_case(b"close");
@@ -200,7 +215,9 @@ impl Head {
         match (length, coding) {
             (None, None) => {}
             (Some(_), Some(_)) => {
-                return Err(bad_request("Content-Length and Transfer-Encoding cannot be combined."));
+                return Err(bad_request(
+                    "Content-Length and Transfer-Encoding cannot be combined.",
+                ));
             }
             (None, Some(_)) if self.is_http_1_0 => {
                 return Err(bad_request("HTTP/1.0 does not support Transfer-Encoding."));
@@ -215,7 +232,9 @@ impl Head {
                     return Err(bad_request("Content-Length must be decimal digits."));
                 }
                 let length = digits.iter().fold(0usize, |length, digit| {
-                    length.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
+                    length
+                        .saturating_mul(10)
+                        .saturating_add(usize::from(digit - b'0'))
                 });
                 if length > MAX_BODY_BYTES {
                     return Err(ApiError::new(Code::ContentTooLarge));
@@ -230,7 +249,10 @@ impl Head {
 /// The header field in a line, if there is one.
 fn header_in(line: &[u8]) -> Option<httparse::Header<'_>> {
     let colon = line.iter().position(|b| *b == b':')?;
-    Some(httparse::Header { name: str::from_utf8(&line[..colon]).ok()?, value: &line[colon + 1..] })
+    Some(httparse::Header {
+        name: str::from_utf8(&line[..colon]).ok()?,
+        value: &line[colon + 1..],
+    })
 }
 
 /// Writes the request line for the lane, with its target in origin form.
@@ -255,7 +277,11 @@ fn forward(
     out: &mut LaneRequest,
 ) {
     for header in headers {
-        if let Some(name) = intake.forwarded.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
+        if let Some(name) = intake
+            .forwarded
+            .iter()
+            .find(|name| name.eq_ignore_ascii_case(header.name))
+        {
             let is_replaced = *name == HOST && authority.is_some();
             let is_doubted = *name == FORWARDED_PROTO && !is_trusted;
             // The same as no field (RFC 9110, section 12.5.1). Most clients send it.
@@ -290,9 +316,15 @@ mod tests {
         let end = head.find("\r\n").unwrap();
         let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
         let mut out = LaneRequest::default();
-        let mut intake = Intake { forwarded: FORWARDED.to_vec(), ..Intake::default() };
+        let mut intake = Intake {
+            forwarded: FORWARDED.to_vec(),
+            ..Intake::default()
+        };
         let (parsed, checked) = Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out);
-        (parsed, checked.map(|()| text(out)).map_err(|error| error.code))
+        (
+            parsed,
+            checked.map(|()| text(out)).map_err(|error| error.code),
+        )
     }
 
     fn forwarded(head: &str) -> String {
@@ -309,7 +341,10 @@ mod tests {
             "POST /v1/pets HTTP/1.1\r\nAuthorization: Bearer \u{7f}\u{7f}\r\nContent-Type: text/x\r\n\
              Content-Type: a\r\n\r\n"
         );
-        assert_eq!(forwarded("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
+        assert_eq!(
+            forwarded("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"),
+            "GET /?x HTTP/1.1\r\n\r\n"
+        );
     }
 
     #[test]
@@ -317,24 +352,41 @@ mod tests {
         let head = "GET / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nAccept: text/html\r\n\r\n";
         let line = RequestLine::parse(head.as_bytes(), 0..14).unwrap();
         let mut out = LaneRequest::default();
-        let mut intake = Intake { forwarded: vec![ACCEPT], ..Intake::default() };
-        Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out).1.unwrap();
+        let mut intake = Intake {
+            forwarded: vec![ACCEPT],
+            ..Intake::default()
+        };
+        Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out)
+            .1
+            .unwrap();
         assert_eq!(text(out), "GET / HTTP/1.1\r\nAccept: text/html\r\n\r\n");
     }
 
     #[test]
     fn host_of_the_request_line_counts_and_the_scheme_only_from_a_trusted_peer() {
         let forwarded = |target: &str, is_trusted| {
-            let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\nx-forwarded-proto: https\r\n\r\n");
+            let head =
+                format!("GET {target} HTTP/1.1\r\nHost: a\r\nx-forwarded-proto: https\r\n\r\n");
             let line = RequestLine::parse(head.as_bytes(), 0..head.find('\r').unwrap()).unwrap();
             let mut out = LaneRequest::default();
-            let mut intake = Intake { forwarded: vec![HOST, FORWARDED_PROTO], ..Intake::default() };
-            Head::parse(&line, head.as_bytes(), is_trusted, &mut intake, &mut out).1.unwrap();
+            let mut intake = Intake {
+                forwarded: vec![HOST, FORWARDED_PROTO],
+                ..Intake::default()
+            };
+            Head::parse(&line, head.as_bytes(), is_trusted, &mut intake, &mut out)
+                .1
+                .unwrap();
             text(out)
         };
-        assert_eq!(forwarded("/x", true), "GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n\r\n");
+        assert_eq!(
+            forwarded("/x", true),
+            "GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n\r\n"
+        );
         assert_eq!(forwarded("/x", false), "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_eq!(forwarded("http://b:80/x", false), "GET /x HTTP/1.1\r\nHost: b:80\r\n\r\n");
+        assert_eq!(
+            forwarded("http://b:80/x", false),
+            "GET /x HTTP/1.1\r\nHost: b:80\r\n\r\n"
+        );
     }
 
     #[test]
@@ -349,7 +401,11 @@ mod tests {
             ("OPTIONS *", "OPTIONS *"),
         ] {
             let head = format!("{target} HTTP/1.1\r\nHost: h\r\n\r\n");
-            assert_eq!(forwarded(&head), format!("{passed} HTTP/1.1\r\n\r\n"), "{target}");
+            assert_eq!(
+                forwarded(&head),
+                format!("{passed} HTTP/1.1\r\n\r\n"),
+                "{target}"
+            );
         }
     }
 
@@ -362,8 +418,14 @@ mod tests {
                 .map(|ip| ip.to_string())
         };
         assert_eq!(forwarded(""), None);
-        assert_eq!(forwarded("X-Forwarded-For: 1.2.3.4\r\n").as_deref(), Some("1.2.3.4"));
-        assert_eq!(forwarded("X-Forwarded-For: 9.9.9.9, 1.2.3.4, 127.0.0.1\r\n").as_deref(), Some("1.2.3.4"));
+        assert_eq!(
+            forwarded("X-Forwarded-For: 1.2.3.4\r\n").as_deref(),
+            Some("1.2.3.4")
+        );
+        assert_eq!(
+            forwarded("X-Forwarded-For: 9.9.9.9, 1.2.3.4, 127.0.0.1\r\n").as_deref(),
+            Some("1.2.3.4")
+        );
         assert_eq!(
             forwarded("X-Forwarded-For: 9.9.9.9\r\nx-forwarded-for: 1.2.3.4\r\n").as_deref(),
             Some("1.2.3.4")
@@ -382,12 +444,25 @@ mod tests {
 
     #[test]
     fn methods_choose_the_lane() {
-        for (method, kind) in [("GET", LaneKind::Read), ("HEAD", LaneKind::Read), ("OPTIONS", LaneKind::Read)]
-        {
-            assert_eq!(parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n")).0.kind, kind);
+        for (method, kind) in [
+            ("GET", LaneKind::Read),
+            ("HEAD", LaneKind::Read),
+            ("OPTIONS", LaneKind::Read),
+        ] {
+            assert_eq!(
+                parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n"))
+                    .0
+                    .kind,
+                kind
+            );
         }
         for method in ["POST", "DELETE", "get", "BREW"] {
-            assert_eq!(parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n")).0.kind, LaneKind::Write);
+            assert_eq!(
+                parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n"))
+                    .0
+                    .kind,
+                LaneKind::Write
+            );
         }
     }
 
@@ -400,9 +475,15 @@ mod tests {
             ("1.1", "Connection: x\r\nConnection: y, close\r\n", false),
             ("1.0", "", false),
             ("1.0", "Connection: Keep-Alive\r\n", true),
-            ("1.0", "Connection: keep-alive\r\nConnection: close\r\n", false),
+            (
+                "1.0",
+                "Connection: keep-alive\r\nConnection: close\r\n",
+                false,
+            ),
         ] {
-            let (head, _) = parse(&format!("GET / HTTP/{version}\r\nHost: h\r\n{connection}\r\n"));
+            let (head, _) = parse(&format!(
+                "GET / HTTP/{version}\r\nHost: h\r\n{connection}\r\n"
+            ));
             assert_eq!(head.keep_alive, keep_alive, "{version} {connection}");
         }
     }
@@ -426,7 +507,10 @@ mod tests {
     fn trace_is_forwarded_if_it_is_given_once() {
         let trace = "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
         let has_trace = |fields: &str| {
-            parse(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).0.trace_parent.is_some()
+            parse(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n"))
+                .0
+                .trace_parent
+                .is_some()
         };
         assert!(has_trace(trace));
         assert!(!has_trace(&trace.repeat(2)) && !has_trace(&trace.repeat(3)));
@@ -437,13 +521,15 @@ mod tests {
         assert!(parse("GET / HTTP/1.0\r\n\r\n").1.is_ok());
         let coded = parse("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").1;
         assert_eq!(coded, Err(Code::BadRequest));
-        let (head, _) = parse("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+        let (head, _) =
+            parse("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
         assert!(!head.expects_continue);
     }
 
     #[test]
     fn rejected_heads_keep_the_identifier() {
-        let (head, checked) = parse("HEAD / HTTP/1.1\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
+        let (head, checked) =
+            parse("HEAD / HTTP/1.1\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
         assert_eq!(checked, Err(Code::BadRequest));
         assert_eq!(head.id.as_str(), "mine");
         assert!(head.is_head);

@@ -14,14 +14,19 @@ impl RequestId {
     /// The client's identifier, if it is usable.
     pub fn from_client(value: &[u8]) -> Option<Self> {
         let is_usable = (1..=MAX_LENGTH).contains(&value.len())
-            && value.iter().all(|b| b.is_ascii_graphic() && !b"\"\\".contains(b));
+            && value
+                .iter()
+                .all(|b| b.is_ascii_graphic() && !b"\"\\".contains(b));
         is_usable.then(|| Self::new(value))
     }
 
     fn new(value: &[u8]) -> Self {
         let mut bytes = [0; MAX_LENGTH];
         bytes[..value.len()].copy_from_slice(value);
-        Self { bytes, length: value.len() as u8 }
+        Self {
+            bytes,
+            length: value.len() as u8,
+        }
     }
 
     pub fn as_bytes(&self) -> &[u8] {
@@ -59,8 +64,15 @@ const TRACE_LENGTH: usize = 55;
 pub fn trace_parent(value: &[u8]) -> Option<&str> {
     let (known, rest) = value.split_at_checked(TRACE_LENGTH)?;
     let mut parts = known.split(|byte| *byte == b'-');
-    let is_hex = |part: &[u8]| part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let mut part = |length| parts.next().filter(|part: &&[u8]| part.len() == length && is_hex(part));
+    let is_hex = |part: &[u8]| {
+        part.iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let mut part = |length| {
+        parts
+            .next()
+            .filter(|part: &&[u8]| part.len() == length && is_hex(part))
+    };
     let (version, trace, parent, _flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
     let is_zero = |part: &[u8]| part.iter().all(|byte| *byte == b'0');
     // A later version may add parts after another dash.
@@ -75,12 +87,26 @@ mod tests {
 
     #[test]
     fn usable_identifiers_are_kept() {
-        let [amazon, haproxy] =
-            ["Root=1-67891233-abcdef012345678912345678", "7F000001:E2C4_7F000001:1F90_67@~!/(x)"];
+        let [amazon, haproxy] = [
+            "Root=1-67891233-abcdef012345678912345678",
+            "7F000001:E2C4_7F000001:1F90_67@~!/(x)",
+        ];
         for value in ["a", "A-z_0.9", amazon, haproxy, &"x".repeat(128)] {
-            assert_eq!(RequestId::from_client(value.as_bytes()).unwrap().as_str(), value);
+            assert_eq!(
+                RequestId::from_client(value.as_bytes()).unwrap().as_str(),
+                value
+            );
         }
-        for value in ["", "a b", "é", "a\"b", "a\\b", "a\tb", "a\x7f", &"x".repeat(129)] {
+        for value in [
+            "",
+            "a b",
+            "é",
+            "a\"b",
+            "a\\b",
+            "a\tb",
+            "a\x7f",
+            &"x".repeat(129),
+        ] {
             assert_eq!(RequestId::from_client(value.as_bytes()), None, "{value}");
         }
     }
@@ -103,7 +129,10 @@ mod tests {
     fn well_formed_value_is_kept() {
         assert_eq!(trace_parent(GOOD.as_bytes()), Some(GOOD));
         let later = GOOD.replacen("00", "cc", 1);
-        assert_eq!(trace_parent(format!("{later}-what-comes").as_bytes()), Some(&*later));
+        assert_eq!(
+            trace_parent(format!("{later}-what-comes").as_bytes()),
+            Some(&*later)
+        );
         assert_eq!(trace_parent(later.as_bytes()), Some(&*later));
     }
 

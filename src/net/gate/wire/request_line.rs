@@ -57,7 +57,10 @@ impl RequestLine {
 /// Returns whether a line, possibly incomplete, has a target beyond [`MAX_TARGET_BYTES`].
 pub fn is_target_too_long(line: &[u8]) -> bool {
     line.len() > MAX_TARGET_BYTES
-        && line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET_BYTES)
+        && line
+            .split(|b| *b == b' ')
+            .nth(1)
+            .is_some_and(|target| target.len() > MAX_TARGET_BYTES)
 }
 
 /// A 400 that names the broken rule.
@@ -74,14 +77,21 @@ fn minor_version(version: &[u8]) -> Result<u8, ApiError> {
     match version.strip_prefix(b"HTTP/") {
         Some([b'1', b'.', minor @ b'0'..=b'9']) => Ok(minor - b'0'),
         Some([b'0'..=b'9', b'.', b'0'..=b'9']) => Err(ApiError::new(Code::HttpVersion)),
-        _ => Err(bad_request("The request line must end with a version such as HTTP/1.1.")),
+        _ => Err(bad_request(
+            "The request line must end with a version such as HTTP/1.1.",
+        )),
     }
 }
 
 /// The position of host and port in a target; only an absolute form has them (RFC 9112, section 3.2).
 fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiError> {
-    if target.iter().any(|b| !(0x21..=0x7e).contains(b) || *b == b'#') {
-        return Err(bad_request("The request target must be printable ASCII without spaces or '#'."));
+    if target
+        .iter()
+        .any(|b| !(0x21..=0x7e).contains(b) || *b == b'#')
+    {
+        return Err(bad_request(
+            "The request target must be printable ASCII without spaces or '#'.",
+        ));
     }
     if method == b"CONNECT" {
         return Err(ApiError::new(Code::NotImplemented));
@@ -90,18 +100,25 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiEr
         return Ok(None);
     }
     for scheme in ["http://", "https://"] {
-        let Some((start, rest)) = target.split_at_checked(scheme.len()) else { continue };
+        let Some((start, rest)) = target.split_at_checked(scheme.len()) else {
+            continue;
+        };
         if !start.eq_ignore_ascii_case(scheme.as_bytes()) {
             continue;
         }
-        let length = rest.iter().position(|b| *b == b'/' || *b == b'?').unwrap_or(rest.len());
+        let length = rest
+            .iter()
+            .position(|b| *b == b'/' || *b == b'?')
+            .unwrap_or(rest.len());
         // An empty host is valid in a Host field alone (RFC 9110, section 4.2.1).
         if length == 0 || rest[0] == b':' || !is_authority(&rest[..length]) {
             break;
         }
         return Ok(Some(scheme.len()..scheme.len() + length));
     }
-    Err(bad_request("The request target must begin with '/', or be an http address."))
+    Err(bad_request(
+        "The request target must begin with '/', or be an http address.",
+    ))
 }
 
 /// Returns whether a text is a host, possibly empty, with an optional port (RFC 3986, sections 3.2.2 and 3.2.3).
@@ -149,15 +166,26 @@ mod tests {
     use super::*;
 
     fn parts(line: &str) -> Result<(&str, &str, u8), Code> {
-        let parsed = RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.code)?;
-        Ok((&line[parsed.method], &line[parsed.target], parsed.minor_version))
+        let parsed =
+            RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.code)?;
+        Ok((
+            &line[parsed.method],
+            &line[parsed.target],
+            parsed.minor_version,
+        ))
     }
 
     #[test]
     fn four_forms_of_targets_are_distinguished() {
-        assert_eq!(parts("GET /v1/pets?limit=1 HTTP/1.1"), Ok(("GET", "/v1/pets?limit=1", 1)));
+        assert_eq!(
+            parts("GET /v1/pets?limit=1 HTTP/1.1"),
+            Ok(("GET", "/v1/pets?limit=1", 1))
+        );
         assert_eq!(parts("OPTIONS * HTTP/1.0"), Ok(("OPTIONS", "*", 0)));
-        assert_eq!(parts("GET HTTP://a.b:80/v1 HTTP/1.1"), Ok(("GET", "/v1", 1)));
+        assert_eq!(
+            parts("GET HTTP://a.b:80/v1 HTTP/1.1"),
+            Ok(("GET", "/v1", 1))
+        );
         assert_eq!(parts("GET https://[::1] HTTP/1.1"), Ok(("GET", "", 1)));
         assert_eq!(parts("GET http://a?x HTTP/1.9"), Ok(("GET", "?x", 9)));
         assert_eq!(parts("CONNECT a.b:443 HTTP/1.1"), Err(Code::NotImplemented));
@@ -195,14 +223,25 @@ mod tests {
 
     #[test]
     fn authority_is_a_host_and_a_port() {
-        for text in ["", "h", "a.b:80", ":80", "h:", "a_b!%41", "192.0.2.1:8", "[::1]", "[2001:db8::7]:80"] {
+        for text in [
+            "",
+            "h",
+            "a.b:80",
+            ":80",
+            "h:",
+            "a_b!%41",
+            "192.0.2.1:8",
+            "[::1]",
+            "[2001:db8::7]:80",
+        ] {
             assert!(is_authority(text.as_bytes()), "{text}");
         }
         for zone in ["[fe80::1%25eth0]:80", "[fe80::1%eth0]"] {
             assert!(is_authority(zone.as_bytes()), "{zone}");
         }
         for text in [
-            "a b", "a/b", "u@h", "h:x", "a:1:2", "::1", "%zz", "%4", "[", "[]", "[::1", "[h]", "[::1]8", "a]",
+            "a b", "a/b", "u@h", "h:x", "a:1:2", "::1", "%zz", "%4", "[", "[]", "[::1", "[h]",
+            "[::1]8", "a]",
         ] {
             assert!(!is_authority(text.as_bytes()), "{text}");
         }
@@ -220,10 +259,18 @@ mod tests {
         let at_bound = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET_BYTES - 1));
         assert!(parts(&at_bound).is_ok());
         let beyond = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET_BYTES));
-        for line in [beyond.clone(), format!("G:{}", &beyond[3..]), format!("{beyond} x")] {
+        for line in [
+            beyond.clone(),
+            format!("G:{}", &beyond[3..]),
+            format!("{beyond} x"),
+        ] {
             assert_eq!(parts(&line), Err(Code::UriTooLong));
         }
-        assert!(is_target_too_long(&beyond.as_bytes()[..MAX_TARGET_BYTES + 5]));
-        assert!(!is_target_too_long(&beyond.as_bytes()[..MAX_TARGET_BYTES + 4]));
+        assert!(is_target_too_long(
+            &beyond.as_bytes()[..MAX_TARGET_BYTES + 5]
+        ));
+        assert!(!is_target_too_long(
+            &beyond.as_bytes()[..MAX_TARGET_BYTES + 4]
+        ));
     }
 }

@@ -12,7 +12,13 @@ const HEAD_CAPACITY: usize = 512;
 
 impl Head {
     /// Writes the response for the client. The response's own Cache-Control replaces the general one.
-    pub fn print(&self, response: &LaneResponse, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
+    pub fn print(
+        &self,
+        response: &LaneResponse,
+        close: bool,
+        general: &GeneralFields,
+        out: &mut Vec<u8>,
+    ) {
         out.reserve(HEAD_CAPACITY + response.fields.len() + response.body.len());
         write_status_line(out, response.status);
         out.extend_from_slice(&general.block);
@@ -56,7 +62,11 @@ pub struct GeneralFields {
 impl GeneralFields {
     /// `varies`: responses depend on the origin of a request.
     pub fn new(varies: bool) -> Self {
-        let mut fields = Self { block: Vec::new(), second: 0, varies };
+        let mut fields = Self {
+            block: Vec::new(),
+            second: 0,
+            varies,
+        };
         fields.refresh(SystemTime::now());
         fields
     }
@@ -92,7 +102,12 @@ mod tests {
         let mut general = GeneralFields::new(false);
         general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
         let mut out = Vec::new();
-        head.print(&LaneResponse::of(response, &mut Vec::new()), close, &general, &mut out);
+        head.print(
+            &LaneResponse::of(response, &mut Vec::new()),
+            close,
+            &general,
+            &mut out,
+        );
         String::from_utf8(out).unwrap()
     }
 
@@ -103,7 +118,10 @@ mod tests {
             X-Content-Type-Options: nosniff\r\nX-Request-Id: id\r\n";
         let response = Response::new(200, b"abc").header("Link", "x");
         let fields = "Cache-Control: no-store\r\nLink: x\r\nContent-Length: 3\r\n\r\n";
-        assert_eq!(printed(&head, &response, false), format!("{general}{fields}abc"));
+        assert_eq!(
+            printed(&head, &response, false),
+            format!("{general}{fields}abc")
+        );
         let mut without_body = head.clone();
         without_body.is_head = true;
         assert_eq!(
@@ -122,29 +140,50 @@ mod tests {
         for (response, vary) in [
             (Response::new(200, b""), "Vary: Origin\r\nContent-Length"),
             (
-                Response::new(200, b"").header("X", "y").header("Vary", "Accept"),
+                Response::new(200, b"")
+                    .header("X", "y")
+                    .header("Vary", "Accept"),
                 "Vary: Origin, Accept\r\nX: y\r\n",
             ),
         ] {
             let mut out = Vec::new();
-            head().print(&LaneResponse::of(&response, &mut Vec::new()), false, &general, &mut out);
+            head().print(
+                &LaneResponse::of(&response, &mut Vec::new()),
+                false,
+                &general,
+                &mut out,
+            );
             let text = String::from_utf8(out).unwrap();
-            assert!(text.contains(vary) && text.matches("Vary").count() == 1, "{text}");
+            assert!(
+                text.contains(vary) && text.matches("Vary").count() == 1,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn response_may_say_how_long_it_may_be_kept() {
-        let text = printed(&head(), &Response::new(200, b"").header("Cache-Control", "max-age=60"), false);
+        let text = printed(
+            &head(),
+            &Response::new(200, b"").header("Cache-Control", "max-age=60"),
+            false,
+        );
         assert_eq!(text.matches("Cache-Control: ").count(), 1, "{text}");
         assert!(text.contains("\r\nCache-Control: max-age=60\r\n"), "{text}");
     }
 
     #[test]
     fn clock_before_1970_is_at_its_first_second() {
-        let mut fields = GeneralFields { block: Vec::new(), second: 0, varies: false };
+        let mut fields = GeneralFields {
+            block: Vec::new(),
+            second: 0,
+            varies: false,
+        };
         fields.refresh(UNIX_EPOCH - std::time::Duration::from_secs(5));
         let block = String::from_utf8(fields.block).unwrap();
-        assert!(block.starts_with("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: "), "{block}");
+        assert!(
+            block.starts_with("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: "),
+            "{block}"
+        );
     }
 }

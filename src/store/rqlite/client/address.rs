@@ -57,7 +57,13 @@ impl ClusterAddress {
             return Err("has a path; only hosts, separated by commas, are allowed".to_owned());
         }
         let hosts = hosts.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { is_tls, user, hosts, ca, allows_old })
+        Ok(Self {
+            is_tls,
+            user,
+            hosts,
+            ca,
+            allows_old,
+        })
     }
 }
 
@@ -65,34 +71,44 @@ impl ClusterAddress {
 impl fmt::Display for ClusterAddress {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let scheme = if self.is_tls { "rqlites" } else { "rqlite" };
-        let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+        let user = self
+            .user
+            .as_ref()
+            .map(|user| format!("{user}@"))
+            .unwrap_or_default();
         write!(f, "{scheme}://{user}{}/", self.hosts.join(","))
     }
 }
 
 fn options(query: &str) -> Result<(bool, Option<PathBuf>), String> {
     let (allows_old, rest) = match query.strip_prefix("allow-old") {
-        Some(rest) if rest.is_empty() || rest.starts_with('&') => (true, rest.trim_start_matches('&')),
+        Some(rest) if rest.is_empty() || rest.starts_with('&') => {
+            (true, rest.trim_start_matches('&'))
+        }
         Some(_) | None => (false, query),
     };
     // The file comes last, so that its name may have any character.
     match rest.strip_prefix("ca=") {
         None if rest.is_empty() => Ok((allows_old, None)),
         Some(file) if !file.is_empty() => Ok((allows_old, Some(file.into()))),
-        Some(_) | None => {
-            Err("has wrong options after the ?; only allow-old and ca=FILE are allowed, in this order"
-                .to_owned())
-        }
+        Some(_) | None => Err(
+            "has wrong options after the ?; only allow-old and ca=FILE are allowed, in this order"
+                .to_owned(),
+        ),
     }
 }
 
 /// A host with its port.
 fn host(text: &str) -> Result<String, String> {
     // If the host was forgotten, this text may be a password.
-    let wrong = "has something other than HOST, HOST:PORT or [IPV6]:PORT (1 to 65535) between its commas";
+    let wrong =
+        "has something other than HOST, HOST:PORT or [IPV6]:PORT (1 to 65535) between its commas";
     let authority: Authority = text.parse().map_err(|_| wrong)?;
     let name = authority.host();
-    match text.strip_prefix(name).and_then(|port| port.strip_prefix(':')) {
+    match text
+        .strip_prefix(name)
+        .and_then(|port| port.strip_prefix(':'))
+    {
         None if !name.is_empty() => Ok(format!("{name}:{PORT}")),
         Some(port) if !name.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
             Ok(text.to_owned())
@@ -115,11 +131,17 @@ mod tests {
         assert_eq!(address.user.as_deref(), Some("pets"));
         assert_eq!(address.hosts, ["one:4001", "two:4001", "10.0.0.3:4003"]);
         assert!(!address.is_tls && !address.allows_old);
-        assert_eq!(address.to_string(), "rqlite://pets@one:4001,two:4001,10.0.0.3:4003/");
+        assert_eq!(
+            address.to_string(),
+            "rqlite://pets@one:4001,two:4001,10.0.0.3:4003/"
+        );
         let address = ClusterAddress::parse("rqlites://[::1]:4005,[fe80::2]").unwrap();
         assert_eq!(
             (address.user, address.hosts),
-            (None, vec!["[::1]:4005".to_owned(), "[fe80::2]:4001".to_owned()])
+            (
+                None,
+                vec!["[::1]:4005".to_owned(), "[fe80::2]:4001".to_owned()]
+            )
         );
         assert!(address.is_tls);
     }
@@ -129,8 +151,15 @@ mod tests {
         let address = ClusterAddress::parse("rqlites://one/?allow-old&ca=/a?b&c=d.pem").unwrap();
         assert_eq!(address.ca, Some("/a?b&c=d.pem".into()));
         assert!(address.allows_old);
-        assert_eq!(ClusterAddress::parse("rqlites://one/?ca=x").unwrap().ca, Some("x".into()));
-        assert!(ClusterAddress::parse("rqlite://one?allow-old").unwrap().allows_old);
+        assert_eq!(
+            ClusterAddress::parse("rqlites://one/?ca=x").unwrap().ca,
+            Some("x".into())
+        );
+        assert!(
+            ClusterAddress::parse("rqlite://one?allow-old")
+                .unwrap()
+                .allows_old
+        );
         assert_eq!(address.to_string(), "rqlites://one:4001/");
     }
 

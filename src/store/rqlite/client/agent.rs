@@ -37,7 +37,9 @@ pub fn agent(
     names: Names,
 ) -> Result<Agent, Error> {
     let authorize = move |mut request: Request<SendBody>, next: MiddlewareNext| {
-        request.headers_mut().extend(authorization.clone().map(|value| (AUTHORIZATION, value)));
+        request
+            .headers_mut()
+            .extend(authorization.clone().map(|value| (AUTHORIZATION, value)));
         next.handle(request)
     };
     let config = Config::builder()
@@ -54,25 +56,44 @@ pub fn agent(
         .max_idle_connections_per_host(MOST_IDLE)
         .user_agent(concat!("petstore/", env!("CARGO_PKG_VERSION")))
         .middleware(authorize);
-    let config = if address.is_tls { config.tls_config(tls(address.ca.as_deref())?) } else { config };
-    Ok(Agent::with_parts(config.build(), DefaultConnector::default(), names))
+    let config = if address.is_tls {
+        config.tls_config(tls(address.ca.as_deref())?)
+    } else {
+        config
+    };
+    Ok(Agent::with_parts(
+        config.build(),
+        DefaultConnector::default(),
+        names,
+    ))
 }
 
 fn tls(ca: Option<&Path>) -> Result<TlsConfig, Error> {
     let file = match ca {
         Some(file) => file.to_owned(),
         None => openssl_probe::probe().cert_file.ok_or_else(|| {
-            Error::new(ErrorKind::FileMissing, "this system has no file with certificate authorities")
+            Error::new(
+                ErrorKind::FileMissing,
+                "this system has no file with certificate authorities",
+            )
         })?,
     };
-    let what = || format!("cannot read the certificate authorities in {}", file.display());
+    let what = || {
+        format!(
+            "cannot read the certificate authorities in {}",
+            file.display()
+        )
+    };
     let pem = std::fs::read(&file).map_err(|error| Error::io(what(), error))?;
-    let roots: Vec<Certificate<'static>> =
-        parse_pem(&pem)
-            .filter_map(|item| {
-                if let Ok(PemItem::Certificate(certificate)) = item { Some(certificate) } else { None }
-            })
-            .collect();
+    let roots: Vec<Certificate<'static>> = parse_pem(&pem)
+        .filter_map(|item| {
+            if let Ok(PemItem::Certificate(certificate)) = item {
+                Some(certificate)
+            } else {
+                None
+            }
+        })
+        .collect();
     if roots.is_empty() {
         let message = format!("{}: it has no certificate in PEM", what());
         return Err(Error::new(ErrorKind::InvalidInput, message));
@@ -93,7 +114,10 @@ pub struct Names {
 impl Names {
     /// Forgets all addresses, so that DNS is asked again.
     pub fn forget(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 
@@ -106,12 +130,18 @@ impl Resolver for Names {
     ) -> Result<ResolvedSocketAddrs, HttpError> {
         let host = uri.authority().map(ToString::to_string).unwrap_or_default();
         let mut addresses = self.empty();
-        if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&host) {
+        if let Some(known) = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&host)
+        {
             known.iter().for_each(|address| addresses.push(*address));
             return Ok(addresses);
         }
-        addresses =
-            DefaultResolver::default().resolve(uri, config, timeout).map_err(|error| match error {
+        addresses = DefaultResolver::default()
+            .resolve(uri, config, timeout)
+            .map_err(|error| match error {
                 HttpError::Io(_) => HttpError::HostNotFound,
                 other => other,
             })?;
@@ -133,14 +163,20 @@ mod tests {
     fn host_that_has_another_address_now_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = format!("localhost:{}", listener.local_addr().unwrap().port());
-        let client = Client::new(ClusterAddress::parse(&format!("rqlite://{host}")).unwrap(), None).unwrap();
+        let client = Client::new(
+            ClusterAddress::parse(&format!("rqlite://{host}")).unwrap(),
+            None,
+        )
+        .unwrap();
         // Nobody listens there.
         let old = "127.255.255.254:1".parse().unwrap();
         client.names.known.lock().unwrap().insert(host, vec![old]);
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let _ = stream.read(&mut [0; 4096]).unwrap();
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"results\":[]}").unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"results\":[]}")
+                .unwrap();
         });
         assert_eq!(client.read(&[], ANY_NODE, CONNECT), Ok(vec![]));
         assert_eq!(client.meters()[0].requests, 2);

@@ -33,9 +33,10 @@ impl From<ClusterFailure> for Error {
     fn from(failure: ClusterFailure) -> Self {
         let (kind, before) = match &failure {
             ClusterFailure::Statement(..) => (ErrorKind::Internal, ""),
-            ClusterFailure::Node(Trouble { kind: ErrorKind::PasswordRefused, .. }) => {
-                (ErrorKind::PasswordRefused, "")
-            }
+            ClusterFailure::Node(Trouble {
+                kind: ErrorKind::PasswordRefused,
+                ..
+            }) => (ErrorKind::PasswordRefused, ""),
             ClusterFailure::Node(trouble) => (trouble.kind, "the cluster cannot be reached: "),
         };
         Error::new(kind, format!("{before}{failure}")).caused_by(failure)
@@ -56,7 +57,12 @@ pub struct Trouble {
 
 impl Trouble {
     pub fn new(text: String, may_be_done: bool) -> Self {
-        Self { kind: ErrorKind::DatabaseUnreachable, text, may_be_done, is_final: false }
+        Self {
+            kind: ErrorKind::DatabaseUnreachable,
+            text,
+            may_be_done,
+            is_final: false,
+        }
     }
 
     /// The trouble of a response that is not from rqlite, with the evidence, if any.
@@ -71,13 +77,18 @@ impl Trouble {
         let why = plain(&message[..message.floor_char_boundary(200)]);
         // A request that a node rejects because it does not lead is not in its log.
         let may_be_done = !why.contains("not leader") && !why.contains("leader not found");
-        Self { is_final: why.ends_with(WAITS), ..Self::new(why, may_be_done) }
+        Self {
+            is_final: why.ends_with(WAITS),
+            ..Self::new(why, may_be_done)
+        }
     }
 
     /// The trouble of a response with a status other than 200, from rqlite or from something on the way to it.
     pub fn of_status(status: u16, body: &[u8], is_of_rqlite: bool) -> Self {
         let said = plain(&String::from_utf8_lossy(&body[..body.len().min(200)]));
-        let why = format!("status {status} {}", said.trim()).trim_end().to_owned();
+        let why = format!("status {status} {}", said.trim())
+            .trim_end()
+            .to_owned();
         match status {
             401 | 403 => {
                 // A node that forwards a request returns the response of the leader.
@@ -85,13 +96,20 @@ impl Trouble {
                     "it, or the leader, refuses the user or the password ({status}), \
                      or the user lacks a right in auth.json"
                 );
-                Self { is_final: true, kind: ErrorKind::PasswordRefused, ..Self::new(why, false) }
+                Self {
+                    is_final: true,
+                    kind: ErrorKind::PasswordRefused,
+                    ..Self::new(why, false)
+                }
             }
             // Without a leader nothing is written (rqlite.io/docs/api/).
             503 if said.contains("leader not found") => {
                 Self::new("the cluster has no leader just now".to_owned(), false)
             }
-            400..500 if is_of_rqlite => Self { is_final: true, ..Self::new(why, false) },
+            400..500 if is_of_rqlite => Self {
+                is_final: true,
+                ..Self::new(why, false)
+            },
             _ if is_of_rqlite => Self::new(why, true),
             _ => Self::foreign(&why, true),
         }
@@ -113,9 +131,10 @@ impl From<ureq::Error> for Trouble {
         }
         let is_sent = match &error {
             E::HostNotFound | E::ConnectionFailed | E::Timeout(T::Resolve | T::Connect) => false,
-            E::Io(io) => {
-                !matches!(io.kind(), Io::ConnectionRefused | Io::HostUnreachable | Io::NetworkUnreachable)
-            }
+            E::Io(io) => !matches!(
+                io.kind(),
+                Io::ConnectionRefused | Io::HostUnreachable | Io::NetworkUnreachable
+            ),
             _ => true,
         };
         let why = match &error {
@@ -130,7 +149,9 @@ impl From<ureq::Error> for Trouble {
 
 /// Text from a node, without characters that would break a line of the log.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 #[cfg(test)]
@@ -139,20 +160,30 @@ mod tests {
 
     #[test]
     fn only_what_a_node_cannot_have_done_is_sure() {
-        let sure = |status, body: &str| !Trouble::of_status(status, body.as_bytes(), true).may_be_done;
+        let sure =
+            |status, body: &str| !Trouble::of_status(status, body.as_bytes(), true).may_be_done;
         assert!(sure(503, "leader not found\n") && sure(401, "") && sure(400, "invalid JSON body"));
         assert!(
-            !Trouble::of_message("node failed to process Execute on remote node at one:4002: not leader")
-                .may_be_done
+            !Trouble::of_message(
+                "node failed to process Execute on remote node at one:4002: not leader"
+            )
+            .may_be_done
         );
         assert!(Trouble::of_message("leadership lost while committing log").may_be_done);
         let of_proxy = Trouble::of_status(413, b"too large", false);
         assert!(of_proxy.may_be_done && !of_proxy.is_final);
-        assert!(!sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, ""));
+        assert!(
+            !sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, "")
+        );
         let error = |kind| Trouble::from(ureq::Error::Io(std::io::Error::from(kind))).may_be_done;
         let tls = |error| Trouble::from(ureq::Error::Io(std::io::Error::other(error))).may_be_done;
-        assert!(!tls(Tls::InvalidCertificate(rustls::CertificateError::Expired)) && tls(Tls::DecryptError));
-        assert!(!error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe));
+        assert!(
+            !tls(Tls::InvalidCertificate(rustls::CertificateError::Expired))
+                && tls(Tls::DecryptError)
+        );
+        assert!(
+            !error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe)
+        );
         assert!(!Trouble::from(ureq::Error::Timeout(ureq::Timeout::Connect)).may_be_done);
         assert!(Trouble::from(ureq::Error::Timeout(ureq::Timeout::Global)).may_be_done);
     }
@@ -163,19 +194,31 @@ mod tests {
             let trouble = Trouble::of_status(status, b"no", true);
             (trouble.is_final, trouble.kind == ErrorKind::PasswordRefused)
         };
-        assert_eq!((of(401), of(403), of(400)), ((true, true), (true, true), (true, false)));
-        assert_eq!((of(500), of(503), of(302)), ((false, false), (false, false), (false, false)));
+        assert_eq!(
+            (of(401), of(403), of(400)),
+            ((true, true), (true, true), (true, false))
+        );
+        assert_eq!(
+            (of(500), of(503), of(302)),
+            ((false, false), (false, false), (false, false))
+        );
     }
 
     #[test]
     fn what_fails_is_said_in_words() {
         let why = |error| Trouble::from(error).text;
         let timeout = |timeout| why(ureq::Error::Timeout(timeout));
-        assert_eq!(timeout(ureq::Timeout::Connect), "it does not accept connections");
+        assert_eq!(
+            timeout(ureq::Timeout::Connect),
+            "it does not accept connections"
+        );
         assert_eq!(timeout(ureq::Timeout::Global), "it did not answer in time");
         assert_eq!(why(ureq::Error::ConnectionFailed), "connection failed");
         let tls = std::io::Error::other(rustls::Error::DecryptError);
-        assert_eq!(why(ureq::Error::Io(tls)), "TLS failed: cannot decrypt peer's message");
+        assert_eq!(
+            why(ureq::Error::Io(tls)),
+            "TLS failed: cannot decrypt peer's message"
+        );
         let denied = Trouble::of_status(401, b"", true).text;
         let expected = "it, or the leader, refuses the user or the password (401), or the user lacks a right in auth.json";
         assert_eq!(denied, expected);
@@ -184,7 +227,10 @@ mod tests {
             "one:4001: it did not answer in time".to_owned(),
             false,
         )));
-        assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
+        assert_eq!(
+            error.to_string(),
+            "the cluster cannot be reached: one:4001: it did not answer in time"
+        );
         assert_eq!(error.kind(), ErrorKind::DatabaseUnreachable);
         let error = Error::from(ClusterFailure::Node(Trouble::of_status(401, b"", true)));
         assert_eq!(error.to_string(), expected);
@@ -192,7 +238,11 @@ mod tests {
 
     #[test]
     fn text_of_a_node_stays_on_its_line_and_is_short() {
-        let trouble = Trouble::of_status(500, format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes(), true);
+        let trouble = Trouble::of_status(
+            500,
+            format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes(),
+            true,
+        );
         let text = trouble.text;
         assert!(!text.contains(['\n', '\x1b']) && text.len() < 230, "{text}");
     }

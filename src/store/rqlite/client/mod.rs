@@ -12,6 +12,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,7 @@ use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderValue};
 use ureq::{Agent, Body, RequestBuilder};
 
+use crate::base::config::Secret;
 use crate::base::environment::from_environment;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::whole::HostMeter;
@@ -86,14 +88,45 @@ struct History {
 
 impl Node {
     fn new(scheme: &str, host: &str) -> Self {
-        let meter = HostMeter { host: host.to_owned(), requests: 0, failures: 0, duration: Duration::ZERO };
-        let history = Mutex::new(History { meter, failed_at: None });
-        Self { host: host.to_owned(), base: format!("{scheme}://{host}"), history }
+        let meter = HostMeter {
+            host: host.to_owned(),
+            requests: 0,
+            failures: 0,
+            duration: Duration::ZERO,
+        };
+        let history = Mutex::new(History {
+            meter,
+            failed_at: None,
+        });
+        Self {
+            host: host.to_owned(),
+            base: format!("{scheme}://{host}"),
+            history,
+        }
     }
 
     fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The passwords that the program has set, by address.
+static PASSWORDS: Mutex<BTreeMap<String, Secret>> = Mutex::new(BTreeMap::new());
+
+/// Sets the password for a cluster. It counts from the next use of this address on, in the whole process, and in place of
+/// the one in `PETSTORE_DATABASE_PASSWORD`. With the feature `cluster`.
+///
+/// ```
+/// let address = "rqlites://pets@one.example,two.example/";
+/// petstore::set_database_password(address, "hush-hush");
+/// let config = petstore::Config::new().database(address);
+/// ```
+pub fn set_database_password(address: &str, password: impl Into<Secret>) {
+    passwords().insert(address.to_owned(), password.into());
+}
+
+fn passwords() -> MutexGuard<'static, BTreeMap<String, Secret>> {
+    PASSWORDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Client {
@@ -106,7 +139,11 @@ impl Client {
         let wrong = |message: &str| Error::new(ErrorKind::Config("database"), message);
         let authorization = match &address.user {
             None if password.is_empty() => None,
-            None => return Err(wrong("there is a password for the database, but no user in its address")),
+            None => {
+                return Err(wrong(
+                    "there is a password for the database, but no user in its address",
+                ));
+            }
             Some(user) => {
                 let pair = STANDARD.encode(format!("{user}:{password}"));
                 let mut value = HeaderValue::try_from(format!("Basic {pair}"))
@@ -118,21 +155,40 @@ impl Client {
         let names = Names::default();
         let agent = agent::agent(&address, authorization, names.clone())?;
         let scheme = if address.is_tls { "https" } else { "http" };
-        let nodes = address.hosts.iter().map(|host| Node::new(scheme, host)).collect();
-        let fresh = if address.allows_old { STRONG } else { LINEARIZABLE };
-        Ok(Self { agent, names, address, fresh, nodes, favourite: AtomicUsize::new(0) })
+        let nodes = address
+            .hosts
+            .iter()
+            .map(|host| Node::new(scheme, host))
+            .collect();
+        let fresh = if address.allows_old {
+            STRONG
+        } else {
+            LINEARIZABLE
+        };
+        Ok(Self {
+            agent,
+            names,
+            address,
+            fresh,
+            nodes,
+            favourite: AtomicUsize::new(0),
+        })
     }
 
     /// Makes a client for the address of a database, and checks the version of a node. The password comes from
-    /// the environment.
+    /// the program or the environment.
     ///
     /// # Errors
     /// If the address is wrong, no node answers in time, the password is rejected, or rqlite is too old.
     pub fn connect(address: &str, patience: Duration) -> Result<Self, Error> {
         let wrong = |why: String| Error::new(ErrorKind::Config("database"), why);
+        let given = passwords().get(address).cloned();
         let address = ClusterAddress::parse(address)
             .map_err(|why| wrong(format!("the address of the database {why}")))?;
-        let password = from_environment("PETSTORE_DATABASE_PASSWORD")?;
+        let password = match given {
+            Some(_) => given,
+            None => from_environment("PETSTORE_DATABASE_PASSWORD")?.map(Secret::from),
+        };
         let client = Self::new(address, password.as_deref())?;
         let version = client.rqlite_version(patience)?;
         if is_old(&version) && !client.address.allows_old {
@@ -154,7 +210,9 @@ impl Client {
         let body = statement::encode(&[Statement::plain("SELECT 1")]);
         self.try_nodes(patience, |node, limit| {
             let (headers, _) = self.exchange(node, limit, ANY_NODE, JSON, &body)?;
-            let version = headers.get(VERSION_FIELD).and_then(|version| version.to_str().ok());
+            let version = headers
+                .get(VERSION_FIELD)
+                .and_then(|version| version.to_str().ok());
             let version = version.ok_or_else(|| Trouble::foreign("", false))?;
             Ok(version.trim_start_matches('v').to_owned())
         })
@@ -180,7 +238,10 @@ impl Client {
         };
         outcomes.map(rows).map_err(|failure| match failure {
             // A read changes nothing, so it may have been carried out.
-            ClusterFailure::Node(trouble) => ClusterFailure::Node(Trouble { may_be_done: false, ..trouble }),
+            ClusterFailure::Node(trouble) => ClusterFailure::Node(Trouble {
+                may_be_done: false,
+                ..trouble
+            }),
             failure => failure,
         })
     }
@@ -189,9 +250,19 @@ impl Client {
     ///
     /// # Errors
     /// Why the host does not answer.
-    pub fn read_from(&self, place: usize, statements: &[Statement]) -> Result<Vec<ClusterRows>, String> {
+    pub fn read_from(
+        &self,
+        place: usize,
+        statements: &[Statement],
+    ) -> Result<Vec<ClusterRows>, String> {
         let body = statement::encode(statements);
-        match self.ask_node(&self.nodes[place], ANSWER, ANY_NODE, &body, statements.len()) {
+        match self.ask_node(
+            &self.nodes[place],
+            ANSWER,
+            ANY_NODE,
+            &body,
+            statements.len(),
+        ) {
             Ok(Ok(outcomes)) => Ok(rows(outcomes)),
             Ok(Err(failure)) => Err(failure.to_string()),
             Err(trouble) => Err(trouble.text),
@@ -217,8 +288,14 @@ impl Client {
     /// If no node begins to answer in time, the transfer breaks off, or the copy cannot be written.
     pub fn download(&self, to: &mut impl Write, patience: Duration) -> Result<(), Error> {
         let mut response = self.try_nodes(patience, |node, _| {
-            let request = self.agent.get(format!("{}/db/backup?{WHOLE_TIMEOUT}", node.base)).config();
-            let request = request.timeout_global(None).timeout_recv_response(Some(WHOLE)).build();
+            let request = self
+                .agent
+                .get(format!("{}/db/backup?{WHOLE_TIMEOUT}", node.base))
+                .config();
+            let request = request
+                .timeout_global(None)
+                .timeout_recv_response(Some(WHOLE))
+                .build();
             let mut response = request.call()?;
             if response.status().as_u16() == 200 {
                 return Ok(response);
@@ -228,7 +305,12 @@ impl Client {
         })?;
         std::io::copy(&mut response.body_mut().as_reader(), to)
             .map(drop)
-            .map_err(|error| Error::io(format!("cannot copy the database of {}", self.address), error))
+            .map_err(|error| {
+                Error::io(
+                    format!("cannot copy the database of {}", self.address),
+                    error,
+                )
+            })
     }
 
     /// Replaces the whole database by an SQLite file.
@@ -238,13 +320,17 @@ impl Client {
     pub fn load(&self, file: &[u8], patience: Duration) -> Result<(), ClusterFailure> {
         let path = format!("/db/load?{WHOLE_TIMEOUT}");
         self.try_nodes(patience, |node, _| {
-            self.exchange(node, WHOLE, &path, "application/octet-stream", file).map(drop)
+            self.exchange(node, WHOLE, &path, "application/octet-stream", file)
+                .map(drop)
         })
     }
 
     /// The requests to each host so far.
     pub fn meters(&self) -> Vec<HostMeter> {
-        self.nodes.iter().map(|node| node.history().meter.clone()).collect()
+        self.nodes
+            .iter()
+            .map(|node| node.history().meter.clone())
+            .collect()
     }
 
     fn ask(
@@ -254,7 +340,9 @@ impl Client {
         patience: Duration,
     ) -> Result<Vec<StatementAnswer>, ClusterFailure> {
         let body = statement::encode(statements);
-        self.try_nodes(patience, |node, limit| self.ask_node(node, limit, path, &body, statements.len()))?
+        self.try_nodes(patience, |node, limit| {
+            self.ask_node(node, limit, path, &body, statements.len())
+        })?
     }
 
     /// Asks one node. A statement that failed is an answer.
@@ -297,14 +385,24 @@ impl Client {
             log::debug!("the node {} failed: {}", node.host, trouble.text);
             // Another thread may have moved on already.
             let next = (place + 1) % self.nodes.len();
-            let _ = self.favourite.compare_exchange(place, next, Relaxed, Relaxed);
+            let _ = self
+                .favourite
+                .compare_exchange(place, next, Relaxed, Relaxed);
             self.names.forget();
             may_be_done |= trouble.may_be_done;
             // After a node that hung, there is no pause.
-            let wait = if begun.elapsed() >= limit { Duration::ZERO } else { pause };
+            let wait = if begun.elapsed() >= limit {
+                Duration::ZERO
+            } else {
+                pause
+            };
             if trouble.is_final || start.elapsed() + wait >= patience {
                 let text = format!("{}: {}", node.host, trouble.text);
-                return Err(ClusterFailure::Node(Trouble { text, may_be_done, ..trouble }));
+                return Err(ClusterFailure::Node(Trouble {
+                    text,
+                    may_be_done,
+                    ..trouble
+                }));
             }
             std::thread::sleep(wait);
             pause = (pause + wait).min(longest);
@@ -315,9 +413,16 @@ impl Client {
     /// Makes the node with the host name of the leader the favourite. Ports differ: that of `leader` is Raft's.
     fn follow(&self, leader: &str) {
         let name = |host: &str| host.rsplit_once(':').map(|(name, _)| name.to_owned());
-        let mut places = (0..self.nodes.len()).filter(|&place| name(&self.nodes[place].host) == name(leader));
-        let (Some(place), None) = (places.next(), places.next()) else { return };
-        if self.nodes[place].history().failed_at.is_none_or(|at| at.elapsed() >= SHUNNED) {
+        let mut places =
+            (0..self.nodes.len()).filter(|&place| name(&self.nodes[place].host) == name(leader));
+        let (Some(place), None) = (places.next(), places.next()) else {
+            return;
+        };
+        if self.nodes[place]
+            .history()
+            .failed_at
+            .is_none_or(|at| at.elapsed() >= SHUNNED)
+        {
             self.favourite.store(place, Relaxed);
         }
     }
@@ -331,14 +436,24 @@ impl Client {
         content_type: &str,
         body: &[u8],
     ) -> Result<(HeaderMap, Vec<u8>), Trouble> {
-        let request = self.agent.post(format!("{}{path}", node.base)).header(CONTENT_TYPE, content_type);
+        let request = self
+            .agent
+            .post(format!("{}{path}", node.base))
+            .header(CONTENT_TYPE, content_type);
         let mut response = limited(request, limit).send(body)?;
-        if let Some(leader) = response.headers().get("X-Rqlite-Served-By").and_then(|name| name.to_str().ok())
+        if let Some(leader) = response
+            .headers()
+            .get("X-Rqlite-Served-By")
+            .and_then(|name| name.to_str().ok())
         {
             self.follow(leader);
         }
         // Read to its end, so that the connection can be used again.
-        let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(MOST_BYTES)
+            .read_to_vec()?;
         match response.status().as_u16() {
             200 => Ok((response.into_parts().0.headers, body)),
             _ => Err(refusal(&response, &body)),
@@ -353,12 +468,19 @@ fn limited<B>(request: RequestBuilder<B>, limit: Duration) -> RequestBuilder<B> 
         return request;
     }
     let connect = Some(limit.min(ANSWER) / 2);
-    request.config().timeout_resolve(connect).timeout_connect(connect).timeout_global(Some(limit)).build()
+    request
+        .config()
+        .timeout_resolve(connect)
+        .timeout_connect(connect)
+        .timeout_global(Some(limit))
+        .build()
 }
 
 /// Returns `true` if a version such as `9.4.5` or `10.0.0-rc1` may lose what it has acknowledged.
 fn is_old(version: &str) -> bool {
-    let mut numbers = version.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
+    let mut numbers = version
+        .split(['.', '-'])
+        .map(|number| number.parse().unwrap_or(0));
     [(); 2].map(|()| numbers.next().unwrap_or(0)) < NEEDED
 }
 
@@ -368,5 +490,9 @@ fn rows(outcomes: Vec<StatementAnswer>) -> Vec<ClusterRows> {
 
 /// The trouble of a response with a status other than 200.
 fn refusal(response: &ureq::http::Response<Body>, body: &[u8]) -> Trouble {
-    Trouble::of_status(response.status().as_u16(), body, response.headers().contains_key(VERSION_FIELD))
+    Trouble::of_status(
+        response.status().as_u16(),
+        body,
+        response.headers().contains_key(VERSION_FIELD),
+    )
 }

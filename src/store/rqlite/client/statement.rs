@@ -28,7 +28,11 @@ pub enum ClusterValue {
 impl ClusterValue {
     /// The integer; `None` for anything else.
     pub fn integer(&self) -> Option<i64> {
-        if let Self::Integer(number) = self { Some(*number) } else { None }
+        if let Self::Integer(number) = self {
+            Some(*number)
+        } else {
+            None
+        }
     }
 }
 
@@ -53,7 +57,10 @@ pub struct Statement {
 impl Statement {
     /// A statement without values.
     pub fn plain(sql: impl Into<Cow<'static, str>>) -> Self {
-        Self { sql: sql.into(), values: Vec::new() }
+        Self {
+            sql: sql.into(),
+            values: Vec::new(),
+        }
     }
 
     /// A statement with these values. Its parameters are either all like `?1` or all like `?`.
@@ -62,19 +69,28 @@ impl Statement {
     /// If SQLite cannot store a value.
     pub fn new(sql: &str, values: &[&dyn ToSql]) -> Result<Self, StoreError> {
         let sent = values.iter().map(|value| Ok(sent(&value.to_sql()?)));
-        let (values, forms): (Vec<ClusterValue>, Vec<[&str; 2]>) =
-            sent.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
+        let (values, forms): (Vec<ClusterValue>, Vec<[&str; 2]>) = sent
+            .collect::<rusqlite::Result<Vec<_>>>()?
+            .into_iter()
+            .unzip();
         let (mut text, mut rest, mut count) = (String::with_capacity(sql.len() + 8), sql, 0);
         while let Some((before, after)) = rest.split_once('?') {
             count += 1;
-            let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            let digits = after
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(after.len());
             let (number, after) = after.split_at(digits);
-            let [open, close] = forms.get(number.parse().unwrap_or(count) - 1).unwrap_or(&["", ""]);
+            let [open, close] = forms
+                .get(number.parse().unwrap_or(count) - 1)
+                .unwrap_or(&["", ""]);
             text.extend([before, open, "?", number, close]);
             rest = after;
         }
         text += rest;
-        Ok(Self { sql: text.into(), values })
+        Ok(Self {
+            sql: text.into(),
+            values,
+        })
     }
 }
 
@@ -90,7 +106,9 @@ fn sent(value: &ToSqlOutput) -> (ClusterValue, [&'static str; 2]) {
     match value {
         ValueRef::Integer(number) => (ClusterValue::Integer(number), ["", ""]),
         ValueRef::Text(bytes) => match String::from_utf8_lossy(bytes) {
-            text if text.trim_end().ends_with('\'') => (hexadecimal(bytes), ["CAST(unhex(", ") AS TEXT)"]),
+            text if text.trim_end().ends_with('\'') => {
+                (hexadecimal(bytes), ["CAST(unhex(", ") AS TEXT)"])
+            }
             text => (ClusterValue::Text(text.into_owned()), ["", ""]),
         },
         ValueRef::Blob(bytes) => (hexadecimal(bytes), ["unhex(", ")"]),
@@ -101,7 +119,12 @@ fn sent(value: &ToSqlOutput) -> (ClusterValue, [&'static str; 2]) {
 
 fn hexadecimal(bytes: &[u8]) -> ClusterValue {
     let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
-    ClusterValue::Text(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
+    ClusterValue::Text(
+        bytes
+            .iter()
+            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+            .collect(),
+    )
 }
 
 /// The rows of one statement.
@@ -142,9 +165,13 @@ impl Serialize for Statement {
 ///
 /// # Errors
 /// If the node could not carry them out, or the body is not what rqlite writes.
-pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<StatementAnswer>, ClusterFailure>, Trouble> {
+pub fn decode(
+    body: &[u8],
+    count: usize,
+) -> Result<Result<Vec<StatementAnswer>, ClusterFailure>, Trouble> {
     let foreign = |what: &str| Trouble::foreign(what, true);
-    let body: AnswerBody = serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
+    let body: AnswerBody =
+        serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
     // Such as `leadership lost while committing log`.
     if let Some(error) = body.error {
         return Err(Trouble::of_message(&error));
@@ -159,7 +186,10 @@ pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<StatementAnswer>, 
     if outcomes.len() == count {
         Ok(Ok(outcomes))
     } else {
-        Err(foreign(&format!("{} results for {count} statements", outcomes.len())))
+        Err(foreign(&format!(
+            "{} results for {count} statements",
+            outcomes.len()
+        )))
     }
 }
 
@@ -189,7 +219,13 @@ mod tests {
 
     #[test]
     fn statement_is_an_array_of_its_text_and_its_values() {
-        let values = params![i64::MIN, "a\"\0é", Option::<i64>::None, Some(i64::MAX), [0_u8, 0xaf, 0xff]];
+        let values = params![
+            i64::MIN,
+            "a\"\0é",
+            Option::<i64>::None,
+            Some(i64::MAX),
+            [0_u8, 0xaf, 0xff]
+        ];
         let insert = Statement::new("INSERT INTO t VALUES (?, ?, ?, ?, ?)", values).unwrap();
         assert_eq!(
             String::from_utf8(encode(&[Statement::plain("SELECT 1"), insert])).unwrap(),
@@ -200,7 +236,11 @@ mod tests {
 
     #[test]
     fn blob_is_sent_as_its_digits_wherever_it_stands_and_so_is_a_text_that_looks_like_one() {
-        let sent = Statement::new("SELECT ?2, ?1 WHERE ?10 AND ?3", params![7, [1_u8, 255], "x"]).unwrap();
+        let sent = Statement::new(
+            "SELECT ?2, ?1 WHERE ?10 AND ?3",
+            params![7, [1_u8, 255], "x"],
+        )
+        .unwrap();
         assert_eq!(sent.sql, "SELECT unhex(?2), ?1 WHERE ?10 AND ?3");
         assert_eq!(
             sent.values,
@@ -225,12 +265,18 @@ mod tests {
         let body = r#"{"results":[{"last_insert_id":7,"rows_affected":2},{},
             {"columns":["a"],"types":["integer"],"values":[[9223372036854775807,-9223372036854775808],[null,"x\u0000"]]}],"time":0.5}"#;
         let outcomes = outcomes(body, 3);
-        assert_eq!((outcomes[0].last_insert_id, outcomes[0].rows_affected), (7, 2));
+        assert_eq!(
+            (outcomes[0].last_insert_id, outcomes[0].rows_affected),
+            (7, 2)
+        );
         assert_eq!(outcomes[1], StatementAnswer::default());
         assert_eq!(
             outcomes[2].rows,
             [
-                [ClusterValue::Integer(i64::MAX), ClusterValue::Integer(i64::MIN)],
+                [
+                    ClusterValue::Integer(i64::MAX),
+                    ClusterValue::Integer(i64::MIN)
+                ],
                 [ClusterValue::Null, ClusterValue::Text("x\0".to_owned())]
             ]
         );
@@ -246,7 +292,10 @@ mod tests {
     #[test]
     fn error_of_a_node_comes_before_its_results() {
         let body = br#"{"results":[{}],"error":"leadership lost while committing log"}"#;
-        assert_eq!(decode(body, 1).unwrap_err().text, "leadership lost while committing log");
+        assert_eq!(
+            decode(body, 1).unwrap_err().text,
+            "leadership lost while committing log"
+        );
     }
 
     #[test]
@@ -275,14 +324,21 @@ mod tests {
                 String::from_utf8_lossy(body)
             );
         }
-        let fraction = decode(br#"{"results":[{"values":[[1.5]]}]}"#, 1).unwrap_err().text;
-        assert!(fraction.contains("expected null, an integer or a text"), "{fraction}");
+        let fraction = decode(br#"{"results":[{"values":[[1.5]]}]}"#, 1)
+            .unwrap_err()
+            .text;
+        assert!(
+            fraction.contains("expected null, an integer or a text"),
+            "{fraction}"
+        );
     }
 
     #[test]
     fn blob_comes_in_base64() {
         let body = |text: &str| {
-            format!(r#"{{"results":[{{"types":["integer","blob"],"values":[[1,"{text}"],[2,null]]}}]}}"#)
+            format!(
+                r#"{{"results":[{{"types":["integer","blob"],"values":[[1,"{text}"],[2,null]]}}]}}"#
+            )
         };
         let rows = outcomes(&body("AP8="), 1).remove(0).rows;
         assert_eq!(

@@ -36,14 +36,24 @@ fn insert(number: i64) -> Statement {
 }
 
 fn numbers(client: &Client) -> Vec<i64> {
-    let rows = client.read(&[Statement::plain("SELECT number FROM t ORDER BY id")], STRONG, PATIENCE);
-    rows.unwrap()[0].iter().map(|row| row[0].integer().unwrap()).collect()
+    let rows = client.read(
+        &[Statement::plain("SELECT number FROM t ORDER BY id")],
+        STRONG,
+        PATIENCE,
+    );
+    rows.unwrap()[0]
+        .iter()
+        .map(|row| row[0].integer().unwrap())
+        .collect()
 }
 
 /// Writes a row, so that a repetition of the request adds no second one.
 fn write_once(client: &Client, number: i64) -> Result<Vec<StatementAnswer>, ClusterFailure> {
-    let statement =
-        Statement::new("INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING", params![number]).unwrap();
+    let statement = Statement::new(
+        "INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING",
+        params![number],
+    )
+    .unwrap();
     client.write(&[statement], PATIENCE)
 }
 
@@ -52,7 +62,13 @@ fn values_survive() {
     let (_nodes, client) = cluster();
     let blob = (0..=255).collect::<Vec<u8>>();
     let sql = "INSERT INTO t (number, name, digest) VALUES (?, ?, ?)";
-    let names = ["", "\0a\0", "é\u{10ffff}\u{fffd}\"\\\n\u{7f}", "'; DROP TABLE t; --", " X'41' "];
+    let names = [
+        "",
+        "\0a\0",
+        "é\u{10ffff}\u{fffd}\"\\\n\u{7f}",
+        "'; DROP TABLE t; --",
+        " X'41' ",
+    ];
     let rows = [
         (Some(i64::MAX), names[0], Some(&blob[..])),
         (Some(i64::MIN), names[1], Some(&[])),
@@ -60,24 +76,38 @@ fn values_survive() {
         (None, names[3], Some(&[0])),
         (Some(1 << 53 | 1), names[4], Some(&[255])),
     ];
-    let insert = |(number, name, digest)| Statement::new(sql, params![number, name, digest]).unwrap();
+    let insert =
+        |(number, name, digest)| Statement::new(sql, params![number, name, digest]).unwrap();
     let statements = rows.map(insert);
     let outcomes = client.write(&statements, PATIENCE).unwrap();
-    assert_eq!(outcomes.iter().map(|outcome| outcome.last_insert_id).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(
+        outcomes
+            .iter()
+            .map(|outcome| outcome.last_insert_id)
+            .collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5]
+    );
     assert!(outcomes.iter().all(|outcome| outcome.rows_affected == 1));
     for level in [LINEARIZABLE, STRONG] {
         let read = Statement::plain("SELECT number, name, digest FROM t ORDER BY id");
-        let count = Statement::new("SELECT count(*) FROM t WHERE name = ?", params![names[1]]).unwrap();
+        let count =
+            Statement::new("SELECT count(*) FROM t WHERE name = ?", params![names[1]]).unwrap();
         let read = client.read(&[read, count], level, PATIENCE).unwrap();
         for (row, (number, name, digest)) in read[0].iter().zip(rows) {
             let expected = [
                 number.map_or(ClusterValue::Null, ClusterValue::Integer),
                 ClusterValue::Text(name.to_owned()),
-                digest.map_or(ClusterValue::Null, |bytes| ClusterValue::Blob(bytes.to_owned())),
+                digest.map_or(ClusterValue::Null, |bytes| {
+                    ClusterValue::Blob(bytes.to_owned())
+                }),
             ];
             assert_eq!(*row, expected);
         }
-        assert_eq!((read[0].len(), &read[1][0][0]), (rows.len(), &ClusterValue::Integer(1)), "{level:?}");
+        assert_eq!(
+            (read[0].len(), &read[1][0][0]),
+            (rows.len(), &ClusterValue::Integer(1)),
+            "{level:?}"
+        );
     }
 }
 
@@ -86,14 +116,39 @@ fn transaction_is_whole_or_nothing() {
     let (_nodes, client) = cluster();
     client.write(&[insert(1), insert(2)], PATIENCE).unwrap();
     let failed = client.write(&[insert(3), insert(1), insert(4)], PATIENCE);
-    assert_eq!(failed, Err(ClusterFailure::Statement(1, "UNIQUE constraint failed: t.number".to_owned())));
-    let failed = client.read(&[Statement::plain("SELECT colour FROM t")], LINEARIZABLE, PATIENCE);
-    assert_eq!(failed, Err(ClusterFailure::Statement(0, "no such column: colour".to_owned())));
+    assert_eq!(
+        failed,
+        Err(ClusterFailure::Statement(
+            1,
+            "UNIQUE constraint failed: t.number".to_owned()
+        ))
+    );
+    let failed = client.read(
+        &[Statement::plain("SELECT colour FROM t")],
+        LINEARIZABLE,
+        PATIENCE,
+    );
+    assert_eq!(
+        failed,
+        Err(ClusterFailure::Statement(
+            0,
+            "no such column: colour".to_owned()
+        ))
+    );
     // A statement that cannot be prepared undoes the others too.
     let nowhere = Statement::plain("INSERT INTO nowhere VALUES (1)");
-    for (i, statements) in [[nowhere.clone(), insert(5)], [insert(5), nowhere]].into_iter().enumerate() {
+    for (i, statements) in [[nowhere.clone(), insert(5)], [insert(5), nowhere]]
+        .into_iter()
+        .enumerate()
+    {
         let failed = client.write(&statements, PATIENCE);
-        assert_eq!(failed, Err(ClusterFailure::Statement(i, "no such table: nowhere".to_owned())));
+        assert_eq!(
+            failed,
+            Err(ClusterFailure::Statement(
+                i,
+                "no such table: nowhere".to_owned()
+            ))
+        );
     }
     assert_eq!(numbers(&client), [1, 2]);
 }
@@ -135,7 +190,11 @@ fn client_follows_the_leader_except_to_a_node_that_failed() {
     numbers(&client);
     assert_eq!(requests(&client, next), before + 1);
     client.follow(&nodes.host(leader).to_string());
-    assert_eq!(client.favourite.load(Relaxed), leader, "it failed half a minute ago");
+    assert_eq!(
+        client.favourite.load(Relaxed),
+        leader,
+        "it failed half a minute ago"
+    );
     // The name of an unreachable leader.
     let other = (leader + 1) % 3;
     client.favourite.store(other, Relaxed);
@@ -166,7 +225,12 @@ fn node_that_is_removed_stops_no_reads_although_nobody_writes() {
     read().unwrap();
     let [gone, other] = [1, 2].map(|i| (nodes.leader() + i) % 3);
     nodes.kill(gone);
-    let removed = nodes.ask(other, "DELETE", "/remove", format!(r#"{{"id":"{gone}"}}"#).as_bytes());
+    let removed = nodes.ask(
+        other,
+        "DELETE",
+        "/remove",
+        format!(r#"{{"id":"{gone}"}}"#).as_bytes(),
+    );
     assert_eq!(removed.map(|(status, _)| status), Some(200));
     assert_eq!(read(), Ok(vec![vec![vec![ClusterValue::Integer(1)]]]));
 }
@@ -222,25 +286,37 @@ fn cluster_without_a_quorum_is_unavailable_and_heals() {
     nodes.kill(2);
     assert!(matches!(
         client.write(&[insert(1)], patience),
-        Err(ClusterFailure::Node(Trouble { may_be_done: false, .. }))
+        Err(ClusterFailure::Node(Trouble {
+            may_be_done: false,
+            ..
+        }))
     ));
 }
 
 #[test]
 fn wrong_password_is_named_and_no_password_is_ever_shown() {
     let user = Some(("pets".to_owned(), "hush-hush".to_owned()));
-    let nodes = Nodes::start_with(3, NodeOptions { user, ..NodeOptions::default() });
+    let nodes = Nodes::start_with(
+        3,
+        NodeOptions {
+            user,
+            ..NodeOptions::default()
+        },
+    );
     let address = nodes.address().replace("rqlite://", "rqlite://pets@");
     let client = client_of(&address, Some("hush-hush"));
     create(&client);
     assert_eq!(numbers(&client), [0; 0]);
-    for (address, password) in
-        [(address.clone(), Some("hush-wrong")), (address.clone(), None), (nodes.address(), None)]
-    {
+    for (address, password) in [
+        (address.clone(), Some("hush-wrong")),
+        (address.clone(), None),
+        (nodes.address(), None),
+    ] {
         let wrong = client_of(&address, password);
-        for failed in
-            [wrong.rqlite_version(PATIENCE).unwrap_err(), wrong.write(&[insert(1)], PATIENCE).unwrap_err()]
-        {
+        for failed in [
+            wrong.rqlite_version(PATIENCE).unwrap_err(),
+            wrong.write(&[insert(1)], PATIENCE).unwrap_err(),
+        ] {
             assert!(
                 matches!(
                     failed,
@@ -257,9 +333,14 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
         }
         assert_eq!(wrong.meters()[0].requests, 1, "it is not tried again");
     }
-    assert!(Client::new(ClusterAddress::parse("rqlite://one").unwrap(), Some("")).is_ok(), "it is none");
-    let line =
-        Client::new(ClusterAddress::parse("rqlite://one").unwrap(), Some("hush")).err().unwrap().to_string();
+    assert!(
+        Client::new(ClusterAddress::parse("rqlite://one").unwrap(), Some("")).is_ok(),
+        "it is none"
+    );
+    let line = Client::new(ClusterAddress::parse("rqlite://one").unwrap(), Some("hush"))
+        .err()
+        .unwrap()
+        .to_string();
     assert!(line.contains("no user") && !line.contains("hush"), "{line}");
 }
 
@@ -267,7 +348,10 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
 fn old_version_is_refused_unless_it_is_allowed() {
     let nodes = Nodes::start(1);
     let address = nodes.address();
-    let version = Client::connect(&address, PATIENCE).unwrap().rqlite_version(PATIENCE).unwrap();
+    let version = Client::connect(&address, PATIENCE)
+        .unwrap()
+        .rqlite_version(PATIENCE)
+        .unwrap();
     let refused = Client::connect(address.trim_end_matches("?allow-old"), PATIENCE);
     match refused {
         Err(error) => {
@@ -298,8 +382,16 @@ fn certificates(folder: &std::path::Path, ip: std::net::IpAddr) {
          printf 'subjectAltName=IP:{ip}\\nbasicConstraints=CA:FALSE\\n' >node.ext &&
          openssl x509 -req -in node.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile node.ext -out node.pem"
     );
-    let made = Command::new("sh").current_dir(folder).args(["-c", &script]).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let made = Command::new("sh")
+        .current_dir(folder)
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
 }
 
 #[test]
@@ -310,9 +402,17 @@ fn tls_needs_the_authority_that_is_named() {
     let host = nodes.host(0);
     let file = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
     nodes.kill(0);
-    nodes.change(["-http-cert".to_owned(), file("node.pem"), "-http-key".to_owned(), file("node.key")]);
+    nodes.change([
+        "-http-cert".to_owned(),
+        file("node.pem"),
+        "-http-key".to_owned(),
+        file("node.key"),
+    ]);
     nodes.start_node(0);
-    let client = client_of(&format!("rqlites://{host}/?allow-old&ca={}", file("ca.pem")), None);
+    let client = client_of(
+        &format!("rqlites://{host}/?allow-old&ca={}", file("ca.pem")),
+        None,
+    );
     create(&client);
     assert_eq!(numbers(&client), [0; 0]);
     // Another authority of the same name, and those of the system.
@@ -320,13 +420,22 @@ fn tls_needs_the_authority_that_is_named() {
     certificates(&other.0, host.ip());
     let other = format!("rqlites://{host}/?ca={}", other.0.join("ca.pem").display());
     for address in [other, format!("rqlites://{host}")] {
-        let failed = client_of(&address, None).rqlite_version(Duration::ZERO).unwrap_err();
-        let ClusterFailure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else {
+        let failed = client_of(&address, None)
+            .rqlite_version(Duration::ZERO)
+            .unwrap_err();
+        let ClusterFailure::Node(Trouble {
+            text: why,
+            may_be_done: false,
+            ..
+        }) = failed
+        else {
             panic!("{failed:?}")
         };
         assert!(why.contains("certificate"), "{why}");
     }
-    let plain = client_of(&format!("rqlite://{host}"), None).rqlite_version(Duration::ZERO).unwrap_err();
+    let plain = client_of(&format!("rqlite://{host}"), None)
+        .rqlite_version(Duration::ZERO)
+        .unwrap_err();
     assert!(plain.to_string().contains("HTTPS"), "{plain}");
 }
 
@@ -336,7 +445,9 @@ fn authorities_that_cannot_be_read_are_named() {
     let file = folder.0.join("ca.pem");
     let refusal = || {
         let address = format!("rqlites://one/?ca={}", file.display());
-        Client::new(ClusterAddress::parse(&address).unwrap(), None).err().unwrap()
+        Client::new(ClusterAddress::parse(&address).unwrap(), None)
+            .err()
+            .unwrap()
     };
     assert_eq!(refusal().kind(), ErrorKind::FileMissing);
     std::fs::write(&file, "no certificate").unwrap();
@@ -364,15 +475,21 @@ fn liar(answers: Vec<Option<Vec<u8>>>) -> (String, std::thread::JoinHandle<()>) 
 }
 
 fn response(body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\nX-Rqlite-Version: v9.4.0\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-        .into()
+    format!(
+        "HTTP/1.1 200 OK\r\nX-Rqlite-Version: v9.4.0\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into()
 }
 
 /// 1,000,000 pets took 86 s.
 #[test]
 fn follower_has_as_long_for_a_whole_database_as_the_leader() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let client = client_of(&format!("rqlite://{}", listener.local_addr().unwrap()), None);
+    let client = client_of(
+        &format!("rqlite://{}", listener.local_addr().unwrap()),
+        None,
+    );
     let (told, tell) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let asked = |end: &str| {
@@ -385,8 +502,15 @@ fn follower_has_as_long_for_a_whole_database_as_the_leader() {
                 assert!(count > 0, "{}", String::from_utf8_lossy(&asked));
                 asked.extend_from_slice(&buffer[..count]);
             }
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}").unwrap();
-            String::from_utf8(asked).unwrap().lines().next().unwrap().to_owned()
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+                .unwrap();
+            String::from_utf8(asked)
+                .unwrap()
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned()
         };
         told.send([asked("file"), asked("\r\n\r\n")]).unwrap();
     });
@@ -395,18 +519,27 @@ fn follower_has_as_long_for_a_whole_database_as_the_leader() {
     let path = format!("timeout={}s HTTP/1.1", WHOLE.as_secs());
     assert_eq!(
         tell.recv_timeout(PATIENCE).unwrap(),
-        [format!("POST /db/load?{path}"), format!("GET /db/backup?{path}")]
+        [
+            format!("POST /db/load?{path}"),
+            format!("GET /db/backup?{path}")
+        ]
     );
 }
 
 #[test]
 fn write_without_a_whole_response_has_an_unknown_outcome() {
     let whole = response(r#"{"results":[{"last_insert_id":1,"rows_affected":1}]}"#);
-    let endless =
-        [&b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..], &b"5\r\n[[[[[\r\n".repeat(9)]
-            .concat();
-    let huge =
-        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", u64::MAX, "[".repeat(99)).into_bytes();
+    let endless = [
+        &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..],
+        &b"5\r\n[[[[[\r\n".repeat(9),
+    ]
+    .concat();
+    let huge = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}",
+        u64::MAX,
+        "[".repeat(99)
+    )
+    .into_bytes();
     for answer in [
         Some(vec![]),
         Some(whole[..20].to_vec()),
@@ -414,22 +547,39 @@ fn write_without_a_whole_response_has_an_unknown_outcome() {
         Some(response("")),
         Some(response("\0\u{1b}[31m")),
         Some(response(r#"{"results":[]}"#)),
-        Some(response(r#"{"results":[{}],"error":"leadership lost while committing log"}"#)),
+        Some(response(
+            r#"{"results":[{}],"error":"leadership lost while committing log"}"#,
+        )),
         Some(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
         Some(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n".to_vec()),
         Some(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n".to_vec()),
-        Some(b"HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        Some(
+            b"HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+                .to_vec(),
+        ),
         Some(endless),
         Some(huge),
-        Some(b"HTTP/1.1 200 OK\r\nX: ".iter().copied().chain([b'x'; 200_000]).collect()),
+        Some(
+            b"HTTP/1.1 200 OK\r\nX: "
+                .iter()
+                .copied()
+                .chain([b'x'; 200_000])
+                .collect(),
+        ),
         None,
     ] {
-        let shown =
-            answer.as_ref().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(90)]).into_owned());
+        let shown = answer
+            .as_ref()
+            .map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(90)]).into_owned());
         let (address, thread) = liar(vec![answer]);
         let client = client_of(&address, None);
         let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
-        let ClusterFailure::Node(Trouble { text: why, may_be_done: true, .. }) = failed else {
+        let ClusterFailure::Node(Trouble {
+            text: why,
+            may_be_done: true,
+            ..
+        }) = failed
+        else {
             panic!("{shown:?}: {failed:?}")
         };
         assert!(!why.chars().any(char::is_control), "{why:?}");
@@ -441,20 +591,34 @@ fn write_without_a_whole_response_has_an_unknown_outcome() {
 #[test]
 fn harmless_write_and_read_are_sent_again() {
     let whole = response(r#"{"results":[{"last_insert_id":7,"rows_affected":1,"values":[[7]]}]}"#);
-    let answers = || vec![Some(whole[..whole.len() - 5].to_vec()), Some(response("[]")), Some(whole.clone())];
+    let answers = || {
+        vec![
+            Some(whole[..whole.len() - 5].to_vec()),
+            Some(response("[]")),
+            Some(whole.clone()),
+        ]
+    };
     let (address, thread) = liar(answers());
     let client = client_of(&address, None);
-    assert_eq!(client.write(&[insert(1)], PATIENCE).unwrap()[0].last_insert_id, 7);
+    assert_eq!(
+        client.write(&[insert(1)], PATIENCE).unwrap()[0].last_insert_id,
+        7
+    );
     thread.join().unwrap();
     let (address, thread) = liar(answers());
     let client = client_of(&address, None);
     assert_eq!(
-        client.read(&[Statement::plain("SELECT 7")], LINEARIZABLE, PATIENCE).unwrap(),
+        client
+            .read(&[Statement::plain("SELECT 7")], LINEARIZABLE, PATIENCE)
+            .unwrap(),
         [[[ClusterValue::Integer(7)]]]
     );
     let meter = &client.meters()[0];
     // On a busy machine, a further try may come too late.
-    assert!(meter.failures >= 2 && meter.requests == meter.failures + 1, "{meter:?}");
+    assert!(
+        meter.failures >= 2 && meter.requests == meter.failures + 1,
+        "{meter:?}"
+    );
     assert!(meter.duration > Duration::ZERO);
     thread.join().unwrap();
 }
@@ -465,16 +629,25 @@ fn host_that_is_not_rqlite_is_named_and_passed_over() {
     let missing = Some(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec());
     for (answer, expected) in [(web(), ""), (missing, ": status 404")] {
         let (address, thread) = liar(vec![answer]);
-        let failed = client_of(&address, None).rqlite_version(Duration::ZERO).unwrap_err().to_string();
+        let failed = client_of(&address, None)
+            .rqlite_version(Duration::ZERO)
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             failed,
-            format!("{}: the response is not from rqlite{expected}", address.trim_start_matches("rqlite://"))
+            format!(
+                "{}: the response is not from rqlite{expected}",
+                address.trim_start_matches("rqlite://")
+            )
         );
         thread.join().unwrap();
     }
     let (address, thread) = liar(vec![web()]);
     let (node, node_thread) = liar(vec![Some(response("{}"))]);
-    let client = client_of(&format!("{address},{}", node.trim_start_matches("rqlite://")), None);
+    let client = client_of(
+        &format!("{address},{}", node.trim_start_matches("rqlite://")),
+        None,
+    );
     assert_eq!(client.rqlite_version(PATIENCE).unwrap(), "9.4.0");
     thread.join().unwrap();
     node_thread.join().unwrap();
@@ -485,22 +658,35 @@ fn name_that_is_not_resolved_is_named_and_nothing_was_written() {
     // Longer than a name can be, so that no DNS server is asked.
     let client = client_of(&format!("rqlite://{}", "a".repeat(64)), None);
     let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
-    let ClusterFailure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else {
+    let ClusterFailure::Node(Trouble {
+        text: why,
+        may_be_done: false,
+        ..
+    }) = failed
+    else {
         panic!("{failed:?}")
     };
-    assert!(why.ends_with(": the name of the host cannot be resolved"), "{why}");
+    assert!(
+        why.ends_with(": the name of the host cannot be resolved"),
+        "{why}"
+    );
 }
 
 #[test]
 fn node_that_hangs_is_passed_over_while_the_others_elect_a_leader() {
     let nobody = || {
         let body = "leader not found\n";
-        let head =
-            format!("HTTP/1.1 503 No\r\nX-Rqlite-Version: v9.4.0\r\nContent-Length: {}\r\n", body.len());
+        let head = format!(
+            "HTTP/1.1 503 No\r\nX-Rqlite-Version: v9.4.0\r\nContent-Length: {}\r\n",
+            body.len()
+        );
         Some(format!("{head}Connection: close\r\n\r\n{body}").into_bytes())
     };
-    let servers =
-        [vec![None, nobody()], vec![nobody(), Some(response("{\"results\":[{}]}"))], vec![nobody()]];
+    let servers = [
+        vec![None, nobody()],
+        vec![nobody(), Some(response("{\"results\":[{}]}"))],
+        vec![nobody()],
+    ];
     let (hosts, threads): (Vec<_>, Vec<_>) = servers
         .into_iter()
         .map(|answers| {
@@ -510,7 +696,9 @@ fn node_that_hangs_is_passed_over_while_the_others_elect_a_leader() {
         .unzip();
     let client = client_of(&format!("rqlite://{}", hosts.join(",")), None);
     client.write(&[insert(1)], PATIENCE).unwrap();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
     let requests: Vec<u64> = client.meters().iter().map(|meter| meter.requests).collect();
     assert_eq!(requests, [2, 2, 1]);
 }

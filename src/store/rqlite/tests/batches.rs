@@ -26,23 +26,39 @@ fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
     ];
     assert_eq!(outcomes(&pets, &committed), expected);
     assert_eq!(all_names(&session(&path)), ["b", "d", "a", "e"]);
-    let pets = [once(&mut writer, "e", "2"), once(&mut writer, "a", "3"), once(&mut writer, "x", "1")];
+    let pets = [
+        once(&mut writer, "e", "2"),
+        once(&mut writer, "a", "3"),
+        once(&mut writer, "x", "1"),
+    ];
     let committed = writer.commit().unwrap();
-    assert_eq!(outcomes(&pets, &committed), [Outcome::Replayed(4), Outcome::Made(5), Outcome::Reused]);
-    assert_eq!(number(&path, "SELECT changes FROM cluster_changes"), 0, "creates raise the sequence");
+    assert_eq!(
+        outcomes(&pets, &committed),
+        [Outcome::Replayed(4), Outcome::Made(5), Outcome::Reused]
+    );
+    assert_eq!(
+        number(&path, "SELECT changes FROM cluster_changes"),
+        0,
+        "creates raise the sequence"
+    );
 }
 
 #[test]
 fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
     let address = pretender(|request| {
-        let refused = r#"{"results":[{"error":"NOT NULL constraint failed: cluster_writers.is_current"}]}"#;
+        let refused =
+            r#"{"results":[{"error":"NOT NULL constraint failed: cluster_writers.is_current"}]}"#;
         (request == 0).then(|| refused.to_owned())
     });
-    let client = Arc::new(Client::new(client::ClusterAddress::parse(&address).unwrap(), None).unwrap());
+    let client =
+        Arc::new(Client::new(client::ClusterAddress::parse(&address).unwrap(), None).unwrap());
     let mut writer = ClusterConnection::new(Session::new(Arc::clone(&client)).unwrap()).unwrap();
     writer.set_busy_timeout(Duration::ZERO);
     let (probed, asked) = requests(&client, || writer.probe());
-    assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{probed:?}");
+    assert!(
+        matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))),
+        "{probed:?}"
+    );
     assert_eq!(asked, 2);
 }
 
@@ -59,7 +75,9 @@ fn undone_batch_leaves_nothing() {
     assert_eq!(all_names(&session(&path)), ["a"]);
     // A change is undone with its batch.
     writer.begin().unwrap();
-    writer.change("UPDATE project SET plan = 'pro'", &[]).unwrap();
+    writer
+        .change("UPDATE project SET plan = 'pro'", &[])
+        .unwrap();
     assert_eq!(writer.written(), 1);
     writer.undo();
     assert_eq!(writer.plan(), Ok(Plan::Free));
@@ -73,11 +91,14 @@ fn rejected_create_fails_no_other_of_its_batch() {
         &path,
         "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(ABORT, 'no'); END",
     );
-    let pets =
-        ["good", "bad", "fine"].map(|name| writer.insert_pet(&new_pet(name), Some(&key(name))).unwrap());
+    let pets = ["good", "bad", "fine"]
+        .map(|name| writer.insert_pet(&new_pet(name), Some(&key(name))).unwrap());
     let committed = writer.commit().unwrap();
     let done = pets.each_ref().map(|pet| pet.outcome(&committed));
-    assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
+    assert_eq!(
+        (&done[0], &done[2]),
+        (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2)))
+    );
     assert_eq!(done[1], Err(StoreError::Internal("no".to_owned())));
     assert_eq!(all_names(&session(&path)), ["good", "fine"]);
 }
@@ -93,8 +114,15 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
     let pets = ["good", "bad", "fine"].map(|name| writer.insert_pet(&new_pet(name), None).unwrap());
     let committed = writer.commit().unwrap();
     let done = pets.each_ref().map(|pet| pet.outcome(&committed));
-    assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
-    assert!(matches!(&done[1], Err(StoreError::Internal(why)) if why.contains("trigger")), "{:?}", done[1]);
+    assert_eq!(
+        (&done[0], &done[2]),
+        (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2)))
+    );
+    assert!(
+        matches!(&done[1], Err(StoreError::Internal(why)) if why.contains("trigger")),
+        "{:?}",
+        done[1]
+    );
     assert_eq!(all_names(&session(&path)), ["good", "fine"]);
     // The same with keys, next to a create without.
     let pets = [None, Some("good"), Some("bad"), Some("fine")].map(|name| match name {
@@ -104,15 +132,25 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
     let committed = writer.commit().unwrap();
     let done = pets.each_ref().map(|pet| pet.outcome(&committed));
     let made = |id| Ok(Outcome::Made(id));
-    assert_eq!((&done[0], &done[1], &done[3]), (&made(3), &made(4), &made(5)));
-    assert!(matches!(&done[2], Err(StoreError::Internal(why)) if why.contains("trigger")), "{:?}", done[2]);
+    assert_eq!(
+        (&done[0], &done[1], &done[3]),
+        (&made(3), &made(4), &made(5))
+    );
+    assert!(
+        matches!(&done[2], Err(StoreError::Internal(why)) if why.contains("trigger")),
+        "{:?}",
+        done[2]
+    );
 }
 
 #[test]
 fn rejected_change_leaves_no_create_of_its_batch() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    run(&path, "CREATE TRIGGER theirs BEFORE UPDATE ON project BEGIN SELECT raise(ABORT, 'no'); END");
+    run(
+        &path,
+        "CREATE TRIGGER theirs BEFORE UPDATE ON project BEGIN SELECT raise(ABORT, 'no'); END",
+    );
     for name in ["a", "b"] {
         writer.insert_pet(&new_pet(name), None).unwrap();
     }
@@ -126,36 +164,55 @@ fn only_changes_depend_on_what_others_change_meanwhile() {
     let (_nodes, path) = cluster(1);
     let (mut writer, mut other) = (writer(&path), writer(&path));
     let mut change = || {
-        other.transact(|project| project.set_plan(Plan::Pro)).unwrap();
+        other
+            .transact(|project| project.set_plan(Plan::Pro))
+            .unwrap();
     };
     assert_eq!(writer.open_transaction(), Ok(()));
     writer.insert_pet(&new_pet("a"), None).unwrap();
     change();
     writer.commit().unwrap();
     assert_eq!(writer.open_transaction(), Ok(()));
-    writer.change("UPDATE project SET plan = 'free'", &[]).unwrap();
+    writer
+        .change("UPDATE project SET plan = 'free'", &[])
+        .unwrap();
     change();
     let refused = writer.commit();
-    assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn batch_that_cannot_be_recorded_is_not_unknown() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    run(&path, "INSERT INTO pets (id, name, category_id) VALUES (9223372036854775807, 'last', 1)");
+    run(
+        &path,
+        "INSERT INTO pets (id, name, category_id) VALUES (9223372036854775807, 'last', 1)",
+    );
     for key in [None, Some("1")] {
         match key {
             Some(key) => drop(once(&mut writer, "a", key)),
             None => drop(writer.insert_pet(&new_pet("a"), None).unwrap()),
         }
         let full = writer.commit();
-        assert!(full.as_ref().is_err_and(|error| !error.is_unknown()), "{full:?}");
+        assert!(
+            full.as_ref().is_err_and(|error| !error.is_unknown()),
+            "{full:?}"
+        );
     }
     run(&path, "DROP TABLE cluster_writers");
     writer.insert_pet(&new_pet("a"), None).unwrap();
     let failed = writer.commit();
-    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::SchemaChanged, _))), "{failed:?}");
+    assert!(
+        matches!(
+            failed,
+            Err(StoreError::Unavailable(Cause::SchemaChanged, _))
+        ),
+        "{failed:?}"
+    );
 }
 
 #[test]
@@ -165,16 +222,24 @@ fn key_sent_through_many_instances_at_once_makes_one_pet() {
     let send = |i: usize| {
         let mut writer = writer(&path);
         move || {
-            let pets: Vec<_> = (0..20).map(|k| once(&mut writer, "Rex", &k.to_string())).collect();
+            let pets: Vec<_> = (0..20)
+                .map(|k| once(&mut writer, "Rex", &k.to_string()))
+                .collect();
             writer.insert_pet(&new_pet(&i.to_string()), None).unwrap();
             let committed = writer.commit().unwrap();
             outcomes(&pets, &committed)
         }
     };
     let threads: Vec<_> = (0..4).map(|i| thread::spawn(send(i))).collect();
-    let done: Vec<Vec<Outcome>> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let done: Vec<Vec<Outcome>> = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect();
     for k in 0..20 {
-        let made = done.iter().filter(|done| matches!(done[k], Outcome::Made(_))).count();
+        let made = done
+            .iter()
+            .filter(|done| matches!(done[k], Outcome::Made(_)))
+            .count();
         let mut ids = done.iter().map(|done| match done[k] {
             Outcome::Made(id) | Outcome::Replayed(id) => id,
             Outcome::Reused => panic!("it is the same create"),
@@ -213,7 +278,10 @@ fn request_that_a_node_forwards_late_is_rejected() {
     writer.commit().unwrap();
     let client = connect(&path).unwrap();
     let sent = client.write(&late, schema::PATIENCE);
-    assert!(matches!(sent, Err(client::ClusterFailure::Statement(0, _))), "{sent:?}");
+    assert!(
+        matches!(sent, Err(client::ClusterFailure::Statement(0, _))),
+        "{sent:?}"
+    );
     assert_eq!(all_names(&session(&path)), ["b"]);
 }
 
@@ -228,10 +296,16 @@ fn batch_with_an_unknown_outcome_reports_it_and_its_keys_resolve_it() {
     (0..3).for_each(|i| nodes.freeze(i));
     writer.set_busy_timeout(Duration::ZERO);
     let failed = writer.commit();
-    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{failed:?}");
+    assert!(
+        matches!(failed, Err(StoreError::Unavailable(Cause::Unknown, _))),
+        "{failed:?}"
+    );
     // A batch that cannot even begin is not sent, so its outcome is known.
     let begun = writer.begin();
-    assert!(matches!(begun, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{begun:?}");
+    assert!(
+        matches!(begun, Err(StoreError::Unavailable(Cause::Unreachable, _))),
+        "{begun:?}"
+    );
     assert_eq!(writer.insert_pet(&new_pet("Tom"), None).err(), begun.err());
     assert!(writer.commit().is_ok(), "nothing is sent");
     (0..3).for_each(|i| nodes.thaw(i));
@@ -250,24 +324,44 @@ fn batch_asks_once_and_sends_its_creates_in_one_request() {
     let create = |writer: &mut Writer, name: &str| {
         writer.begin().unwrap();
         let known = writer.key(&[7; 32]).unwrap().is_some();
-        let pets = [writer.insert_pet(&new_pet(name), None).unwrap(), once(writer, name, name)];
+        let pets = [
+            writer.insert_pet(&new_pet(name), None).unwrap(),
+            once(writer, name, name),
+        ];
         (known, outcomes(&pets, &writer.commit().unwrap()))
     };
     let made = |id| vec![Outcome::Made(id), Outcome::Made(id + 1)];
-    assert_eq!(requests(&client, || create(&mut writer, "a")), ((false, made(1)), 3), "and reads the mirror");
-    assert_eq!(requests(&client, || create(&mut writer, "b")), ((false, made(3)), 2));
+    assert_eq!(
+        requests(&client, || create(&mut writer, "a")),
+        ((false, made(1)), 3),
+        "and reads the mirror"
+    );
+    assert_eq!(
+        requests(&client, || create(&mut writer, "b")),
+        ((false, made(3)), 2)
+    );
     // A key of another instance is known to the next batch.
-    other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    other
+        .transact(|writer| writer.insert_key(&api_key(7)))
+        .unwrap();
     assert_eq!(create(&mut writer, "c"), (true, made(5)));
     other.delete_keys(&[api_key(7)]).unwrap();
     assert_eq!(create(&mut writer, "d"), (false, made(7)));
     // A change does not ask again, and is checked against what was read since the batch began.
     writer.begin().unwrap();
-    let change =
-        |writer: &mut Writer| writer.open_transaction().and_then(|()| writer.insert_key(&api_key(9)));
+    let change = |writer: &mut Writer| {
+        writer
+            .open_transaction()
+            .and_then(|()| writer.insert_key(&api_key(9)))
+    };
     assert_eq!(requests(&client, || change(&mut writer)), (Ok(()), 0));
-    other.transact(|writer| writer.insert_key(&api_key(8))).unwrap();
-    assert_eq!(writer.commit().map_err(|error| error.is_conflict()), Err(true));
+    other
+        .transact(|writer| writer.insert_key(&api_key(8)))
+        .unwrap();
+    assert_eq!(
+        writer.commit().map_err(|error| error.is_conflict()),
+        Err(true)
+    );
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 8);
 }
 
@@ -297,11 +391,28 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
         if tries == 1 {
             other.transact(|project| project.put_domain(&domain("c.test")))?;
         }
-        project.put_domain(&domain(if project.domain("c.test")?.is_some() { "after.test" } else { "b.test" }))
+        project.put_domain(&domain(if project.domain("c.test")?.is_some() {
+            "after.test"
+        } else {
+            "b.test"
+        }))
     })
     .unwrap();
-    let names: Vec<String> = one.domains().unwrap().into_iter().map(|it| it.name).collect();
-    assert_eq!((tries, names), (2, ["a.test", "after.test", "c.test"].map(str::to_owned).to_vec()));
+    let names: Vec<String> = one
+        .domains()
+        .unwrap()
+        .into_iter()
+        .map(|it| it.name)
+        .collect();
+    assert_eq!(
+        (tries, names),
+        (
+            2,
+            ["a.test", "after.test", "c.test"]
+                .map(str::to_owned)
+                .to_vec()
+        )
+    );
     // Another instance is faster a few times, and then always.
     let mut tries = 0;
     let mut change = |faster: usize| {
@@ -317,7 +428,10 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     assert_eq!(change(15), Ok(()));
     let start = Instant::now();
     let refused = change(usize::MAX);
-    assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))),
+        "{refused:?}"
+    );
     assert!(tries > 1 && start.elapsed() >= crate::store::writer::CONTENDS_FOR);
     assert_eq!(one.plan().unwrap(), Plan::Free);
 }
@@ -336,15 +450,29 @@ fn deploy_comes_whole_with_its_files() {
     };
     for _ in 0..2 {
         let deploy = writer.transact(|project| project.add_deploy()).unwrap();
-        writer.transact(|project| project.add_file(deploy, &file)).unwrap();
-        assert!(writer.transact(|project| project.go_live(deploy, 9)).unwrap());
+        writer
+            .transact(|project| project.add_file(deploy, &file))
+            .unwrap();
+        assert!(
+            writer
+                .transact(|project| project.go_live(deploy, 9))
+                .unwrap()
+        );
     }
     writer.transact(|project| project.keep_deploys(1)).unwrap();
     let session = session(&path);
     let found = session.file("/a.bin", "").unwrap().unwrap();
     assert_eq!(session.content(&found, false).unwrap(), content);
     let deploys = session.deploys().unwrap();
-    assert_eq!((deploys.len(), deploys[0].id, deploys[0].files, deploys[0].is_live), (1, 2, 1, true));
+    assert_eq!(
+        (
+            deploys.len(),
+            deploys[0].id,
+            deploys[0].files,
+            deploys[0].is_live
+        ),
+        (1, 2, 1, true)
+    );
 }
 
 #[test]
@@ -358,8 +486,14 @@ fn old_records_of_creates_go_and_young_ones_stay() {
     writer.insert_pet(&new_pet("a"), Some(&key("1"))).unwrap();
     writer.insert_pet(&new_pet("b"), Some(&key("2"))).unwrap();
     writer.commit().unwrap();
-    assert_eq!(number(&path, "SELECT count(*) FROM retries WHERE pet < 0"), 2);
-    assert_eq!(number(&path, "SELECT count(*) FROM retries WHERE pet > 0"), 2);
+    assert_eq!(
+        number(&path, "SELECT count(*) FROM retries WHERE pet < 0"),
+        2
+    );
+    assert_eq!(
+        number(&path, "SELECT count(*) FROM retries WHERE pet > 0"),
+        2
+    );
 }
 
 #[test]
@@ -367,7 +501,11 @@ fn probe_goes_through_the_quorum() {
     let (mut nodes, path) = cluster(3);
     let mut writer = writer(&path);
     assert_eq!(writer.probe(), Ok(()));
-    (0..3).filter(|i| *i != nodes.leader()).collect::<Vec<_>>().into_iter().for_each(|i| nodes.kill(i));
+    (0..3)
+        .filter(|i| *i != nodes.leader())
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|i| nodes.kill(i));
     assert_eq!(writer.probe(), Ok(()), "what it found a moment ago");
     thread::sleep(Duration::from_secs(1));
     writer.set_busy_timeout(Duration::ZERO);

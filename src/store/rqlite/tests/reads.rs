@@ -12,16 +12,23 @@ fn announced_gets_of_a_batch_are_one_request() {
     writer.commit().unwrap();
     let mut session = session(&path);
     let client = Arc::clone(&connection(&session).reader.client);
-    let name = |session: &Reader, id| session.pet(id, |pet| pet.name.to_owned());
+    let name = |session: &Reader, id| session.pet(id, |pet| pet.name.into_owned());
     session.begin().unwrap();
     session.announce_pets([7, 1, 2, 2, 10].into_iter().chain(100..200));
     // The request for 7 ended before its read.
     let read = || [1, 2, 2, 10, 158].map(|id| name(&session, id).unwrap());
     let pets = [Some("0"), Some("1"), Some("1"), None, None].map(|name| name.map(str::to_owned));
     assert_eq!(requests(&client, read), (pets, 1), "64 pets");
-    assert_eq!(requests(&client, || name(&session, 159)), (Ok(None), 1), "the others");
+    assert_eq!(
+        requests(&client, || name(&session, 159)),
+        (Ok(None), 1),
+        "the others"
+    );
     assert_eq!(requests(&client, || name(&session, 199)), (Ok(None), 0));
-    assert_eq!(requests(&client, || name(&session, 5)), (Ok(Some("4".to_owned())), 1));
+    assert_eq!(
+        requests(&client, || name(&session, 5)),
+        (Ok(Some("4".to_owned())), 1)
+    );
     session.end().unwrap();
     run(&path, "DELETE FROM pets WHERE id = 1");
     session.begin().unwrap();
@@ -47,7 +54,13 @@ fn cluster_that_is_away_is_waited_for_once() {
     let (mut nodes, path) = cluster(1);
     let (mut writer, mut session) = (writer(&path), session(&path));
     let client = Arc::clone(&connection(&session).reader.client);
-    let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
+    let asked = || {
+        client
+            .meters()
+            .iter()
+            .map(|meter| meter.requests)
+            .sum::<u64>()
+    };
     session.begin().unwrap();
     let before = session.data_version();
     nodes.kill(0);
@@ -57,9 +70,16 @@ fn cluster_that_is_away_is_waited_for_once() {
     assert!(writer.probe().is_err() && asked() == tries + 1);
     let failed = session.begin();
     assert_ne!(session.data_version(), before, "nothing is known by it");
-    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{failed:?}");
+    assert!(
+        matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))),
+        "{failed:?}"
+    );
     let tries = asked();
-    assert_eq!((session.begin(), asked()), (failed, tries), "the next batch does not wait behind it");
+    assert_eq!(
+        (session.begin(), asked()),
+        (failed, tries),
+        "the next batch does not wait behind it"
+    );
     nodes.start_node(0);
     nodes.wait_until_ready();
     // The next try comes a second later.
@@ -80,14 +100,24 @@ fn cluster_that_is_away_is_waited_for_once() {
 #[test]
 fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
     let (_nodes, path) = cluster(3);
-    let mut writers = [writer(&path), writer(&turned(&path)), writer(&turned(&turned(&path)))];
-    let mut readers = [session(&path), session(&turned(&path)), session(&turned(&turned(&path)))];
+    let mut writers = [
+        writer(&path),
+        writer(&turned(&path)),
+        writer(&turned(&turned(&path))),
+    ];
+    let mut readers = [
+        session(&path),
+        session(&turned(&path)),
+        session(&turned(&turned(&path))),
+    ];
     for round in 0_u8..20 {
         for i in 0..3 {
             let pet = writers[i].insert_pet(&new_pet("Rex"), None).unwrap();
             let id = pet.id(&writers[i].commit().unwrap());
             let key = api_key(round * 3 + i as u8);
-            writers[i].transact(|writer| writer.insert_key(&key)).unwrap();
+            writers[i]
+                .transact(|writer| writer.insert_key(&key))
+                .unwrap();
             for reader in &mut readers {
                 reader.begin().unwrap();
                 assert_eq!(reader.pet(id, |pet| pet.id), Ok(Some(id)), "round {round}");
@@ -95,7 +125,9 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
                 assert_eq!(reader.key(&key.digest), Ok(Some(key.clone())));
                 reader.end().unwrap();
             }
-            writers[(i + 1) % 3].delete_keys(std::slice::from_ref(&key)).unwrap();
+            writers[(i + 1) % 3]
+                .delete_keys(std::slice::from_ref(&key))
+                .unwrap();
             for reader in &mut readers {
                 reader.begin().unwrap();
                 assert_eq!(reader.key(&key.digest), Ok(None), "it was revoked");

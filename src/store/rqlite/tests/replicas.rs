@@ -10,7 +10,9 @@ fn with_pets() -> (Nodes, PathBuf, usize) {
     let (nodes, path) = cluster(3);
     let mut writer = writer(&path);
     for i in 0..5 {
-        writer.insert_pet(&new_pet(&format!("pet {i}.")), None).unwrap();
+        writer
+            .insert_pet(&new_pet(&format!("pet {i}.")), None)
+            .unwrap();
     }
     writer.commit().unwrap();
     let leader = nodes.leader();
@@ -25,7 +27,8 @@ fn change(nodes: &Nodes, i: usize, sql: &str) {
     file.busy_timeout(Duration::from_secs(5)).unwrap();
     let kept = "CREATE TEMP TABLE kept AS SELECT changes FROM cluster_changes";
     let back = "UPDATE cluster_changes SET changes = (SELECT changes FROM kept)";
-    file.execute_batch(&format!("BEGIN IMMEDIATE; {kept}; {sql}; {back}; COMMIT")).unwrap();
+    file.execute_batch(&format!("BEGIN IMMEDIATE; {kept}; {sql}; {back}; COMMIT"))
+        .unwrap();
 }
 
 #[test]
@@ -44,10 +47,19 @@ fn node_with_other_content_is_named_and_check_fails() {
         let other = (leader + 1) % 3;
         change(&nodes, other, sql);
         let found = crate::check(&path).unwrap();
-        let expected =
-            format!("{} has other pets or settings than the leader; keep a copy of it", nodes.host(other));
-        assert!(found.faults[0].starts_with(&expected), "{sql}: {:?}", found.faults);
-        assert_eq!((found.faults.len(), found.kind, found.pets), (1, Some(ErrorKind::ReplicasDiffer), 5));
+        let expected = format!(
+            "{} has other pets or settings than the leader; keep a copy of it",
+            nodes.host(other)
+        );
+        assert!(
+            found.faults[0].starts_with(&expected),
+            "{sql}: {:?}",
+            found.faults
+        );
+        assert_eq!(
+            (found.faults.len(), found.kind, found.pets),
+            (1, Some(ErrorKind::ReplicasDiffer), 5)
+        );
     }
 }
 
@@ -63,14 +75,20 @@ fn node_that_missed_a_create_is_named_before_and_after_the_next_one() {
     );
     let found = compare(&path).unwrap();
     let behind = format!("{} has ids up to 4 and", nodes.host(other));
-    assert!(found.len() == 1 && found[0].starts_with(&behind), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].starts_with(&behind),
+        "{found:?}"
+    );
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("Rex"), None).unwrap();
     writer.insert_pet(&new_pet("Tom"), None).unwrap();
     writer.commit().unwrap();
     run(&path, "DELETE FROM pets WHERE id = 1");
     let found = compare(&path).unwrap();
-    assert!(found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -80,7 +98,9 @@ fn no_node_is_to_be_replaced_if_the_leader_differs_from_most() {
     let found = compare(&path).unwrap();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found.iter().all(|line| line.contains("restart no node") && !line.contains("replace")),
+        found
+            .iter()
+            .all(|line| line.contains("restart no node") && !line.contains("replace")),
         "{found:?}"
     );
 }
@@ -96,9 +116,16 @@ fn host_that_cannot_be_compared_is_named_with_the_reason() {
         assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
     };
     nodes.kill(other);
-    found(&format!("{} cannot be compared with the leader: ", nodes.host(other)), &path);
+    found(
+        &format!("{} cannot be compared with the leader: ", nodes.host(other)),
+        &path,
+    );
     let users = nodes.folder().join("others.json");
-    std::fs::write(&users, r#"[{"username":"a","password":"b","perms":["all"]}]"#).unwrap();
+    std::fs::write(
+        &users,
+        r#"[{"username":"a","password":"b","perms":["all"]}]"#,
+    )
+    .unwrap();
     nodes.change(["-auth".to_owned(), users.to_str().unwrap().to_owned()]);
     nodes.start_node(other);
     let deadline = Instant::now() + crate::testing::PATIENCE;
@@ -132,9 +159,16 @@ fn pets_of_all_slices_are_compared() {
     );
     assert_eq!(compare(&path).unwrap(), [""; 0]);
     let other = (leader + 1) % 3;
-    change(&nodes, other, "UPDATE pets SET name = replace(name, '8', '7') WHERE id = 8008");
+    change(
+        &nodes,
+        other,
+        "UPDATE pets SET name = replace(name, '8', '7') WHERE id = 8008",
+    );
     let found = compare(&path).unwrap();
-    assert!(found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -146,9 +180,14 @@ fn nodes_are_compared_while_pets_are_created_and_changed() {
             scope.spawn(|| {
                 let mut writer = writer(&turned(&path));
                 for i in 0.. {
-                    writer.insert_pet(&new_pet(&format!("another {i}")), None).unwrap();
+                    writer
+                        .insert_pet(&new_pet(&format!("another {i}")), None)
+                        .unwrap();
                     writer.commit().unwrap();
-                    run(&path, "UPDATE pets SET category_id = category_id + 1 WHERE id IN (1, 4)");
+                    run(
+                        &path,
+                        "UPDATE pets SET category_id = category_id + 1 WHERE id IN (1, 4)",
+                    );
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
@@ -160,9 +199,21 @@ fn nodes_are_compared_while_pets_are_created_and_changed() {
         })
     };
     let found = found_under_load(20);
-    assert!(found.iter().all(|found| found.as_ref().is_ok_and(Vec::is_empty)), "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|found| found.as_ref().is_ok_and(Vec::is_empty)),
+        "{found:?}"
+    );
     let other = (leader + 1) % 3;
-    change(&nodes, other, "UPDATE pets SET name = 'pet 7.' WHERE id = 2");
+    change(
+        &nodes,
+        other,
+        "UPDATE pets SET name = 'pet 7.' WHERE id = 2",
+    );
     let found = found_under_load(1).remove(0).unwrap();
-    assert!(found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()),
+        "{found:?}"
+    );
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::app::api::Call;
+use crate::app::endpoint::Call;
 use crate::app::endpoint::parameter::PathParameter;
 use crate::base::json::Integer;
 use crate::model::NewPet;
@@ -11,14 +11,22 @@ use crate::ops::keys::secret::new_key;
 use crate::store::meters;
 use crate::store::tests::Nodes;
 
-static ID: PathParameter<Integer> = PathParameter { name: "id", about: "", schema: Integer::INT64 };
+static ID: PathParameter<Integer> = PathParameter {
+    name: "id",
+    about: "",
+    schema: Integer::INT64,
+};
 
-const PET: &[Operation] =
-    &[Operation { parameters: &[&ID], ..Operation::new("/v1/pets/{id}", "pet", Handler::Get(name_of)) }];
+const PET: &[Operation] = &[Operation {
+    parameters: &[&ID],
+    ..Operation::new("/v1/pets/{id}", "pet", Handler::Get(name_of))
+}];
 
 /// The name of a pet.
 fn name_of(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    let name = context.store.pet(call.path(&ID).unwrap(), |pet| pet.name.to_owned())?;
+    let name = context
+        .store
+        .pet(call.path(&ID).unwrap(), |pet| pet.name.into_owned())?;
     let name = name.ok_or_else(|| ApiError::new(Code::NotFound))?;
     Ok(Response::new(200, name.into_bytes()))
 }
@@ -42,7 +50,14 @@ fn service() -> (Nodes, PathBuf, AuthorizedService) {
     let shared = SharedState::for_tests(Authenticator::new(Some(&key)));
     let mut service = ReadService::new(Reader::open(&path).unwrap(), shared);
     service.pipeline.router = &Router(&[ROWS, PET]);
-    (nodes, path, AuthorizedService { service, credentials: format!("Bearer {key}") })
+    (
+        nodes,
+        path,
+        AuthorizedService {
+            service,
+            credentials: format!("Bearer {key}"),
+        },
+    )
 }
 
 /// Sends all requests as a worker does: those without a response again. Returns the number of responses of each batch,
@@ -77,27 +92,52 @@ fn gets_of_a_batch_are_one_request_and_each_response_is_at_its_place() {
     service.service.pipeline.shared.count(&["pet"]);
     let asked = || -> u64 { meters(&path).iter().map(|meter| meter.requests).sum() };
     let before = asked();
-    let targets = ["/v1/pets/3", "/small", "/v1/pets/9", "/v1/pets/1", "/v1/pets/3", "/busy", "/v1/pets/2"];
+    let targets = [
+        "/v1/pets/3",
+        "/small",
+        "/v1/pets/9",
+        "/v1/pets/1",
+        "/v1/pets/3",
+        "/busy",
+        "/v1/pets/2",
+    ];
     let mut got = Vec::new();
     let lines = logged(|| got = ask_for(&mut service, &targets).1);
-    assert_eq!(got, ["200 c", "200 x", "404", "200 a", "200 c", "503", "200 b"]);
-    assert_eq!(asked() - before, 2, "one for the beginning, and one for the pets");
+    assert_eq!(
+        got,
+        ["200 c", "200 x", "404", "200 a", "200 c", "503", "200 b"]
+    );
+    assert_eq!(
+        asked() - before,
+        2,
+        "one for the beginning, and one for the pets"
+    );
     let count = |status: u16| {
-        service
-            .service
-            .pipeline
-            .shared
-            .counted(&format!("requests_total{{operation=\"pet\",status=\"{status}\"}}"))
+        service.service.pipeline.shared.counted(&format!(
+            "requests_total{{operation=\"pet\",status=\"{status}\"}}"
+        ))
     };
-    assert_eq!([200, 404, 503].map(count), ["4", "1", "0"].map(|number| Some(number.to_owned())));
+    assert_eq!(
+        [200, 404, 503].map(count),
+        ["4", "1", "0"].map(|number| Some(number.to_owned()))
+    );
     assert_eq!(lines, ["ERROR request -: busy: as if"]);
 }
 
 #[test]
 fn pets_that_a_batch_announced_are_answered_by_the_next_if_large_responses_end_it() {
     let (_nodes, _, mut service) = service();
-    let (counts, got) =
-        ask_for(&mut service, &["/v1/pets/1", "/half", "/v1/pets/2", "/half", "/v1/pets/3", "/small"]);
+    let (counts, got) = ask_for(
+        &mut service,
+        &[
+            "/v1/pets/1",
+            "/half",
+            "/v1/pets/2",
+            "/half",
+            "/v1/pets/3",
+            "/small",
+        ],
+    );
     assert_eq!(counts, [4, 2]);
     assert_eq!(got, ["200 a", "200 x", "200 b", "200 x", "200 c", "200 x"]);
 }

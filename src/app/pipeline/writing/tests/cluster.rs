@@ -19,13 +19,17 @@ thread_local! {
 
 const TRIED: &[Operation] = &[
     Operation::new("/v1/tried", "tried", Handler::Write("POST", try_to_insert)),
-    Operation::new("/tried", "triedByAnyone", Handler::Write("POST", try_to_insert)),
+    Operation::new(
+        "/tried",
+        "triedByAnyone",
+        Handler::Write("POST", try_to_insert),
+    ),
     Operation::new("/changed", "changed", Handler::Write("POST", try_to_change)),
 ];
 
 fn try_to_insert<'r>(
     batch: &mut BatchWriter,
-    call: &crate::app::api::Call<'r>,
+    call: &crate::app::endpoint::Call<'r>,
 ) -> Result<Staged<'r>, Failure> {
     TRIES.set(TRIES.get() + 1);
     assert!(TRIES.get() < 9, "it is tried without end");
@@ -33,14 +37,20 @@ fn try_to_insert<'r>(
     insert(batch, call.request.body)
 }
 
-fn try_to_change<'r>(batch: &mut BatchWriter, _: &crate::app::api::Call<'r>) -> Result<Staged<'r>, Failure> {
+fn try_to_change<'r>(
+    batch: &mut BatchWriter,
+    _: &crate::app::endpoint::Call<'r>,
+) -> Result<Staged<'r>, Failure> {
     TRIES.set(TRIES.get() + 1);
-    let patch = PetPatch { category_id: Some(TRIES.get() as i64), ..PetPatch::default() };
+    let patch = PetPatch {
+        category_id: Some(TRIES.get() as i64),
+        ..PetPatch::default()
+    };
     let mut transaction = batch.transaction()?;
-    transaction.update_pet(1, None, &patch)?;
+    transaction.update_pet(1, &patch)?;
     FASTER.with_borrow_mut(|faster| match faster {
         Some((other, times)) if TRIES.get() <= *times => {
-            other.transact(|other| other.transaction()?.update_pet(1, None, &patch))
+            other.transact(|other| other.transaction()?.update_pet(1, &patch))
         }
         _ => Ok(()),
     })?;
@@ -52,8 +62,14 @@ fn bench() -> (Nodes, PathBuf, Bench, Writer) {
     let nodes = Nodes::start(1);
     let path: PathBuf = nodes.address().into();
     let mut other = Writer::open(&path).unwrap();
-    other.transact(|writer| writer.insert_key(&secret_key(KeyScope::Full))).unwrap();
-    let mut bench = bench_of(Writer::open(&path).unwrap(), Reader::open(&path).unwrap(), Folder::new());
+    other
+        .transact(|writer| writer.insert_key(&secret_key(KeyScope::Full)))
+        .unwrap();
+    let mut bench = bench_of(
+        Writer::open(&path).unwrap(),
+        Reader::open(&path).unwrap(),
+        Folder::new(),
+    );
     bench.service.pipeline.router = &Router(&[ROWS, TRIED]);
     assert_eq!(bench.ask(&["/v1/tried"]), [201]);
     TRIES.set(0);
@@ -76,7 +92,10 @@ fn batch_that_is_refused_is_not_handled_again() {
     let closed = close(&path).unwrap();
     let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
     assert_eq!(TRIES.get(), 1);
-    assert!(lines.len() == 1 && lines[0].contains("1 write failed and was undone"), "{lines:?}");
+    assert!(
+        lines.len() == 1 && lines[0].contains("1 write failed and was undone"),
+        "{lines:?}"
+    );
     drop(closed);
     assert_eq!(bench.ask(&["/tried"]), [201]);
     assert_eq!(bench.kept(), ["/v1/tried", "/tried"]);
@@ -86,9 +105,18 @@ fn batch_that_is_refused_is_not_handled_again() {
 fn change_that_another_instance_overtakes_is_handled_again() {
     let (_nodes, path, mut bench, other) = bench();
     FASTER.set(Some((other, 3)));
-    let lines = logged(|| assert_eq!(bench.ask(&["/changed", "/early", "/tried"]), [204, 400, 201]));
+    let lines = logged(|| {
+        assert_eq!(
+            bench.ask(&["/changed", "/early", "/tried"]),
+            [204, 400, 201]
+        );
+    });
     assert!(lines.is_empty(), "{lines:?}");
-    assert_eq!(TRIES.get(), 5, "both together, then the change twice and the create");
+    assert_eq!(
+        TRIES.get(),
+        5,
+        "both together, then the change twice and the create"
+    );
     TRIES.set(0);
     FASTER.with_borrow_mut(|faster| faster.as_mut().unwrap().1 = 0);
     let closed = close(&path).unwrap();
@@ -97,7 +125,11 @@ fn change_that_another_instance_overtakes_is_handled_again() {
     drop(closed);
     FASTER.with_borrow_mut(|faster| faster.as_mut().unwrap().1 = usize::MAX);
     let begun = Instant::now();
-    assert_eq!(bench.ask(&["/changed"]), [503], "another instance is always faster");
+    assert_eq!(
+        bench.ask(&["/changed"]),
+        [503],
+        "another instance is always faster"
+    );
     assert!(TRIES.get() > 2 && begun.elapsed() >= CONTENDS_FOR);
 }
 
@@ -107,12 +139,21 @@ fn batch_that_may_have_been_carried_out_is_not_handled_again() {
     FROZEN.set(Some(nodes));
     let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
     assert_eq!(TRIES.get(), 1);
-    assert!(lines.last().unwrap().contains("the outcome of 1 write is unknown"), "{lines:?}");
+    assert!(
+        lines
+            .last()
+            .unwrap()
+            .contains("the outcome of 1 write is unknown"),
+        "{lines:?}"
+    );
 }
 
 #[test]
 fn request_down_the_wrong_lane_takes_no_create_with_it() {
     let (_nodes, _, mut bench, _) = bench();
-    assert_eq!(bench.ask(&["/tried", "/read", "/tried", "/early"]), [201, 500, 201, 400]);
+    assert_eq!(
+        bench.ask(&["/tried", "/read", "/tried", "/early"]),
+        [201, 500, 201, 400]
+    );
     assert_eq!(bench.kept(), ["/v1/tried", "/tried", "/tried"]);
 }

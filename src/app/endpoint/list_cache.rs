@@ -27,7 +27,10 @@ impl ListCache {
     /// Returns the list kept for a target, if it is of this version.
     pub fn get(&mut self, target: &str, version: i64) -> Option<Response> {
         if self.version != version {
-            *self = Self { version, ..Self::default() };
+            *self = Self {
+                version,
+                ..Self::default()
+            };
         }
         self.lists.get(target).cloned()
     }
@@ -52,7 +55,9 @@ impl ReadContext {
     /// Returns the cached response to a request, if nothing was committed since.
     pub fn kept(&mut self, call: &Call) -> Option<Response> {
         let version = self.store.data_version();
-        self.lists.get(call.request.target, version).map(|list| unless_known(list, call))
+        self.lists
+            .get(call.request.target, version)
+            .map(|list| unless_known(list, call))
     }
 
     /// Caches a list that [`ReadContext::kept`] did not find, and returns the response.
@@ -79,7 +84,10 @@ mod tests {
         assert_eq!(lists.get("/a", 7).unwrap().body().len(), 2);
         assert!(lists.get("/b", 7).is_none());
         assert!(lists.get("/a", 8).is_none());
-        assert!(lists.get("/a", 7).is_none(), "an old version does not come back");
+        assert!(
+            lists.get("/a", 7).is_none(),
+            "an old version does not come back"
+        );
     }
 
     #[test]
@@ -89,7 +97,14 @@ mod tests {
             let target = format!("/{i}");
             lists.keep(&target, &list(60_000));
             assert!(lists.get(&target, 0).is_some(), "small enough to keep");
-            assert!(lists.lists.values().map(|list| list.body().len()).sum::<usize>() <= MAX_BYTES);
+            assert!(
+                lists
+                    .lists
+                    .values()
+                    .map(|list| list.body().len())
+                    .sum::<usize>()
+                    <= MAX_BYTES
+            );
         }
         lists.keep("/large", &list(MAX_BYTES));
         assert!(lists.get("/large", 0).is_none(), "too large to keep");

@@ -33,7 +33,9 @@ pub fn example(name: &str) -> Json {
 
 /// The name of the component that a schema refers to.
 fn referred(schema: &Json) -> Option<&str> {
-    schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next())
+    schema["$ref"]
+        .as_str()
+        .and_then(|reference| reference.rsplit('/').next())
 }
 
 #[cfg(test)]
@@ -43,7 +45,10 @@ mod tests {
     #[test]
     fn components_are_found_by_name_and_by_reference() {
         assert_eq!(*schema("PetStatus")["type"], "string");
-        assert_eq!(resolve(&schema("NewPet")["properties"]["status"]), schema("PetStatus"));
+        assert_eq!(
+            resolve(&schema("NewPet")["properties"]["status"]),
+            schema("PetStatus")
+        );
         assert_eq!(example("Pets"), Json::Array(vec![example("Pet")]));
         assert_eq!(*example("Pet")["name"], "Rex");
         assert_eq!([item_of("Pets"), item_of("Pet")], ["Pet", "Pet"]);

@@ -1,0 +1,51 @@
+//! The pets by status, for scrapes. A scrape shows the last counts and waits for no count: the worker of the write lane,
+//! which has little to do, counts after it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::store::{Counted, Counts, Reader, StoreError};
+
+/// The time between two counts, at least.
+pub const EVERY: Duration = Duration::from_secs(1);
+
+/// The last counts, shared by the workers of the admin address.
+#[derive(Clone, Default)]
+pub struct LastCounts(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    last: Option<Counted>,
+    /// True if they were shown.
+    is_read: bool,
+}
+
+impl LastCounts {
+    /// Returns the last counts, and lets the next ones be made.
+    pub fn read(&self) -> Option<Counted> {
+        let mut state = self.lock();
+        state.is_read = true;
+        state.last
+    }
+
+    /// Counts, if there are no counts yet or the last ones were shown.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn refresh(&self, counts: &mut Counts, store: &mut Reader) -> Result<(), StoreError> {
+        let is_wanted = |state: &State| state.is_read || state.last.is_none();
+        if is_wanted(&self.lock()) {
+            let counted = store.begin().and_then(|()| counts.current(store));
+            store.end()?;
+            *self.lock() = State {
+                last: Some(counted?),
+                is_read: false,
+            };
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

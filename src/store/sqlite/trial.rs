@@ -1,0 +1,185 @@
+//! Tries what petstore writes, in an empty database in memory with the schema of a file. A schema is code: other programs
+//! rebuild tables, and add triggers and indexes, which may need a module, a table or a collation that is not there.
+
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+
+use super::connection::guard_tables;
+use super::schema::{STEPS, text};
+use crate::base::error::{Error, ErrorKind};
+
+/// The statements. Above each is its table, and what that has lost if the outcome is another one than with petstore's
+/// schema.
+const TRIES: &str = include_str!("trial.sql");
+/// The most instructions of SQLite's virtual machine for a statement, and the most bytes of a value, as a trigger may run
+/// for ever.
+const MOST: i32 = 50_000_000;
+const MOST_BYTES: i32 = 100_000;
+
+/// The table, what it has lost, and the statement.
+fn tries() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    TRIES.split("-- ").filter_map(|one| {
+        let (head, sql) = one.split_once('\n')?;
+        let (table, what) = head.split_once(": ")?;
+        Some((table, what, sql))
+    })
+}
+
+/// What came of a statement.
+#[derive(PartialEq)]
+enum Outcome {
+    /// The first column of the first row.
+    Done(Option<String>),
+    /// A rule forbids it.
+    Rejected,
+    Failed(String),
+}
+
+fn run(connection: &Connection, sql: &str) -> Outcome {
+    let done = connection.query_row(sql, [], |row| text(row, 0)).optional();
+    match done {
+        Ok(first) => Outcome::Done(first),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            Outcome::Rejected
+        }
+        Err(error) => Outcome::Failed(why(error)),
+    }
+}
+
+/// The words of SQLite, without the statement.
+pub fn why(error: rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        error => error.to_string(),
+    }
+}
+
+/// An object of a schema.
+struct Object {
+    kind: String,
+    name: String,
+    table: String,
+    sql: String,
+}
+
+impl Object {
+    /// Makes the object in another database. Of the text, only the first statement counts, as for SQLite itself.
+    fn make(&self, memory: &Connection) -> rusqlite::Result<()> {
+        memory.prepare(&self.sql)?.raw_execute().map(drop)
+    }
+
+    /// The fault of an object that lets a statement fail, with the SQL that removes it.
+    fn stops(&self, why: &str) -> Error {
+        let Self {
+            kind, name, table, ..
+        } = self;
+        let mut line = format!(
+            "the {kind} {} lets writes to the table {table} fail ({why})",
+            name.escape_debug()
+        );
+        if !name.contains(char::is_control) {
+            let (kind, name) = (kind.to_uppercase(), name.replace('"', "\"\""));
+            line += &format!("; this SQL repairs it: DROP {kind} \"{name}\";");
+        }
+        Error::new(ErrorKind::SchemaChanged, line)
+    }
+}
+
+fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
+    let mut select = connection.prepare(
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql LIKE 'CREATE%' \
+         AND (type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\') ORDER BY type <> 'table', rowid",
+    )?;
+    let objects = select.query_map([], |row| {
+        Ok(Object {
+            kind: text(row, 0)?,
+            name: text(row, 1)?,
+            table: text(row, 2)?,
+            sql: text(row, 3)?,
+        })
+    })?;
+    objects.collect()
+}
+
+/// Tries what petstore writes with the schema of a database, whose version is the newest. Returns the tables that were
+/// rebuilt in a way in which they lose what is written, and the triggers and indexes that let a statement fail.
+pub fn try_writes(connection: &Connection) -> rusqlite::Result<(Vec<Error>, Vec<Error>)> {
+    let (mut memory, model) = (Connection::open_in_memory()?, Connection::open_in_memory()?);
+    guard_tables(&mut memory)?;
+    memory.progress_handler(MOST, Some(|| true))?;
+    memory.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_BYTES)?;
+    model.execute_batch(&STEPS.concat())?;
+    let is_ours = |name: &str| tries().any(|(table, ..)| name.eq_ignore_ascii_case(table));
+    let (mut rebuilt, mut stopped, mut triggers) = (Vec::new(), Vec::new(), Vec::new());
+    // Why an object cannot be made, which the statements that need it do not tell.
+    let mut lacks = String::new();
+    for object in objects(connection)? {
+        let is_index = object.kind == "index";
+        if object.kind == "trigger" && is_ours(&object.table) {
+            triggers.push(object);
+        } else if is_index && object.table.eq_ignore_ascii_case("api_keys") {
+            stopped.push(object.stops("an index could lead to another key"));
+        } else if let Err(error) = object.make(&memory) {
+            let why = why(error);
+            let is_own = || {
+                model
+                    .prepare(&format!("DROP INDEX {}", object.name))
+                    .is_ok()
+            };
+            if is_index && is_ours(&object.table) && !is_own() {
+                stopped.push(object.stops(&why));
+            }
+            lacks = format!("; {why}");
+        }
+    }
+    // The row that the schema itself has.
+    let _ = memory.execute_batch("INSERT INTO project (id, plan) VALUES (1, 'free')");
+
+    memory.execute_batch("SAVEPOINT tables")?;
+    let [expected, alone] = [&model, &memory].map(|database| {
+        tries()
+            .map(|(_, _, sql)| run(database, sql))
+            .collect::<Vec<_>>()
+    });
+    // The tables about which nothing more can be said.
+    let mut done: Vec<&str> = Vec::new();
+    for ((table, what, _), (expected, outcome)) in tries().zip(expected.iter().zip(&alone)) {
+        if outcome == expected || done.contains(&table) {
+            continue;
+        }
+        let why = match outcome {
+            // A table of another program refers to this one.
+            Outcome::Failed(why) if why.starts_with("foreign key mismatch") => continue,
+            Outcome::Failed(why) => format!(": {why}"),
+            _ => String::new(),
+        };
+        done.push(table);
+        // A rule of another program, such as a CHECK, is no loss.
+        if *outcome != Outcome::Rejected {
+            let line = format!("the table {table} was rebuilt, and has lost {what}{why}");
+            rebuilt.push(Error::new(ErrorKind::SchemaChanged, line));
+        }
+    }
+    for object in triggers {
+        if memory.is_autocommit() {
+            // RAISE(ROLLBACK) has undone everything.
+            memory.execute_batch("SAVEPOINT tables")?;
+        }
+        memory.execute_batch("ROLLBACK TO tables")?;
+        let failed = match object.make(&memory) {
+            _ if !object.table.eq_ignore_ascii_case("pets") => {
+                Some("only pets may have triggers".to_owned())
+            }
+            Ok(()) => tries().zip(&alone).find_map(|((_, _, sql), alone)| {
+                match (run(&memory, sql), alone) {
+                    (_, Outcome::Failed(_)) => None,
+                    (Outcome::Failed(why), _) => Some(why),
+                    _ => None,
+                }
+            }),
+            Err(error) => Some(why(error)),
+        };
+        stopped.extend(failed.map(|why| object.stops(&(why + &lacks))));
+    }
+    Ok((rebuilt, stopped))
+}
