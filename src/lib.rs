@@ -33,6 +33,9 @@
 //! the name of your program, and stay for five seconds after a stop, without work: a test that starts many servers in a
 //! row needs a limit of threads for all of them.
 //!
+//! With the feature `cluster`, an address that begins with `rqlites://` needs cryptography for TLS, which the program chooses:
+//! it calls [`CryptoProvider::install_default`](https://docs.rs/rustls/0.23/rustls/crypto/struct.CryptoProvider.html) first.
+//!
 //! Cargo links one SQLite (`links = "sqlite3"`), so no other package may bring its own, as diesel and sqlx do. It is compiled
 //! as libsqlite3-sys does, unless your workspace has the lines `LIBSQLITE3_FLAGS` and `CFLAGS` of petstore's
 //! `.cargo/config.toml`. They leave out what petstore does not use, such as FTS and R-trees.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustls::crypto::CryptoProvider;
 use ureq::config::Config;
 use ureq::http::header::AUTHORIZATION;
 use ureq::http::{HeaderValue, Request, Uri};
@@ -100,8 +101,27 @@ fn tls(ca: Option<&Path>) -> Result<TlsConfig, Error> {
     }
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::from(roots))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .unversioned_rustls_crypto_provider(provider()?)
         .build())
+}
+
+/// The cryptography of the program, or else that of the executable.
+fn provider() -> Result<Arc<CryptoProvider>, Error> {
+    let chosen = CryptoProvider::get_default().cloned().or_else(own_provider);
+    chosen.ok_or_else(|| {
+        let message = "rqlites:// needs cryptography: call rustls::crypto::CryptoProvider::install_default() first";
+        Error::new(ErrorKind::Config("database"), message)
+    })
+}
+
+#[cfg(feature = "cli")]
+fn own_provider() -> Option<Arc<CryptoProvider>> {
+    Some(Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+#[cfg(not(feature = "cli"))]
+fn own_provider() -> Option<Arc<CryptoProvider>> {
+    None
 }
 
 /// The addresses of the hosts. Without them, ureq asks DNS before each request, on a thread of its own, even if it
