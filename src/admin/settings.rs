@@ -18,6 +18,7 @@ use crate::base::json::{AnyString, Integer, JsonObject, Optional, Required, obje
 use crate::model::KeyScope;
 use crate::site::html::SETTINGS_PAGE;
 use crate::site::project::{Refusal, RefusalCode, Upkeep};
+use crate::store::require_file;
 
 /// A longer name is cut off in the log, at the length of the longest name in DNS, in characters.
 const MAX_NAME: usize = 253;
@@ -84,18 +85,23 @@ const STATUS: Optional<Integer> = Optional {
 /// The context of the settings' handlers.
 #[derive(Clone)]
 pub struct ProjectSettings {
-    /// `None`: the service is read-only.
+    /// `None`: the service is read-only, or its database is a cluster.
     pub upkeep: Option<Arc<Upkeep>>,
     pub assets: Arc<Assets>,
     pub authenticator: Authenticator,
 }
 
 impl AdminContext {
-    /// Returns the project of the service; fails if the service is read-only.
+    /// Returns the project of the service; fails if the service is read-only, or has none because of its cluster.
     fn upkeep(&self) -> Result<&Arc<Upkeep>, Failure> {
-        let message = "This service is read-only. Use the settings of the service that writes.";
-        let refusal = || ApiError::with_message(Code::ReadOnly, message).into();
-        self.settings.upkeep.as_ref().ok_or_else(refusal)
+        self.settings.upkeep.as_ref().ok_or_else(|| {
+            let message = match require_file(&self.database) {
+                Ok(()) => "This service is read-only. Use the settings of the service that writes."
+                    .to_owned(),
+                Err(error) => format!("There are no settings here: {error}."),
+            };
+            ApiError::with_message(Code::ReadOnly, message).into()
+        })
     }
 }
 

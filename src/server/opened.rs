@@ -40,6 +40,9 @@ impl Opened {
         }
         let mut config = config.checked()?;
         config.database = store::absolute(&config.database)?;
+        if config.hosting.platform_host.is_some() {
+            store::require_file(&config.database)?;
+        }
         let max_connections = available_connections(&config)?;
         // Before the database, so that a start that fails here creates no database.
         let listening = Listening::bind(&config.listen)?;

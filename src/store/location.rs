@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind, fail};
 
 /// Returns whether a location is the address of a cluster, such as `rqlite://one,two,three/`, or was meant to be one.
 pub fn is_cluster(path: &Path) -> bool {
@@ -36,6 +36,19 @@ pub fn unsupported() -> Error {
     let message =
         "the database is a cluster, and this petstore is built without the feature cluster";
     Error::new(ErrorKind::ClusterUnsupported, message)
+}
+
+/// Refuses the project of a cluster.
+///
+/// # Errors
+/// [`ErrorKind::Config`], if the location is a cluster.
+pub fn require_file(path: &Path) -> Result<(), Error> {
+    if !is_cluster(path) {
+        return Ok(());
+    }
+    let message = "custom domains and deployed files need a database in a file: a cluster stands behind a balancer, which has \
+        names of its own";
+    fail(ErrorKind::Config("database"), message)
 }
 
 /// The location for a process whose current folder may change: an absolute path, or the address of a cluster as it is.

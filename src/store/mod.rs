@@ -37,7 +37,7 @@ mod writer;
 pub use batch_writer::{BatchWriter, Transaction};
 pub use counts::{Counted, Counts};
 pub use error::{Cause, Damage, StoreError};
-pub use location::{absolute, check_supported, is_cluster};
+pub use location::{absolute, check_supported, is_cluster, require_file};
 pub use open::{
     OpenStore, WriteAccess, compare_nodes, exists, meters, open_ephemeral, open_for_service,
     open_only_to_read,
@@ -45,7 +45,7 @@ pub use open::{
 pub use outcome::{Committed, Inserted, Outcome};
 pub use project::FileInfo;
 pub use reader::Reader;
-pub use rqlite::close;
+pub use rqlite::load;
 #[cfg(feature = "cluster")]
 pub use rqlite::set_database_password;
 pub use sqlite::{

@@ -22,15 +22,7 @@ pub use self::{
     open_reader as open_writer, reject as compare, reject as describe, reject as fetch,
 };
 
-pub struct NoCluster;
-
-impl NoCluster {
-    pub fn load(self, path: &Path) -> Result<(), Error> {
-        reject(path)
-    }
-}
-
-pub fn close(path: &Path) -> Result<NoCluster, Error> {
+pub fn load(path: &Path, _: &Path) -> Result<(), Error> {
     reject(path)
 }
 

@@ -20,13 +20,12 @@ use std::path::{Path, PathBuf};
 
 use super::Stop;
 use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
-use super::backup::copied;
 use super::check::usable;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::folder_of;
 use crate::store::{
-    self, Claim, RestoredKeys, Snapshot, Whole, carry_over, check_supported, is_cluster,
-    journal_of, lacks_log, left_of, lock_old, log_of,
+    self, Claim, RestoredKeys, Snapshot, carry_over, check_supported, is_cluster, journal_of,
+    lacks_log, left_of, lock_old, log_of,
 };
 
 /// The result of a [`restore`].
@@ -170,39 +169,21 @@ pub fn restore(
     })
 }
 
-/// Replaces the database of a cluster, and keeps the old one next to the backup.
+/// Makes a backup the database of a cluster that has none. Nothing of it is served that only a file has, such as custom
+/// domains, but it is there again in a backup of the cluster.
 fn restore_cluster(
     file: &Path,
     database: &Path,
     keys: RestoredKeys,
     stop: Stop,
 ) -> Result<Restored, Error> {
-    let target = file.with_file_name("petstore.db");
-    let partial = Partial::beside(&target)?;
+    let partial = Partial::beside(&file.with_file_name("petstore.db"))?;
     let pets = fill(&partial, file, database, stop)?;
-    let kept = dated(|date| target.with_added_extension(date));
-    // From here on, instances reject writes, which would be in neither database.
-    let closed = store::close(database)?;
-    let kept = match Whole::new(database)
-        .and_then(|old| copied(&old, &kept, stop))
-        .and_then(|copy| copy.put(&kept))
-    {
-        Ok(()) => Some(kept),
-        Err(error) if error.kind() == ErrorKind::ClusterOutdated => None,
-        // An interrupted task changes nothing, which needs no mention.
-        Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
-        Err(error) => return Err(error.followed_by("nothing was changed")),
-    };
-    let old = kept
-        .as_ref()
-        .map(|kept| Snapshot::of_file(kept))
-        .transpose()?;
-    let (has_old_keys, served_again) =
-        carry_over(old.as_ref().map(Snapshot::connection), &partial.path, keys)?;
-    closed.load(&partial.path)?;
+    let (has_old_keys, served_again) = carry_over(None, &partial.path, keys)?;
+    store::load(database, &partial.path)?;
     Ok(Restored {
         pets,
-        kept,
+        kept: None,
         has_old_keys,
         served_again,
     })

@@ -186,6 +186,14 @@ impl Import {
             if self.staging.rows == 0 {
                 return Ok(Imported::default());
             }
+            let is_large =
+                self.staging.rows > CLUSTER_PETS || self.staging.room()? > CLUSTER_BYTES;
+            if store.is_deferred() && is_large {
+                let message = format!(
+                    "a cluster takes at most {CLUSTER_PETS} pets, or 4 MiB of them, in one import: split the input"
+                );
+                return fail(ErrorKind::InvalidInput, message);
+            }
             store.set_busy_timeout(PATIENCE);
             let mut written = store.transact(|store| {
                 self.judge(store)?;
@@ -317,12 +325,6 @@ impl Import {
     fn add(&self, store: &mut Writer) -> Result<Imported, Error> {
         let pets = self.staging.rows;
         let keeps = self.options.ids == ImportIds::Keep;
-        if store.is_deferred() && (pets > CLUSTER_PETS || self.staging.room()? > CLUSTER_BYTES) {
-            let message = format!(
-                "a cluster takes at most {CLUSTER_PETS} pets, or 4 MiB of them, in one import: split the input"
-            );
-            return fail(ErrorKind::InvalidInput, message);
-        }
         let (last, (before, ..)) = (store.last_id()?, store.pets_above(i64::MIN)?);
         let kept = if keeps { self.staging.ids()? } else { None };
         if let Some((_, greatest)) = kept {

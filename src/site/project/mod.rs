@@ -74,6 +74,7 @@ impl Project {
         if !store::exists(&config.database) {
             return Err(Error::no_database(&config.database));
         }
+        store::require_file(&config.database)?;
         let store = Writer::open(&config.database)?;
         Ok(Self {
             store,

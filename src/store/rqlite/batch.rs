@@ -13,15 +13,16 @@ use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
 
-use super::client::{ClusterFailure, Statement, Trouble};
+use super::client::{ClusterFailure, ClusterValue, Statement, Trouble};
 use super::random_name;
 use super::request::{BatchRequest, Create, CreateResult, LEFT_OUT, REFUSED};
 use super::revision::Revision;
 use super::session::{Session, is_large};
+use crate::base::clock::unix_time;
 use crate::base::error::Error;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::outcome::{Committed, Inserted};
-use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
+use crate::store::{BUSY_TIMEOUT, Cause, StoreError, retries};
 
 /// The time during which a batch is sent again until a node answers. After that, its outcome is unknown.
 const SEND_FOR: Duration = Duration::from_secs(8);
@@ -36,6 +37,8 @@ pub struct ClusterConnection {
     name: String,
     /// The number of its last batch.
     batch: Cell<i64>,
+    /// When the first create with a key was sent, and the time by which records of retries aged then.
+    retries_began: Cell<Option<(Instant, i64)>>,
     creates: Vec<Create>,
     /// The changes other than creates.
     changes: Vec<Statement>,
@@ -53,6 +56,7 @@ impl ClusterConnection {
             reader,
             name: random_name()?,
             batch: Cell::new(0),
+            retries_began: Cell::new(None),
             creates: Vec::new(),
             changes: Vec::new(),
             patience: SEND_FOR,
@@ -90,9 +94,38 @@ impl ClusterConnection {
         creates: &'c [&'c Create],
         changes: &[Statement],
     ) -> Result<BatchRequest<'c>, ClusterFailure> {
+        let now = match creates.iter().any(|create| create.key.is_some()) {
+            true => self.retry_time()?,
+            false => 0,
+        };
         self.batch.set(self.batch.get() + 1);
-        let request = BatchRequest::new((&self.name, self.batch.get()), guard, creates, changes);
+        let id = (&*self.name, self.batch.get());
+        let request = BatchRequest::new(id, guard, creates, changes, now);
         request.map_err(|error| ClusterFailure::Statement(0, error.to_string()))
+    }
+
+    /// The time by which records of retries age: see [`retries::begin`]. So a wrong clock makes none much older.
+    fn retry_time(&self) -> Result<i64, ClusterFailure> {
+        let (began, time) = if let Some(began) = self.retries_began.get() {
+            began
+        } else {
+            let client = &self.reader.client;
+            let rows = client.read(
+                &[Statement::plain(retries::ENDS)],
+                client.fresh,
+                self.patience,
+            )?;
+            let ends = match rows.concat().first().map(Vec::as_slice) {
+                Some([ClusterValue::Integer(oldest), ClusterValue::Integer(newest)]) => {
+                    Some((*oldest, *newest))
+                }
+                _ => None,
+            };
+            let began = (Instant::now(), retries::begin(ends, unix_time()));
+            self.retries_began.set(Some(began));
+            began
+        };
+        Ok(time.saturating_add_unsigned(began.elapsed().as_secs()))
     }
 
     /// Sends a request until its outcome is known.

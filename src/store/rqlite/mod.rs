@@ -46,7 +46,7 @@ use session::Session;
 pub use batch::ClusterConnection;
 pub use client::set_database_password;
 pub use replicas::compare;
-pub use whole::{close, fetch};
+pub use whole::{fetch, load};
 
 /// The most reads in a batch. A batch asks the cluster once, in the time that sixty cached lists take.
 pub const READS_AT_ONCE: usize = 256;

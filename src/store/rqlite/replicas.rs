@@ -25,9 +25,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The most pets of a slice. A node answers this many well within `ANSWER`. A slice ends after a million bytes of
 /// values, so even if each byte takes six as JSON, it stays far below `MOST_BYTES`.
 const SLICE: i64 = 4000;
-/// A tag identifies a content.
-const FILES: &str =
-    "SELECT deploy, path, content_type, tag FROM deploy_files ORDER BY deploy, path";
 
 const REPLACE: &str = "keep a copy of it (/db/backup?noleader&vacuum), and replace it before the leader restarts: stop it, \
     remove its id, see in /nodes that id and address are gone, empty its folder, and start it with a new id";
@@ -134,7 +131,6 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
     let mut small = Mirror::new()?.selects();
     // The last one, sqlite_sequence, changes with each create.
     small.pop();
-    small.push(Statement::plain(FILES));
     let mut hosts: Vec<Host> = (client.address.hosts.iter().enumerate())
         .map(|(place, name)| Host {
             name,

@@ -6,24 +6,19 @@ use rusqlite::{ToSql, params};
 
 use super::client::{self, ClusterRows, ClusterValue, Statement};
 use super::revision::Revision;
-use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::StoreError;
 use crate::store::outcome::Outcome;
 use crate::store::retries::{self, FIND, FORGET, RECORD};
 use crate::store::statements::{COLUMNS, places};
 
-/// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write, and its
-/// `first` is the number of the restore: see `whole.rs`. [`BATCH`] names it too.
-pub const CLOSER: &str = "restore";
 /// Records the batch, and the first id that its pets can have. `is_current` is NULL, and rejected, if the batch is not
-/// the next one of its writer, was made for another state of the database, or the database is closed.
+/// the next one of its writer, or was made for another state of the database.
 const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
     1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
     CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes) \
-            AND ?5 = ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '')) \
-        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) \
-        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = 'restore' AND batch > ?4) THEN 1 END \
+            AND ?4 = ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '')) \
+        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) THEN 1 END \
     WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
 /// Removes all but the newest 100,000 writers. One that still writes gets a new row with its next batch.
 const PRUNE: &str =
@@ -79,15 +74,20 @@ impl<'c> BatchRequest<'c> {
         guard: Option<Revision>,
         creates: &'c [&'c Create],
         changes: &[Statement],
+        now: i64,
     ) -> Result<Self, StoreError> {
-        let now = unix_time();
         let (plain, once): (Vec<usize>, Vec<usize>) =
             (0..creates.len()).partition(|place| creates[*place].key.is_none());
         let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
         let mut writes = vec![(
             About::Nothing,
-            Statement::new(BATCH, params![name, batch, state, now, mark])?,
+            Statement::new(BATCH, params![name, batch, state, mark])?,
         )];
+        // Before the creates: a key that is forgotten now is a new one.
+        if !once.is_empty() {
+            let forget = params![retries::share(once.len()), now - retries::KEPT];
+            writes.push((About::Nothing, Statement::new(FORGET, forget)?));
+        }
         let mut finds = vec![Statement::new(FIRST, params![name, batch])?];
         let columns = COLUMNS.join(", ");
         if !plain.is_empty() {
@@ -132,10 +132,6 @@ impl<'c> BatchRequest<'c> {
             let record = params![key.0, new.fingerprint(), now];
             writes.push((About::Nothing, Statement::new(RECORD, record)?));
             finds.push(Statement::new(FIND, params![key.0])?);
-        }
-        if !once.is_empty() {
-            let forget = params![retries::share(once.len()), now - retries::KEPT];
-            writes.push((About::Nothing, Statement::new(FORGET, forget)?));
         }
         writes.extend(
             changes

@@ -2,31 +2,20 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags};
 
-use super::client::{self, ClusterValue, Statement};
-use super::request::CLOSER;
+use super::client::Client;
 use super::revision::{REVISION, Revision};
 use super::schema::{PATIENCE, is_in_use, migrate, require_current};
 use super::session::Session;
 use super::{connect, random};
-use crate::base::clock::unix_time;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::sqlite::schema::{self, STEPS};
 use crate::store::whole::Whole;
 
-/// The most seconds that a cluster stays closed.
-const CLOSED_FOR: i64 = 1800;
-/// Loading begins only if at least this many seconds are left; a node may take 600.
-const NEEDED: i64 = 660;
-/// Takes over from another restore, which may have been killed. If it still runs, it notices this before it loads.
-const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, ?3, 1) \
-    ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
-const CLOSED_BY: &str = "SELECT first FROM cluster_writers WHERE writer = ?1";
-const OPEN: &str = "DELETE FROM cluster_writers WHERE writer = ?1 AND first = ?2";
 /// The database gets another mark, so that instances notice the restore.
 const FORGET_MARK: &str = "DELETE FROM sqlite_sequence WHERE name = 'petstore log'";
 /// The name of the copy.
@@ -109,118 +98,39 @@ fn strip(copy: &Path) -> Result<Revision, StoreError> {
     Ok(revision)
 }
 
-/// A cluster that accepts no writes until this is dropped or [`CLOSED_FOR`] is over. So a restore loses no acknowledged
-/// write.
-pub struct ClosedCluster {
-    path: PathBuf,
-    /// A random number that identifies this restore; `None` if there was nothing to close.
-    number: Option<i64>,
-    /// In Unix time.
-    until: i64,
-}
-
-/// Keeps all instances from writing. A database that no service has used yet stays as it is.
+/// Makes a file, which is changed for it, the database of a cluster that no service has used yet.
 ///
 /// # Errors
-/// If the cluster does not answer, or is of an earlier version.
-pub fn close(path: &Path) -> Result<ClosedCluster, Error> {
+/// If the cluster has been used, does not answer, or refuses the file.
+pub fn load(path: &Path, copy: &Path) -> Result<(), Error> {
     let client = connect(path)?;
-    let number = if is_in_use(&client, path)? {
-        Some(random()?.cast_signed())
-    } else {
-        None
-    };
-    let closed = ClosedCluster {
-        path: path.to_owned(),
-        number,
-        until: unix_time() + CLOSED_FOR,
-    };
-    if number.is_some() {
-        client.write(
-            &[Statement::new(
-                CLOSE,
-                params![CLOSER, closed.until, number],
-            )?],
-            PATIENCE,
-        )?;
-    }
-    Ok(closed)
+    refuse_used(&client, path)?;
+    let mut connection = open(copy).map_err(StoreError::from)?;
+    schema::migrate(&mut connection, copy, STEPS)?;
+    connection
+        .execute(FORGET_MARK, [])
+        .map_err(StoreError::from)?;
+    drop(connection);
+    let bytes = fs::read(copy)
+        .map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
+    // A service may have begun to use it meanwhile.
+    refuse_used(&client, path)?;
+    client.load(&bytes, PATIENCE).map_err(|failure| {
+        Error::from(failure)
+            .context("the cluster may have the backup now, or not; run the command again")
+    })?;
+    // Adds the tables and triggers that only a cluster has.
+    migrate(&client, path)
 }
 
-impl ClosedCluster {
-    /// Replaces the database with a copy of a file, which is a database of petstore. The copy is first migrated.
-    ///
-    /// # Errors
-    /// If the cluster does not accept the copy or was closed too long ago, or if another restore or a service has begun
-    /// to use it meanwhile.
-    pub fn load(self, copy: &Path) -> Result<(), Error> {
-        let convert = || -> Result<(), Error> {
-            let mut connection = open(copy).map_err(StoreError::from)?;
-            schema::migrate(&mut connection, copy, STEPS)?;
-            connection
-                .execute(FORGET_MARK, [])
-                .map_err(StoreError::from)?;
-            Ok(())
-        };
-        convert().map_err(|error| error.followed_by("nothing was changed"))?;
-        if self.until - unix_time() < NEEDED {
-            return fail(
-                ErrorKind::Conflict,
-                "copying the old database took too long; nothing was changed",
-            );
-        }
-        let client = connect(&self.path)?;
-        if self.number.is_some() {
-            let rows = client.read(
-                &[Statement::new(CLOSED_BY, params![CLOSER])?],
-                client.fresh,
-                PATIENCE,
-            )?;
-            if rows
-                .iter()
-                .flatten()
-                .flatten()
-                .find_map(ClusterValue::integer)
-                != self.number
-            {
-                let message = "another restore has begun or ended meanwhile; nothing was changed";
-                return fail(ErrorKind::Conflict, message);
-            }
-        } else if is_in_use(&client, &self.path)? {
-            return fail(
-                ErrorKind::Conflict,
-                "a service has begun to use the cluster; nothing was changed",
-            );
-        }
-        let bytes = fs::read(copy)
-            .map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
-        client
-            .load(&bytes, PATIENCE)
-            .map_err(|failure: client::ClusterFailure| {
-                Error::from(failure)
-                    .context("the cluster may have either database now; run the command again")
-            })?;
-        // Adds the tables and triggers that only a cluster has.
-        migrate(&client, &self.path)
+fn refuse_used(client: &Client, path: &Path) -> Result<(), Error> {
+    if is_in_use(client, path)? {
+        let message = format!(
+            "{} has a database, which a service may be using: a backup can only be restored into a cluster whose nodes \
+             have empty folders",
+            client.address
+        );
+        return fail(ErrorKind::DatabaseNotNew, message);
     }
-}
-
-#[cfg(test)]
-impl ClosedCluster {
-    /// Moves the time of closing back by this many seconds.
-    pub fn begun_earlier(mut self, seconds: i64) -> Self {
-        self.until -= seconds;
-        self
-    }
-}
-
-impl Drop for ClosedCluster {
-    fn drop(&mut self) {
-        let open = self
-            .number
-            .map(|number| Statement::new(OPEN, params![CLOSER, number]));
-        if let (Some(Ok(open)), Ok(client)) = (open, connect(&self.path)) {
-            let _ = client.write(&[open], PATIENCE);
-        }
-    }
+    Ok(())
 }

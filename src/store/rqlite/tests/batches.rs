@@ -75,12 +75,10 @@ fn undone_batch_leaves_nothing() {
     assert_eq!(all_names(&session(&path)), ["a"]);
     // A change is undone with its batch.
     writer.begin().unwrap();
-    writer
-        .change("UPDATE project SET plan = 'pro'", &[])
-        .unwrap();
+    writer.insert_key(&api_key(7)).unwrap();
     assert_eq!(writer.written(), 1);
     writer.undo();
-    assert_eq!(writer.plan(), Ok(Plan::Free));
+    assert_eq!(writer.key(&[7; 32]), Ok(None));
 }
 
 #[test]
@@ -149,12 +147,12 @@ fn rejected_change_leaves_no_create_of_its_batch() {
     let mut writer = writer(&path);
     run(
         &path,
-        "CREATE TRIGGER theirs BEFORE UPDATE ON project BEGIN SELECT raise(ABORT, 'no'); END",
+        "CREATE TRIGGER theirs BEFORE INSERT ON api_keys BEGIN SELECT raise(ABORT, 'no'); END",
     );
     for name in ["a", "b"] {
         writer.insert_pet(&new_pet(name), None).unwrap();
     }
-    assert_eq!(writer.change("UPDATE project SET plan = 'pro'", &[]), Ok(1));
+    assert_eq!(writer.insert_key(&api_key(7)), Ok(()));
     assert_eq!(writer.commit(), Err(StoreError::Internal("no".to_owned())));
     assert_eq!(all_names(&session(&path)), [""; 0]);
 }
@@ -163,20 +161,18 @@ fn rejected_change_leaves_no_create_of_its_batch() {
 fn only_changes_depend_on_what_others_change_meanwhile() {
     let (_nodes, path) = cluster(1);
     let (mut writer, mut other) = (writer(&path), writer(&path));
-    let mut change = || {
+    let mut change = |number| {
         other
-            .transact(|project| project.set_plan(Plan::Pro))
+            .transact(|writer| writer.insert_key(&api_key(number)))
             .unwrap();
     };
     assert_eq!(writer.open_transaction(), Ok(()));
     writer.insert_pet(&new_pet("a"), None).unwrap();
-    change();
+    change(7);
     writer.commit().unwrap();
     assert_eq!(writer.open_transaction(), Ok(()));
-    writer
-        .change("UPDATE project SET plan = 'free'", &[])
-        .unwrap();
-    change();
+    writer.insert_key(&api_key(9)).unwrap();
+    change(8);
     let refused = writer.commit();
     assert!(
         matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))),
@@ -289,7 +285,7 @@ fn request_that_a_node_forwards_late_is_rejected() {
 fn batch_with_an_unknown_outcome_reports_it_and_its_keys_resolve_it() {
     let (nodes, path) = cluster(3);
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("before"), None).unwrap();
+    once(&mut writer, "before", "0");
     writer.commit().unwrap();
     writer.begin().unwrap();
     once(&mut writer, "Rex", "1");
@@ -333,8 +329,8 @@ fn batch_asks_once_and_sends_its_creates_in_one_request() {
     let made = |id| vec![Outcome::Made(id), Outcome::Made(id + 1)];
     assert_eq!(
         requests(&client, || create(&mut writer, "a")),
-        ((false, made(1)), 3),
-        "and reads the mirror"
+        ((false, made(1)), 4),
+        "and reads the mirror, and the ages of the keys"
     );
     assert_eq!(
         requests(&client, || create(&mut writer, "b")),
@@ -366,63 +362,50 @@ fn batch_asks_once_and_sends_its_creates_in_one_request() {
 }
 
 #[test]
-fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instance() {
+fn keys_are_changed_whole_or_not_at_all_and_meet_no_change_of_another_instance() {
     let (_nodes, path) = cluster(1);
     let (mut one, mut other) = (writer(&path), writer(&path));
-    let domain = |name: &str| Domain::new(name.to_owned(), 5);
-    one.transact(|project| {
-        project.put_domain(&domain("a.test"))?;
+    one.transact(|keys| {
+        keys.insert_key(&api_key(1))?;
         // The writer itself sees the change before it is sent.
-        assert_eq!(project.domain("a.test")?, Some(domain("a.test")));
-        project.set_primary("a.test")
+        assert_eq!(keys.key(&[1; 32])?, Some(api_key(1)));
+        keys.expire_key(&[1; 32], 5)
     })
     .unwrap();
-    assert_eq!(other.primary().unwrap().as_deref(), Some("a.test"));
-    let refused = one.transact(|project| {
-        project.set_plan(Plan::Pro)?;
+    assert_eq!(other.key(&[1; 32]).unwrap().unwrap().expires_at, Some(5));
+    let refused = one.transact(|keys| {
+        keys.insert_key(&api_key(2))?;
         Err::<(), _>(StoreError::Internal("refused".to_owned()))
     });
     assert!(refused.is_err());
-    assert_eq!(one.plan().unwrap(), Plan::Free);
+    assert_eq!(one.key(&[2; 32]), Ok(None));
     // The first try meets a change of another instance, and the second does not.
     let mut tries = 0;
-    one.transact(|project| {
+    one.transact(|keys| {
         tries += 1;
         if tries == 1 {
-            other.transact(|project| project.put_domain(&domain("c.test")))?;
+            other.transact(|keys| keys.insert_key(&api_key(3)))?;
         }
-        project.put_domain(&domain(if project.domain("c.test")?.is_some() {
-            "after.test"
-        } else {
-            "b.test"
-        }))
+        keys.insert_key(&api_key(if keys.key(&[3; 32])?.is_some() { 4 } else { 5 }))
     })
     .unwrap();
-    let names: Vec<String> = one
-        .domains()
+    let digests: Vec<u8> = one
+        .keys()
         .unwrap()
-        .into_iter()
-        .map(|it| it.name)
+        .iter()
+        .map(|key| key.digest[0])
         .collect();
-    assert_eq!(
-        (tries, names),
-        (
-            2,
-            ["a.test", "after.test", "c.test"]
-                .map(str::to_owned)
-                .to_vec()
-        )
-    );
+    assert_eq!((tries, digests), (2, vec![1, 3, 4]));
     // Another instance is faster a few times, and then always.
     let mut tries = 0;
     let mut change = |faster: usize| {
         tries = 0;
-        one.transact(|project| {
+        one.transact(|keys| {
             tries += 1;
             if tries <= faster {
-                other.transact(|project| project.set_plan(Plan::Free))?;
+                other.transact(|keys| keys.expire_key(&[3; 32], 9))?;
             }
-            project.set_plan(Plan::Pro)
+            keys.expire_key(&[4; 32], 9)
         })
     };
     assert_eq!(change(15), Ok(()));
@@ -433,52 +416,14 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
         "{refused:?}"
     );
     assert!(tries > 1 && start.elapsed() >= crate::store::writer::CONTENDS_FOR);
-    assert_eq!(one.plan().unwrap(), Plan::Free);
-}
-
-#[test]
-fn deploy_comes_whole_with_its_files() {
-    let (_nodes, path) = cluster(1);
-    let mut writer = writer(&path);
-    let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
-    let file = crate::model::SiteFile {
-        path: "/a.bin".to_owned(),
-        content_type: "text/plain".to_owned(),
-        content: content.clone(),
-        gzip: None,
-        tag: "t".to_owned(),
-    };
-    for _ in 0..2 {
-        let deploy = writer.transact(|project| project.add_deploy()).unwrap();
-        writer
-            .transact(|project| project.add_file(deploy, &file))
-            .unwrap();
-        assert!(
-            writer
-                .transact(|project| project.go_live(deploy, 9))
-                .unwrap()
-        );
-    }
-    writer.transact(|project| project.keep_deploys(1)).unwrap();
-    let session = session(&path);
-    let found = session.file("/a.bin", "").unwrap().unwrap();
-    assert_eq!(session.content(&found, false).unwrap(), content);
-    let deploys = session.deploys().unwrap();
-    assert_eq!(
-        (
-            deploys.len(),
-            deploys[0].id,
-            deploys[0].files,
-            deploys[0].is_live
-        ),
-        (1, 2, 1, true)
-    );
 }
 
 #[test]
 fn old_records_of_creates_go_and_young_ones_stay() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
+    once(&mut writer, "first", "0");
+    writer.commit().unwrap();
     let records = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) \
         INSERT INTO retries SELECT i - 10, unhex(format('%032x', i)), zeroblob(16), \
         unixepoch() - CASE WHEN i % 2 THEN 86000 ELSE 86500 END FROM n";
@@ -492,8 +437,33 @@ fn old_records_of_creates_go_and_young_ones_stay() {
     );
     assert_eq!(
         number(&path, "SELECT count(*) FROM retries WHERE pet > 0"),
-        2
+        3
     );
+    // A key that is old enough is a new one.
+    run(&path, "UPDATE retries SET at = at - 86500 WHERE pet = 1");
+    writer
+        .insert_pet(&new_pet("other"), Some(&key("0")))
+        .unwrap();
+    assert!(writer.commit().unwrap().outcomes[0].is_ok());
+}
+
+#[test]
+fn key_is_remembered_by_an_instance_whose_clock_is_a_day_ahead() {
+    let (_nodes, path) = cluster(1);
+    let mut before = writer(&path);
+    once(&mut before, "a", "1");
+    before.commit().unwrap();
+    // Seen from there, the clock of the next instance is 25 hours ahead.
+    run(&path, "UPDATE retries SET at = at - 90000");
+    let mut ahead = writer(&path);
+    for name in ["b", "c", "d"] {
+        once(&mut ahead, name, name);
+        ahead.commit().unwrap();
+    }
+    let mut next = writer(&path);
+    let again = once(&mut next, "a", "1");
+    let committed = next.commit().unwrap();
+    assert_eq!(outcomes(&[again], &committed), [Outcome::Replayed(1)]);
 }
 
 #[test]

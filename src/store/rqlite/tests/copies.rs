@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
+fn copy_is_that_of_a_single_machine_and_moves_to_an_empty_cluster_alone() {
     let (_nodes, path) = cluster(3);
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("Rex"), None).unwrap();
@@ -18,20 +18,21 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
         "{:?}",
         found.foreign
     );
-    writer.insert_pet(&new_pet("Tom"), None).unwrap();
-    writer.commit().unwrap();
-    let closed = close(&path).unwrap();
-    writer.insert_pet(&new_pet("lost"), None).unwrap();
-    let refused = writer.commit();
-    assert!(
-        matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))),
-        "{refused:?}"
+    let before = std::fs::read(&*copy).unwrap();
+    let go_on = &|| false;
+    let restore = |path: &Path| crate::restore(&copy, path, crate::RestoredKeys::Automatic, go_on);
+    assert_eq!(
+        restore(&path).unwrap_err().kind(),
+        ErrorKind::DatabaseNotNew
     );
-    closed.load(&copy).unwrap();
-    // Check the connection that has seen a later revision, and a new one.
-    for session in [&*writer, &session(&path)] {
-        assert_eq!(all_names(session), ["Rex"]);
-    }
+    assert_eq!(all_names(&writer), ["Rex"]);
+    let (_others, empty) = cluster(1);
+    assert_eq!(restore(&empty).unwrap().pets, 1);
+    assert!(
+        before == std::fs::read(&*copy).unwrap(),
+        "it is the operator's"
+    );
+    assert_eq!(all_names(&session(&empty)), ["Rex"]);
     let (folder, other) = (
         copy.parent().unwrap().to_owned(),
         Whole::new(&path).unwrap(),
@@ -59,12 +60,8 @@ fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
     let again = [Outcome::Replayed(1), Outcome::Replayed(2), Outcome::Reused];
     assert_eq!(send(&mut crate::store::Writer::open(&file).unwrap()), first);
 
-    let (before, go_on) = (std::fs::read(&file).unwrap(), &|| false);
+    let go_on = &|| false;
     crate::restore(&file, &path, crate::RestoredKeys::Automatic, go_on).unwrap();
-    assert!(
-        before == std::fs::read(&file).unwrap(),
-        "it is the operator's"
-    );
     assert_eq!(send(&mut writer(&path)), again);
 
     crate::backup(&path, &back, go_on).unwrap();
@@ -72,127 +69,56 @@ fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
 }
 
 #[test]
-fn empty_cluster_that_a_service_begins_to_use_is_not_replaced() {
+fn cluster_that_a_service_begins_to_use_is_not_replaced() {
     let (_nodes, path) = cluster(1);
-    let closed = close(&path).unwrap();
-    let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex"), None).unwrap();
-    writer.commit().unwrap();
-    let copy = Whole::new(&path).unwrap();
-    let refused = closed.load(&copy).unwrap_err();
-    assert_eq!(
-        refused.kind(),
-        crate::base::error::ErrorKind::Conflict,
-        "{refused}"
-    );
-    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 1);
-}
-
-#[test]
-fn interrupted_restore_says_once_that_nothing_was_changed_and_opens_the_cluster() {
-    let (_nodes, path) = cluster(1);
-    let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex"), None).unwrap();
-    writer.commit().unwrap();
     let folder = crate::testing::Folder::new();
     let file = folder.database();
-    crate::backup(&path, &file, &|| false).unwrap();
-    // While the backup is copied, and while the old database is, when the cluster is closed.
-    for last in [1, 2] {
-        let calls = std::cell::Cell::new(0);
-        let refused = crate::restore(&file, &path, crate::RestoredKeys::Automatic, &|| {
-            calls.set(calls.get() + 1);
-            calls.get() == last
-        });
-        assert_eq!(
-            refused.unwrap_err().to_string(),
-            "interrupted; nothing was changed",
-            "{last}"
-        );
-        writer.insert_pet(&new_pet("Tom"), None).unwrap();
-        writer.commit().unwrap();
-    }
-}
-
-#[test]
-fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end() {
-    let (_nodes, path) = cluster(1);
-    let mut writer = writer(&path);
-    let mut create = || {
+    drop(crate::store::Writer::open(&file).unwrap());
+    // While the backup is copied.
+    let refused = crate::restore(&file, &path, crate::RestoredKeys::Automatic, &|| {
+        let mut writer = writer(&path);
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
-        writer.commit()
-    };
-    let closed = close(&path).unwrap();
-    assert!(matches!(
-        create(),
-        Err(StoreError::Unavailable(Cause::Conflict, _))
-    ));
-    let probed = self::writer(&path).probe();
-    assert!(
-        matches!(probed, Err(StoreError::Unavailable(Cause::Conflict, _))),
-        "{probed:?}"
-    );
-    let left = number(
-        &path,
-        "SELECT batch - unixepoch() FROM cluster_writers WHERE writer = 'restore'",
-    );
-    assert!((1700..=1800).contains(&left), "{left}");
-    // Another restore takes over, in case the first was killed. If it was not, it changes nothing and opens nothing.
-    let other = close(&path).unwrap();
-    let copy = Whole::new(&path).unwrap();
-    let refused = closed.load(&copy).unwrap_err();
-    assert_eq!(
-        refused.kind(),
-        crate::base::error::ErrorKind::Conflict,
-        "{refused}"
-    );
-    assert!(create().is_err());
-    let closed = other;
-    drop(closed);
-    assert!(
-        create().is_ok(),
-        "an interrupted restore keeps nobody from writing"
-    );
-    let (late, copy) = (
-        close(&path).unwrap().begun_earlier(1200),
-        Whole::new(&path).unwrap(),
-    );
-    assert_eq!(
-        late.load(&copy).unwrap_err().kind(),
-        crate::base::error::ErrorKind::Conflict
-    );
-    assert!(create().is_ok());
+        writer.commit().unwrap();
+        false
+    });
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::DatabaseNotNew);
+    assert!(number(&path, "SELECT count(*) FROM pets") > 0);
 }
 
 #[test]
-fn keys_and_ids_of_a_cluster_do_not_go_back_in_time() {
+fn interrupted_restore_leaves_the_cluster_empty() {
     let (_nodes, path) = cluster(1);
     let folder = crate::testing::Folder::new();
-    let (copy, go_on) = (folder.0.join("copy"), &|| false);
-    drop(writer(&path));
-    let mut ring = crate::KeyRing::open(&path).unwrap();
-    ring.add("gone", None, crate::KeyScope::Full, |_| Ok(()))
-        .unwrap();
-    crate::backup(&path, &copy, go_on).unwrap();
-    ring.revoke("gone", None).unwrap();
-    assert_eq!(add(&path), [Outcome::Made(1)]);
-    for (keys, state, id) in [
-        (crate::RestoredKeys::Automatic, crate::RingState::Revoked, 2),
-        (crate::RestoredKeys::FromBackup, crate::RingState::Valid, 3),
-    ] {
-        let restored = crate::restore(&copy, &path, keys, go_on).unwrap();
-        assert_eq!(
-            restored.has_old_keys,
-            keys == crate::RestoredKeys::Automatic
-        );
-        assert_eq!(crate::KeyRing::open(&path).unwrap().state().unwrap(), state);
-        assert_eq!(add(&path), [Outcome::Made(id)]);
-    }
+    let file = folder.database();
+    drop(crate::store::Writer::open(&file).unwrap());
+    let interrupted = crate::restore(&file, &path, crate::RestoredKeys::Automatic, &|| true);
+    assert_eq!(interrupted.unwrap_err().kind(), ErrorKind::Interrupted);
+    assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema"), 0);
 }
 
-/// Adds a pet.
-fn add(path: &Path) -> Vec<Outcome> {
-    let mut writer = writer(path);
-    let pet = writer.insert_pet(&new_pet("Rex"), None).unwrap();
-    outcomes(&[pet], &writer.commit().unwrap())
+#[cfg(feature = "site")]
+#[test]
+fn project_of_a_file_is_there_again_when_it_moves_out() {
+    let (_nodes, path) = cluster(1);
+    let folder = crate::testing::Folder::new();
+    let (file, back) = (folder.database(), folder.0.join("back.db"));
+    let mut config = crate::Config::new().database(&file);
+    config.hosting.platform_host = Some("sites.test".to_owned());
+    drop(crate::store::Writer::open(&file).unwrap());
+    let plan = |config: &crate::Config| {
+        crate::Project::open(config)
+            .unwrap()
+            .overview()
+            .unwrap()
+            .plan
+    };
+    crate::Project::open(&config)
+        .unwrap()
+        .set_plan(crate::Plan::Pro)
+        .unwrap();
+    crate::restore(&file, &path, crate::RestoredKeys::Automatic, &|| false).unwrap();
+    let refused = crate::Project::open(&crate::Config::new().database(&path)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Config("database"));
+    crate::backup(&path, &back, &|| false).unwrap();
+    assert_eq!(plan(&config.database(&back)), crate::Plan::Pro);
 }

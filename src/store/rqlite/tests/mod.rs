@@ -17,9 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::model::{
-    ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan,
-};
+use crate::model::{ApiKey, Caller, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus};
 use crate::store::outcome::{Committed, Inserted, Outcome};
 use crate::store::pets::tests::new_pet;
 use crate::store::reader::Engine;

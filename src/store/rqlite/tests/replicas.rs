@@ -41,7 +41,7 @@ fn node_with_other_content_is_named_and_check_fails() {
         "DELETE FROM pets WHERE id = 2",
         "UPDATE pets SET id = 9 WHERE id = 2; UPDATE pets SET id = 2 WHERE id = 3; UPDATE pets SET id = 3 WHERE id = 9; \
          UPDATE sqlite_sequence SET seq = 5 WHERE name = 'pets'",
-        "INSERT INTO domains (name, state, since, added_at, is_primary) VALUES ('a', 'active', 0, 0, 0)",
+        "INSERT INTO api_keys (digest, name, read_only, created_at) VALUES (zeroblob(32), 'ci', 0, 0)",
     ] {
         let (nodes, path, leader) = with_pets();
         let other = (leader + 1) % 3;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::model::PetPatch;
-use crate::store::close;
 use crate::store::tests::Nodes;
 
 thread_local! {
@@ -58,7 +57,7 @@ fn try_to_change<'r>(
 }
 
 /// The service of a cluster that has written a pet, and another writer.
-fn bench() -> (Nodes, PathBuf, Bench, Writer) {
+fn bench() -> (Nodes, Bench, Writer) {
     let nodes = Nodes::start(1);
     let path: PathBuf = nodes.address().into();
     let mut other = Writer::open(&path).unwrap();
@@ -73,12 +72,12 @@ fn bench() -> (Nodes, PathBuf, Bench, Writer) {
     bench.service.pipeline.router = &Router(&[ROWS, TRIED]);
     assert_eq!(bench.ask(&["/v1/tried"]), [201]);
     TRIES.set(0);
-    (nodes, path, bench, other)
+    (nodes, bench, other)
 }
 
 #[test]
 fn batch_knows_what_another_instance_has_changed() {
-    let (_nodes, _, mut bench, mut other) = bench();
+    let (_nodes, mut bench, mut other) = bench();
     other.delete_keys(&other.keys().unwrap()).unwrap();
     let got = bench.ask(&["/v1/tried", "/tried", "/early", "/tried"]);
     assert_eq!(got, [401, 201, 400, 201]);
@@ -87,23 +86,8 @@ fn batch_knows_what_another_instance_has_changed() {
 }
 
 #[test]
-fn batch_that_is_refused_is_not_handled_again() {
-    let (_nodes, path, mut bench, _) = bench();
-    let closed = close(&path).unwrap();
-    let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
-    assert_eq!(TRIES.get(), 1);
-    assert!(
-        lines.len() == 1 && lines[0].contains("1 write failed and was undone"),
-        "{lines:?}"
-    );
-    drop(closed);
-    assert_eq!(bench.ask(&["/tried"]), [201]);
-    assert_eq!(bench.kept(), ["/v1/tried", "/tried"]);
-}
-
-#[test]
 fn change_that_another_instance_overtakes_is_handled_again() {
-    let (_nodes, path, mut bench, other) = bench();
+    let (_nodes, mut bench, other) = bench();
     FASTER.set(Some((other, 3)));
     let lines = logged(|| {
         assert_eq!(
@@ -118,11 +102,6 @@ fn change_that_another_instance_overtakes_is_handled_again() {
         "both together, then the change twice and the create"
     );
     TRIES.set(0);
-    FASTER.with_borrow_mut(|faster| faster.as_mut().unwrap().1 = 0);
-    let closed = close(&path).unwrap();
-    assert_eq!(bench.ask(&["/changed"]), [503], "a restore is under way");
-    assert_eq!(TRIES.get(), 1);
-    drop(closed);
     FASTER.with_borrow_mut(|faster| faster.as_mut().unwrap().1 = usize::MAX);
     let begun = Instant::now();
     assert_eq!(
@@ -135,7 +114,7 @@ fn change_that_another_instance_overtakes_is_handled_again() {
 
 #[test]
 fn batch_that_may_have_been_carried_out_is_not_handled_again() {
-    let (nodes, _, mut bench, _) = bench();
+    let (nodes, mut bench, _) = bench();
     FROZEN.set(Some(nodes));
     let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
     assert_eq!(TRIES.get(), 1);
@@ -150,7 +129,7 @@ fn batch_that_may_have_been_carried_out_is_not_handled_again() {
 
 #[test]
 fn request_down_the_wrong_lane_takes_no_create_with_it() {
-    let (_nodes, _, mut bench, _) = bench();
+    let (_nodes, mut bench, _) = bench();
     assert_eq!(
         bench.ask(&["/tried", "/read", "/tried", "/early"]),
         [201, 500, 201, 400]
