@@ -28,10 +28,9 @@ enum Reach {
     Experimental,
 }
 
-/// Declares the codes, one row each: name, status, operations that may return it, usual message, and for the
-/// pages, the cause and the advice for clients.
+/// Declares the codes, one row each: name, status, operations that may return it, and usual message.
 macro_rules! codes {
-    ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
+    ($($name:ident = $status:literal $reach:ident $code:literal $message:expr;)*) => {
         /// The stable, machine-readable cause of a failure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Code { $(
@@ -62,80 +61,43 @@ macro_rules! codes {
             pub fn usual_message(self) -> Cow<'static, str> {
                 match self { $(Code::$name => $message.into(),)* }
             }
-
-            /// The cause and the advice for clients, for the pages of the site, with code between backticks.
-            pub const fn advice(self) -> &'static str {
-                match self { $(Code::$name => $advice,)* }
-            }
         }
     };
 }
 
 codes! {
-    BadRequest = 400 Any "bad_request" "The request is not well-formed HTTP/1.1."
-        => "The request isn't valid HTTP/1.1. `message` says which part.";
-    InvalidParameter = 400 Some "invalid_parameter" "A query parameter has a value that is not allowed."
-        => "A query parameter has a value that isn't allowed. Send one that `message` allows, or omit the parameter.";
-    DuplicateParameter = 400 Some "duplicate_parameter" "A query parameter is given more than once."
-        => "A query parameter is given more than once. Send each parameter once.";
-    InvalidJson = 400 Some "invalid_json" "The body must be one JSON object."
-        => "The body isn't a single valid JSON object. `message` says where it breaks.";
-    MissingMember = 400 Some "missing_member" "The body lacks a required field."
-        => "The body lacks a required field. Add the one that `message` names.";
-    InvalidMember = 400 Some "invalid_member" "A field of the body has a value that is not allowed."
-        => "A field of the body has a value that isn't allowed. Send one that `message` allows.";
-    DuplicateMember = 400 Some "duplicate_member" "A field of the body is given more than once."
-        => "A field of the body is given more than once. Send each field once.";
-    InvalidIdempotencyKey = 400 Some "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes."
-        => "The `Idempotency-Key` is malformed or given twice. Send one key, such as a random UUID.";
-    Unauthorized = 401 Any "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
-        => "The API key is missing, unknown, expired or revoked. Send a valid one.";
-    InsufficientScope = 403 Writes "insufficient_scope" "This API key is read-only; this operation needs a key with write access."
-        => "The API key is read-only. Ask the operator for a key with write access.";
-    HttpsRequired = 403 Some "https_required" "This service accepts requests over HTTPS only. If this one had an API key, replace the key: others could read it."
-        => "The request came without HTTPS, so the proxy rejected it. Send it to the `https://` URL. If it had a key, others could read it: use a new one.";
-    NotFound = 404 Some "not_found" "There is nothing at this path."
-        => "No such path, or no pet with this id. Check both.";
-    MethodNotAllowed = 405 Some "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
-        => "The path doesn't support this method. Use one that `Allow` lists.";
-    RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time."
-        => "The complete request didn't arrive in time. Send it again, without pauses.";
-    Rejected = 409 Writes "rejected" "A rule that another program has put into the database rejects this change. The log of the service has its text under this X-Request-Id."
-        => "A rule that another program has put into the database, such as a trigger, rejects the change. Give the operator the `X-Request-Id`.";
-    PreconditionFailed = 412 Experimental "precondition_failed" "The current ETag of the pet does not meet If-Match or If-None-Match. The pet was changed since, perhaps by an earlier try of this request."
-        => "The `ETag` in `If-Match` isn't the current one: the pet was changed since, perhaps by an earlier try of this request. Get the pet again, and decide whether to change it.";
-    ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
-        => "The body exceeds its limit. Send a smaller body.";
-    UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
-        => "The request target exceeds its limit. Send a shorter request target.";
-    UnsupportedMediaType = 415 Some "unsupported_media_type" "The body must be application/json; with curl, send it with --json."
-        => "The media type of the body isn't supported. Send `Content-Type: application/json`, as `curl --json` does.";
-    UnsupportedContentEncoding = 415 Some "unsupported_content_encoding" "The body must come without a Content-Encoding."
-        => "The body has a `Content-Encoding`. Send it without compression.";
-    ExpectationFailed = 417 Any "expectation_failed" "The only expectation that this service supports is '100-continue'."
-        => "The only expectation that works is `100-continue`. Omit the `Expect` header.";
-    MisdirectedRequest = 421 Any "misdirected_request" "This service does not serve the requested host."
-        => "The service doesn't serve this host. Check the name in the URL. A custom domain must belong to the project and be verified.";
-    IdempotencyKeyReused = 422 Some "idempotency_key_reused" "This Idempotency-Key was already used to add a different pet."
-        => "The `Idempotency-Key` was used to add a different pet. Use a new key for each pet. To retry a POST, send it unchanged.";
-    HeadersTooLarge = 431 Any "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
-        => "The request head exceeds its limits. Send fewer or shorter header fields.";
-    Internal = 500 Any "internal_error" "The service failed to handle this request. Its log has the cause under this X-Request-Id."
-        => "The service failed to handle the request, and its log has the cause. Give the operator the `X-Request-Id` of the response.";
-    NotImplemented = 501 Some "not_implemented" "This service does not implement this method, which must be in capitals, or does not implement this operation yet."
-        => "The method or the operation isn't implemented. Use another method, or wait for the operation.";
-    TransferCoding = 501 Any "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
-        => "The only transfer coding that works is `chunked`. Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
-    Overloaded = 503 Any "overloaded" "The service has more requests than it can handle; try again in a moment."
-        => "The service has more requests than it can handle. Retry after the number of seconds in `Retry-After`.";
-    OutcomeUnknown = 503 Writes "outcome_unknown" "The service cannot tell whether the request was carried out. Send it again, with the same Idempotency-Key if it had one. If a create had none, look for the pet first."
-        => "The service can't tell whether the request was carried out. Send it again, with the same `Idempotency-Key` if it had one. If a create had none, look for the pet first.";
-    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send requests that change something to the service that writes."
-        => "The service is read-only; nothing was changed. Send the request to the service that writes; `message` can name it.";
-    StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed."
-        => "The service can't use its database; nothing was changed. Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
-    HttpVersion = 505 Any "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
-        => "The service speaks HTTP/1.1 and HTTP/1.0. Send HTTP/1.1.";
+    BadRequest = 400 Any "bad_request" "The request is not well-formed HTTP/1.1.";
+    InvalidParameter = 400 Some "invalid_parameter" "A query parameter has a value that is not allowed.";
+    DuplicateParameter = 400 Some "duplicate_parameter" "A query parameter is given more than once.";
+    InvalidJson = 400 Some "invalid_json" "The body must be one JSON object.";
+    MissingMember = 400 Some "missing_member" "The body lacks a required field.";
+    InvalidMember = 400 Some "invalid_member" "A field of the body has a value that is not allowed.";
+    DuplicateMember = 400 Some "duplicate_member" "A field of the body is given more than once.";
+    InvalidIdempotencyKey = 400 Some "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes.";
+    Unauthorized = 401 Any "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'.";
+    InsufficientScope = 403 Writes "insufficient_scope" "This API key is read-only; this operation needs a key with write access.";
+    HttpsRequired = 403 Some "https_required" "This service accepts requests over HTTPS only. If this one had an API key, replace the key: others could read it.";
+    NotFound = 404 Some "not_found" "There is nothing at this path.";
+    MethodNotAllowed = 405 Some "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports.";
+    RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time.";
+    Rejected = 409 Writes "rejected" "A rule that another program has put into the database rejects this change. The log of the service has its text under this X-Request-Id.";
+    PreconditionFailed = 412 Experimental "precondition_failed" "The current ETag of the pet does not meet If-Match or If-None-Match. The pet was changed since, perhaps by an earlier try of this request.";
+    ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.");
+    UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.");
+    UnsupportedMediaType = 415 Some "unsupported_media_type" "The body must be application/json; with curl, send it with --json.";
+    UnsupportedContentEncoding = 415 Some "unsupported_content_encoding" "The body must come without a Content-Encoding.";
+    ExpectationFailed = 417 Any "expectation_failed" "The only expectation that this service supports is '100-continue'.";
+    MisdirectedRequest = 421 Any "misdirected_request" "This service does not serve the requested host.";
+    IdempotencyKeyReused = 422 Some "idempotency_key_reused" "This Idempotency-Key was already used to add a different pet.";
+    HeadersTooLarge = 431 Any "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.");
+    Internal = 500 Any "internal_error" "The service failed to handle this request. Its log has the cause under this X-Request-Id.";
+    NotImplemented = 501 Some "not_implemented" "This service does not implement this method, which must be in capitals, or does not implement this operation yet.";
+    TransferCoding = 501 Any "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'.";
+    Overloaded = 503 Any "overloaded" "The service has more requests than it can handle; try again in a moment.";
+    OutcomeUnknown = 503 Writes "outcome_unknown" "The service cannot tell whether the request was carried out. Send it again, with the same Idempotency-Key if it had one. If a create had none, look for the pet first.";
+    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send requests that change something to the service that writes.";
+    StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed.";
+    HttpVersion = 505 Any "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0.";
 }
 
 impl Code {

@@ -84,12 +84,21 @@ fn deprecations(config: &Config) -> Filling {
     table(["Operation", "Will be removed on", "Replacement"], rows)
 }
 
+/// The cause and the advice for clients, for each code, with code between backticks.
+const ADVICE: &str = include_str!("../advice.txt");
+
 /// The codes in the order of their statuses.
 fn codes(config: &Config) -> Filling {
     let rows = Code::all(config.experimental).map(|code| {
         let (name, status) = (code.as_str(), code.status());
         let first = format!("`{name}`\n{status} {}", reason(status));
-        (format!("#{name}"), [first, code.advice().to_owned()])
+        let advice = ADVICE
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        (
+            format!("#{name}"),
+            [first, advice.unwrap_or_default().to_owned()],
+        )
     });
     table(["Code and status", "What happened, and what to do"], rows)
 }
@@ -187,6 +196,13 @@ fn table<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_code_has_advice() {
+        let advised = ADVICE.lines().filter_map(|line| line.split(' ').next());
+        let codes = Code::ALL.iter().map(|code| code.as_str());
+        assert_eq!(advised.collect::<Vec<_>>(), codes.collect::<Vec<_>>());
+    }
 
     #[test]
     fn tables_say_what_the_code_says() {
