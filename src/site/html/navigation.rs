@@ -29,54 +29,8 @@ pub struct PageEntry {
     pub text: &'static [PageText<'static>],
 }
 
-macro_rules! pages {
-    ($($group:ident: $($path:literal $name:literal $about:literal $(in $file:literal)?;)*)*) => {
-        &[$($(PageEntry {
-            path: $path,
-            name: $name,
-            group: stringify!($group),
-            about: $about,
-            text: &[$(include!(concat!(env!("OUT_DIR"), "/", $file, ".rs")))?],
-        }),*),*]
-    };
-}
-
-/// Every page, in the order of the navigation.
-pub const PAGES: &[PageEntry] = pages! {
-    Inventory:
-    "/pets" "Pets" "Look at the pets in a table, by status: available, pending or sold. Add a pet.";
-    Guide:
-    "/docs" "Overview" "What this API is for, and where to begin." in "index";
-    "/docs/quickstart" "Quickstart" "Start the service, list pets, add one, and see an error, with curl." in "quickstart";
-    "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys";
-    "/docs/pagination" "Pagination" "Read long lists page by page, and poll them for changes." in "pagination";
-    "/docs/retries" "Retries" "Retry a POST without adding a second pet." in "retries";
-    "/docs/changing" "Changing pets" "Change and delete pets, sell each one once, and count them, with --experimental." in "changing";
-    "/docs/browsers" "Browser apps" "Call the API from scripts on a page of another origin (CORS)." in "browsers";
-    "/docs/testing" "Testing a client" "Test your client against a temporary service that fails on purpose." in "testing";
-    Reference:
-    "/" "Operations" "Every operation with its parameters and responses. Try them in your browser.";
-    "/openapi.json" "OpenAPI" "The API for tools: import it into Postman, Insomnia or Swagger UI, or generate a typed client (SDK) from its JSON schemas.";
-    "/docs/errors" "Errors" "Every error code, what has happened, and what to do about it." in "errors";
-    "/docs/limits" "Limits" "How large a request can be, and how long it can take." in "limits";
-    "/docs/versions" "Versions and stability" "What can change, which operations will be removed, and what to call instead." in "versions";
-    "/docs/changelog" "Changelog" "What each release changes for clients, newest first." in "changelog";
-    Operate:
-    "/docs/first-evening" "First evening" "From nothing to a service with HTTPS, backups, an alert and a tested restore, on one machine." in "first-evening";
-    "/docs/install" "Install" "Install and start the service, with systemd, Docker or neither." in "install";
-    "/docs/board" "On a small board" "Run the service in 16 MiB, on flash memory, and without a clock." in "board";
-    "/docs/configuration" "Configuration" "Every setting, as a flag and as an environment variable." in "configuration";
-    "/docs/proxy" "Behind a proxy" "Put TLS in front of the service, with Caddy, nginx or Cloudflare." in "proxy";
-    "/docs/domains" "Custom domains" "Serve your site from your own domain, over HTTPS." in "domains";
-    "/docs/monitoring" "Monitoring" "Health checks, metrics for Prometheus, alerts and logs." in "monitoring";
-    "/docs/backups" "Backups" "Back up the database every night, and restore a backup." in "backups";
-    "/docs/upgrades" "Upgrades" "Install a newer version, and go back to an older one." in "upgrades";
-    "/docs/data" "Data" "Edit, export, import and look at pets, and move the database." in "data";
-    "/docs/troubleshooting" "Troubleshooting" "What to do if the service does not start, respond or accept pets." in "troubleshooting";
-    "/docs/read-only" "Read-only services" "Serve a copy of the database, or read with many processors." in "read-only";
-    "/docs/machines" "Several machines" "What you lose if a machine fails, and how to lose less." in "machines";
-    "/docs/cluster" "Cluster" "Run the service on three machines that replace each other." in "cluster";
-};
+/// Every page, in the order of the navigation: the lines of `pages.txt`.
+pub const PAGES: &[PageEntry] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// The group and the name of the page at a path.
 pub fn here(here: &str) -> String {

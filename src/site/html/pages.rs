@@ -93,6 +93,13 @@ mod tests {
     }
 
     #[test]
+    fn every_page_is_listed() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pages");
+        let files = std::fs::read_dir(folder).unwrap().count();
+        assert_eq!(entries().count(), files);
+    }
+
+    #[test]
     fn every_page_is_whole() {
         for entry in entries() {
             let page = page(entry.path);
