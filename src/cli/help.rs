@@ -33,18 +33,13 @@ pub fn text(words: &[String]) -> String {
             ""
         };
         text += &row(&setting.usage(), &setting.variable());
-        text += &row(
-            "",
-            &format!("{}{list}{}", setting.help, default(setting.default)),
-        );
+        let help = format!("{}{list}", setting.help);
+        text += &row("", &with_default(&help, setting.default));
     }
     if commands.iter().any(|command| command.takes == Takes::All) {
         for variable in VARIABLES {
             text += &row("", variable.name);
-            text += &row(
-                "",
-                &format!("{}{}", variable.help, default(variable.default)),
-            );
+            text += &row("", &with_default(variable.help, variable.default));
         }
     }
     let is_used = |note: &&&str| {
@@ -84,12 +79,12 @@ fn describe(command: &Command) -> String {
         .collect()
 }
 
-/// Formats a default, to follow the help text of a setting; empty if there is none.
-pub fn default(value: &str) -> String {
-    if value.is_empty() {
-        String::new()
+/// The help text of a setting with its default, if it has one.
+pub fn with_default(help: &str, default: &str) -> String {
+    if default.is_empty() {
+        help.to_owned()
     } else {
-        format!(" [{value}]")
+        format!("{help} [{default}]")
     }
 }
 

@@ -41,111 +41,36 @@ fn complete(call: &Invocation) -> CommandResult {
     Ok(print(&script)?)
 }
 
-/// The date of the manual page, which `man-pages(7)` asks for.
-const DATE: &str = "2026-11-28";
-
-/// The sections of the manual page that no table has.
-const DESCRIPTION: &str = "petstore serves the pets of one database over HTTP, with JSON bodies and API keys. Without a command, it is petstore serve. \
-    Other commands may run beside a service, except restore. \
-    The guide is at /docs of each service.";
-const FILES: &[(&str, &str)] = &[
-    (
-        "petstore.db",
-        "The database, in the current folder, or where --database says.",
-    ),
-    (
-        "petstore.db-wal, petstore.db-shm",
-        "Its write-ahead log, which has the last pets, and the index of the log. Never delete or move them alone.",
-    ),
-    ("petstore.db.DATE", "The old database, after a restore."),
-    (
-        "petstore.db.last-backup",
-        "The note about the last dated backup, for the metrics.",
-    ),
-];
-const EXIT_STATUS: &[(&str, &str)] = &[
-    ("0", "Success; of serve, an end by SIGTERM or SIGINT."),
-    ("1", "Failure, with one line on standard error."),
-    ("2", "A wrong command line or setting."),
-];
-const EXAMPLES: &[(&str, &str)] = &[
-    (
-        "petstore --listen 127.0.0.1:8080 --database pets.db",
-        "Serve, and on a terminal create the first key.",
-    ),
-    (
-        "petstore key add shop --database pets.db",
-        "Create an API key.",
-    ),
-    (
-        "petstore import pets.csv --database pets.db",
-        "Add pets from a file.",
-    ),
-    (
-        "petstore backup --to backups --keep 14 --database pets.db",
-        "Make a checked backup, and keep the newest 14.",
-    ),
-    (
-        "petstore serve --ephemeral -- npm test",
-        "Test a client with a service and a database of its own.",
-    ),
-];
-
 /// The manual page (`man-pages(7)`), from the tables of commands and settings.
 fn page() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut page = format!(".TH PETSTORE 1 {DATE} \"petstore {version}\" \"User Commands\"\n");
-    page += &format!(".SH NAME\npetstore \\- {}\n.SH SYNOPSIS\n", help::ABOUT);
-    page +=
-        ".B petstore\n[\\fICOMMAND\\fR] [\\fIOPERAND\\fR...] [\\fIFLAG\\fR...]\n.SH DESCRIPTION\n";
-    page += &fill(DESCRIPTION);
-    page += ".SH COMMANDS\n";
+    let mut commands = String::new();
     for command in all() {
-        page += &item(&format!("petstore {}", command.usage()), command.about);
-        page += if command.flags.is_empty() {
-            ""
-        } else {
-            ".RS\n"
-        };
-        command
-            .flags
-            .iter()
-            .for_each(|flag| page += &item(&flag.usage(), flag.about));
-        page += if command.flags.is_empty() {
-            ""
-        } else {
-            ".RE\n"
-        };
+        commands += &item(&format!("petstore {}", command.usage()), command.about);
+        let flags = command.flags.iter();
+        let flags: String = flags.map(|flag| item(&flag.usage(), flag.about)).collect();
+        if !flags.is_empty() {
+            commands += &format!(".RS\n{flags}.RE\n");
+        }
     }
-    page += ".SH OPTIONS\n";
+    let (mut options, mut environment) = (String::new(), String::new());
     for setting in SETTINGS {
-        page += &item(
-            &setting.usage(),
-            &format!("{}{}", setting.help, help::default(setting.default)),
-        );
+        let meaning = help::with_default(setting.help, setting.default);
+        options += &item(&setting.usage(), &meaning);
+        environment += &item(&setting.variable(), &format!("--{}", setting.flag));
     }
-    help::NOTES
-        .iter()
-        .for_each(|note| page += &format!(".PP\n{}", fill(note)));
-    page += ".SH ENVIRONMENT\nA flag wins over its variable, and an empty variable counts as not set.\n";
-    for setting in SETTINGS {
-        page += &item(&setting.variable(), &format!("--{}", setting.flag));
+    for note in help::NOTES {
+        options += &format!(".PP\n{}", fill(note));
     }
     for variable in VARIABLES {
-        page += &item(
-            variable.name,
-            &format!("{}{}", variable.help, help::default(variable.default)),
-        );
+        let meaning = help::with_default(variable.help, variable.default);
+        environment += &item(variable.name, &meaning);
     }
-    for (section, items) in [
-        ("FILES", FILES),
-        ("EXIT STATUS", EXIT_STATUS),
-        ("EXAMPLES", EXAMPLES),
-    ] {
-        page += &format!(".SH {section}\n");
-        items.iter().for_each(|(of, text)| page += &item(of, text));
-    }
-    page + ".SH SEE ALSO\n.BR curl (1),\n.BR sqlite3 (1),\n.BR systemd.service (5)\n"
+    include_str!("petstore.1")
+        .replace("{{version}}", env!("CARGO_PKG_VERSION"))
+        .replace("{{about}}", help::ABOUT)
+        .replace("{{commands}}", &commands)
+        .replace("{{options}}", &options)
+        .replace("{{environment}}", &environment)
 }
 
 /// An entry of a list: its name, and below it the text.
@@ -292,24 +217,12 @@ fn cases(offers: &[Offer]) -> String {
 }
 
 fn bash(offers: &[Offer]) -> String {
-    let cases = cases(offers);
-    format!(
-        "_petstore() {{\n    local IFS=' ' line=\"${{COMP_WORDS[*]:1:COMP_CWORD-1}}\"\n    \
-        local word=\"${{COMP_WORDS[COMP_CWORD]}}\" offered= found\n    COMPREPLY=()\n{cases}    \
-        while IFS= read -r found; do COMPREPLY+=(\"$found\"); done < <(IFS=$' \\n'; \
-        compgen -W \"$offered\" -- \"$word\"; [[ $word == -* ]] || compgen -f -- \"$word\")\n}}\n\
-        complete -o filenames -F _petstore petstore\n"
-    )
+    include_str!("completions.bash").replace("{{cases}}", &cases(offers))
 }
 
 /// As a file of `$fpath`, the script itself is the function of the first Tab (zshcompsys(1)).
 fn zsh(offers: &[Offer]) -> String {
-    let cases = cases(offers);
-    format!(
-        "#compdef petstore\n_petstore() {{\n    local line=\"${{(j: :)words[2,CURRENT-1]}}\" word=\"$words[CURRENT]\" offered= missed=1\n\
-        {cases}    compadd -- ${{(Q)${{(Z+n+)offered}}}} && missed=0\n    [[ $word != -* ]] && _files && missed=0\n    return missed\n}}\n\
-        if [[ $funcstack[1] == _petstore ]]; then _petstore; else compdef _petstore petstore; fi\n"
-    )
+    include_str!("completions.zsh").replace("{{cases}}", &cases(offers))
 }
 
 fn fish(offers: &[Offer]) -> String {
