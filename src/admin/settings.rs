@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::{AdminContext, GET, POST, Route, forbidden};
@@ -50,37 +51,58 @@ pub fn route(path: &str) -> Option<Route> {
         ["assets", _, _] => (GET, get_asset),
         ["internal", "tls-allowed"] => (GET, check_certificate),
         ["settings", "api", "project"] => (GET, get_project),
-        ["settings", "api", "domains"] => (POST, add_domain),
-        ["settings", "api", "pairs"] => (POST, add_pair),
-        ["settings", "api", "domains", _] => (DELETE, remove_domain),
-        ["settings", "api", "domains", _, "primary"] => (POST, set_primary),
-        ["settings", "api", "domains", _, "verify"] => (POST, verify),
+        ["settings", "api", "domains"] => (POST, |context, request, _| {
+            let name = body(request, "with 'name'")?.required(&NAME)?;
+            let added = context.upkeep()?.project().add(&name, false);
+            answer(201, added.map(|domains| domains.into_iter().next()))
+        }),
+        // A domain and the one with `www.` before it, which redirects to it.
+        ["settings", "api", "pairs"] => (POST, |context, request, _| {
+            let name = body(request, "with 'name'")?.required(&NAME)?;
+            answer(201, context.upkeep()?.project().add(&name, true))
+        }),
+        ["settings", "api", "domains", _] => (DELETE, |context, _, target| {
+            answer(200, context.upkeep()?.project().remove(&name(target)))
+        }),
+        ["settings", "api", "domains", _, "primary"] => (POST, |context, _, target| {
+            answer(204, context.upkeep()?.project().set_primary(&name(target)))
+        }),
+        // Begins a check. In the overview, `isChecking` turns false at its end.
+        ["settings", "api", "domains", _, "verify"] => (POST, |context, _, target| {
+            let begun = context.upkeep()?.begin_check(&name(target));
+            answer(
+                202,
+                begun.map(|name| object! { "name": &*name, "isChecking": true }),
+            )
+        }),
         ["settings", "api", "redirects"] => (POST, add_redirect),
-        ["settings", "api", "redirects", _] => (DELETE, remove_redirect),
+        ["settings", "api", "redirects", _] => (DELETE, |context, _, target| {
+            answer(
+                204,
+                context.upkeep()?.project().remove_redirect(&name(target)),
+            )
+        }),
         _ => return None,
     })
 }
 
-const NAME: Required<AnyString> = Required {
-    name: "name",
-    about: "The name of a domain.",
-    schema: AnyString,
-};
-const FROM: Required<AnyString> = Required {
-    name: "from",
-    about: "A domain of the project.",
-    schema: AnyString,
-};
-const TO: Required<AnyString> = Required {
-    name: "to",
-    about: "Where its requests are sent.",
-    schema: AnyString,
-};
+const NAME: Required<AnyString> = text("name");
+const FROM: Required<AnyString> = text("from");
+const TO: Required<AnyString> = text("to");
 const STATUS: Optional<Integer> = Optional {
     name: "status",
-    about: "301, 302, 307 or 308.",
+    about: "",
     schema: Integer::between(301, 308),
 };
+
+/// A text in a body, which no page describes.
+const fn text(name: &'static str) -> Required<AnyString> {
+    Required {
+        name,
+        about: "",
+        schema: AnyString,
+    }
+}
 
 /// The context of the settings' handlers.
 #[derive(Clone)]
@@ -197,57 +219,13 @@ fn check_certificate(
 /// Returns the overview. It does not read on the project's own connection, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &Request, _: &Target) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
-    answer(upkeep.overview(&context.store).map(|mut overview| {
+    let overview = upkeep.overview(&context.store).map(|mut overview| {
         for view in &mut overview.domains {
             view.is_checking = Some(upkeep.is_checking(&view.domain.name));
         }
-        Response::json(200, &overview)
-    }))
-}
-
-fn add_domain(
-    context: &mut AdminContext,
-    request: &Request,
-    _: &Target,
-) -> Result<Response, Failure> {
-    let name = body(request, "with 'name'")?.required(&NAME)?;
-    let added = context.upkeep()?.project().add(&name, false);
-    answer(added.map(|domains| Response::json(201, &domains.first())))
-}
-
-/// Adds a domain and the one with `www.` before it, which redirects to it.
-fn add_pair(
-    context: &mut AdminContext,
-    request: &Request,
-    _: &Target,
-) -> Result<Response, Failure> {
-    let name = body(request, "with 'name'")?.required(&NAME)?;
-    let added = context.upkeep()?.project().add(&name, true);
-    answer(added.map(|domains| Response::json(201, &domains)))
-}
-
-fn remove_domain(
-    context: &mut AdminContext,
-    _: &Request,
-    target: &Target,
-) -> Result<Response, Failure> {
-    let removed = context.upkeep()?.project().remove(&name(target));
-    answer(removed.map(|removed| Response::json(200, &removed)))
-}
-
-fn set_primary(
-    context: &mut AdminContext,
-    _: &Request,
-    target: &Target,
-) -> Result<Response, Failure> {
-    let set = context.upkeep()?.project().set_primary(&name(target));
-    answer(set.map(|()| Response::new(204, b"")))
-}
-
-/// Begins a check of a domain of the project. In the overview, `isChecking` turns false at its end.
-fn verify(context: &mut AdminContext, _: &Request, target: &Target) -> Result<Response, Failure> {
-    let begun = context.upkeep()?.begin_check(&name(target));
-    answer(begun.map(|name| Response::json(202, &object! { "name": &*name, "isChecking": true })))
+        overview
+    });
+    answer(200, overview)
 }
 
 fn add_redirect(
@@ -264,16 +242,7 @@ fn add_redirect(
         .upkeep()?
         .project()
         .add_redirect(&from, &to, status.unwrap_or(301));
-    answer(added.map(|redirect| Response::json(201, &redirect)))
-}
-
-fn remove_redirect(
-    context: &mut AdminContext,
-    _: &Request,
-    target: &Target,
-) -> Result<Response, Failure> {
-    let removed = context.upkeep()?.project().remove_redirect(&name(target));
-    answer(removed.map(|()| Response::new(204, b"")))
+    answer(201, added)
 }
 
 /// The name in the path of a domain or a redirect.
@@ -287,15 +256,17 @@ fn body<'r>(request: &Request<'r>, expected: &str) -> Result<JsonObject<'r>, Fai
     Ok(JsonObject::parse(body, expected)?)
 }
 
-/// Turns a refusal of the project into a response with its own code.
-fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
-    Ok(done.unwrap_or_else(|refusal| {
-        let RefusalCode { name, status, .. } = refusal.code;
-        Response::json(
-            status,
-            &json!({ "code": name, "message": refusal.message, "status": status }),
-        )
-    }))
+/// The response with a result of the project, or with its refusal, which has a code of its own.
+fn answer(status: u16, done: Result<impl Serialize, Refusal>) -> Result<Response, Failure> {
+    Ok(match done {
+        Ok(_) if status == 204 => Response::new(204, b""),
+        Ok(result) => Response::json(status, &result),
+        Err(refusal) => {
+            let RefusalCode { name, status, .. } = refusal.code;
+            let body = json!({ "code": name, "message": refusal.message, "status": status });
+            Response::json(status, &body)
+        }
+    })
 }
 
 #[cfg(test)]
