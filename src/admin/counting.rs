@@ -1,9 +1,10 @@
 //! The pets by status, for scrapes. A scrape shows the last counts and waits for no count: the worker of the write lane,
 //! which has little to do, counts after it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::base::threads::lock;
 use crate::store::{Counted, Counts, Reader, StoreError};
 
 /// The time between two counts, at least.
@@ -23,7 +24,7 @@ struct State {
 impl LastCounts {
     /// Returns the last counts, and lets the next ones be made.
     pub fn read(&self) -> Option<Counted> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.is_read = true;
         state.last
     }
@@ -34,18 +35,14 @@ impl LastCounts {
     /// If the database cannot be read.
     pub fn refresh(&self, counts: &mut Counts, store: &mut Reader) -> Result<(), StoreError> {
         let is_wanted = |state: &State| state.is_read || state.last.is_none();
-        if is_wanted(&self.lock()) {
+        if is_wanted(&lock(&self.0)) {
             let counted = store.begin().and_then(|()| counts.current(store));
             store.end()?;
-            *self.lock() = State {
+            *lock(&self.0) = State {
                 last: Some(counted?),
                 is_read: false,
             };
         }
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -50,8 +50,8 @@ pub fn is_served_at(host: &str, target: &Target) -> bool {
 fn print(context: &AdminContext, text: &mut Exposition) {
     let version = [(env!("CARGO_PKG_VERSION"), 1)];
     let help = "Always 1; the label has the version of the service.";
-    text.family("build_info", "gauge", help, "version", version);
-    text.gauge(
+    text.family("build_info", help, "version", version);
+    text.value(
         "read_only",
         "1 if the service is read-only, else 0.",
         u8::from(context.read_only),
@@ -62,42 +62,42 @@ fn print(context: &AdminContext, text: &mut Exposition) {
     } else {
         let help = "Requests to a host of the cluster.";
         let requests = hosts.iter().map(|host| (&host.host, host.requests));
-        text.family("cluster_requests_total", "counter", help, "host", requests);
+        text.family("cluster_requests_total", help, "host", requests);
         let help = "Requests that a host of the cluster did not answer.";
         let failures = hosts.iter().map(|host| (&host.host, host.failures));
-        text.family("cluster_failures_total", "counter", help, "host", failures);
+        text.family("cluster_failures_total", help, "host", failures);
         let help = "Time that a host of the cluster took to answer.";
         let seconds = hosts
             .iter()
             .map(|host| (&host.host, host.duration.as_secs_f64()));
-        text.family("cluster_seconds_total", "counter", help, "host", seconds);
+        text.family("cluster_seconds_total", help, "host", seconds);
     }
     if let Some(note) = last_backup(&context.database) {
         let help = "Whether the check of the last dated backup found it sound: 1, or 0 if not.";
-        text.gauge("last_backup_checked", help, u8::from(note.is_sound));
-        text.gauge(
+        text.value("last_backup_checked", help, u8::from(note.is_sound));
+        text.value(
             "last_backup_pets",
             "Pets in the last sound dated backup.",
             note.pets,
         );
         let help = "When the last sound dated backup was made: Unix time; 0: never.";
-        text.gauge("last_backup_timestamp_seconds", help, note.unix_time);
+        text.value("last_backup_timestamp_seconds", help, note.unix_time);
     }
     let now = unix_time();
     // If the database cannot be read, /readyz reports the cause.
     let note = |error: &StoreError| _ = context.damage.note(error);
     if let Some(counted) = context.counts.as_ref().and_then(LastCounts::read) {
         let help = "Pets in the inventory, by status, when they were last counted.";
-        text.family("pets", "gauge", help, "status", counted.counts.by_word());
+        text.family("pets", help, "status", counted.counts.by_word());
         let help = "Time since petstore_pets was exact.";
-        text.gauge("pets_age_seconds", help, counted.age().as_secs_f64());
+        text.value("pets_age_seconds", help, counted.age().as_secs_f64());
     }
     let keys = context.store.keys().inspect_err(note).unwrap_or_default();
     let expiries = last_expiries(&keys)
         .map(|(_, at)| at)
         .filter(|at| *at > now - SHOWN_AFTER_EXPIRY);
     let help = "When the first key without a successor expires, or did in the last week: Unix time; 0: none.";
-    text.gauge(
+    text.value(
         "earliest_key_expiry_timestamp_seconds",
         help,
         expiries.min().unwrap_or_default(),
@@ -120,13 +120,12 @@ fn print(context: &AdminContext, text: &mut Exposition) {
     let counts = DomainState::ALL.iter().map(counted);
     text.family(
         "domains",
-        "gauge",
         "Custom domains of the project, by state.",
         "state",
         counts,
     );
     let help = "1 if the service has met damage in its database since it started, else 0.";
-    text.gauge(
+    text.value(
         "database_damaged",
         help,
         u8::from(context.damage.found().is_err()),
@@ -165,7 +164,6 @@ fn print_files(database: &Path, text: &mut Exposition) {
     ];
     text.family(
         "file_bytes",
-        "gauge",
         "Bytes of the database and its write-ahead log.",
         "file",
         files,
@@ -176,10 +174,10 @@ fn print_files(database: &Path, text: &mut Exposition) {
             disk.f_blocks.saturating_mul(disk.f_frsize),
         )
     });
-    text.gauge(
+    text.value(
         "disk_free_bytes",
         "Free bytes on the disk that the service can use.",
         free,
     );
-    text.gauge("disk_size_bytes", "Bytes of the disk.", size);
+    text.value("disk_size_bytes", "Bytes of the disk.", size);
 }

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::clock::unix_time;
+use super::threads::lock;
 
 /// The bounds of histograms of durations, in seconds.
 const SECONDS: &[f64] = &[
@@ -138,41 +139,28 @@ impl Metrics {
             writes,
             held,
         } = *lock(&meters.levels);
-        text.gauge("connections", "Open connections of clients.", connections);
+        text.value("connections", "Open connections of clients.", connections);
         let help = "Requests waiting for a thread, by kind of lane.";
         text.family(
             "waiting_requests",
-            "gauge",
             help,
             "lane",
             [("read", reads), ("write", writes)],
         );
-        text.gauge("held_bytes", "Bytes in use for clients.", held);
-        text.gauge(
+        text.value("held_bytes", "Bytes in use for clients.", held);
+        text.value(
             "held_bytes_limit",
             "Maximum number of bytes for clients.",
             meters.budget,
         );
         let help = "Responses to clients, by status.";
-        text.family(
-            "responses_total",
-            "counter",
-            help,
-            "status",
-            meters.responses.counts(),
-        );
+        text.family("responses_total", help, "status", meters.responses.counts());
         let help = "Time from the first byte of a request to its response.";
         text.histogram("request_duration_seconds", help, &meters.duration);
         let help = "Requests refused at the gate, or because the database could not be used or written, by code.";
-        text.family(
-            "refusals_total",
-            "counter",
-            help,
-            "code",
-            &*lock(&meters.refusals),
-        );
+        text.family("refusals_total", help, "code", &*lock(&meters.refusals));
         let help = "Requests that reached the service, by operation and status.";
-        text.begin("requests_total", "counter", help);
+        text.begin("requests_total", help);
         for (operation, statuses) in &meters.requests {
             for (status, count) in statuses.counts() {
                 let labels = format!("{{operation=\"{operation}\",status=\"{status}\"}}");
@@ -186,13 +174,13 @@ impl Metrics {
         );
         let help = "Duration of commits, with their flush to disk.";
         text.histogram("flush_duration_seconds", help, &meters.flush);
-        text.counter(
+        text.value(
             "failed_writes_total",
             "Writes that failed.",
-            &meters.failed_writes,
+            meters.failed_writes.load(Relaxed),
         );
         let help = "Log lines that were dropped because nobody read them in time.";
-        text.counter("dropped_log_lines_total", help, &DROPPED_LINES);
+        text.value("dropped_log_lines_total", help, DROPPED_LINES.load(Relaxed));
         text.process(
             "start_time_seconds",
             "When the service started: Unix time.",
@@ -259,8 +247,13 @@ impl Histogram {
 pub struct Exposition(String);
 
 impl Exposition {
-    /// Begins a metric.
-    fn begin(&mut self, name: &str, kind: &str, help: &str) {
+    /// Begins a counter, whose name says so, or a gauge.
+    fn begin(&mut self, name: &str, help: &str) {
+        let is_counter = name.ends_with("_total");
+        self.head(name, if is_counter { "counter" } else { "gauge" }, help);
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to memory cannot fail.
         let _ = writeln!(
             self.0,
@@ -276,12 +269,11 @@ impl Exposition {
     pub fn family<L: Display, V: Display>(
         &mut self,
         name: &str,
-        kind: &str,
         help: &str,
         label: &str,
         values: impl IntoIterator<Item = (L, V)>,
     ) {
-        self.begin(name, kind, help);
+        self.begin(name, help);
         for (of, value) in values {
             self.sample(name, &format!("{{{label}=\"{of}\"}}"), value);
         }
@@ -297,20 +289,15 @@ impl Exposition {
         );
     }
 
-    /// Prints a value that rises and falls.
-    pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.begin(name, "gauge", help);
+    /// Prints a metric with one value.
+    pub fn value(&mut self, name: &str, help: &str, value: impl Display) {
+        self.begin(name, help);
         self.sample(name, "", value);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: &AtomicU64) {
-        self.begin(name, "counter", help);
-        self.sample(name, "", value.load(Relaxed));
     }
 
     /// Prints a histogram. Each bucket includes those below it.
     fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
-        self.begin(name, "histogram", help);
+        self.head(name, "histogram", help);
         let bounds = histogram
             .bounds
             .iter()
@@ -334,10 +321,6 @@ impl Exposition {
     pub fn into_bytes(self) -> Vec<u8> {
         self.0.into_bytes()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

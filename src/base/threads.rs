@@ -1,7 +1,7 @@
 //! Starts threads.
 
 use std::io;
-use std::sync::RwLock;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 
 use super::error::{Error, ErrorKind};
@@ -27,6 +27,11 @@ pub fn start_thread<T: Send + 'static>(
         .name(name.into())
         .spawn(work)
         .map_err(Error::no_thread)
+}
+
+/// Locks a mutex, even after a thread has panicked with its lock.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Checks that the process can have `count` more threads, by starting and ending them.

@@ -2,11 +2,12 @@
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use mio::Waker;
 
 use crate::base::error::Error;
+use crate::base::threads::lock;
 
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
 ///
@@ -74,22 +75,12 @@ impl Stopper {
 
     /// Passes the gate a connection of a health check, which must be nonblocking.
     pub(super) fn add_health_check(&self, stream: UnixStream) {
-        self.0
-            .health_checks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(stream);
+        lock(&self.0.health_checks).push(stream);
         self.wake();
     }
 
     pub(super) fn take_health_checks(&self) -> Vec<UnixStream> {
-        std::mem::take(
-            &mut *self
-                .0
-                .health_checks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        std::mem::take(&mut *lock(&self.0.health_checks))
     }
 
     /// Returns whether the service ends.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::verify::check_dns;
 use crate::base::clock::unix_time;
 use crate::base::config::Hosting;
 use crate::base::error::Error;
-use crate::base::threads::start_thread;
+use crate::base::threads::{lock, start_thread};
 use crate::model::{Domain, DomainState};
 use crate::store::Reader;
 
@@ -197,10 +197,6 @@ fn log_news(domain: &DomainView) {
         level,
         "the domain {name} is {state}: {state_text}. {message}"
     );
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
