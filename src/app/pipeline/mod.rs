@@ -352,55 +352,55 @@ fn wrong_lane() -> Failure {
 }
 
 #[cfg(test)]
-impl SharedState {
-    /// Creates a state with this authenticator, and defaults for the rest.
-    fn for_tests(authenticator: Authenticator) -> Self {
-        let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
-        let (damage, metrics, hosts) = (Damage::default(), Metrics::default(), Hosts::default());
-        Self {
-            config,
-            assets,
-            authenticator,
-            lost: Arc::new(|_| ()),
-            damage,
-            metrics,
-            hosts,
-        }
-    }
-
-    /// Counts requests to these operations from now on.
-    fn count(&mut self, operations: &[&'static str]) {
-        self.metrics = Metrics::watched(0);
-        operations
-            .iter()
-            .for_each(|operation| self.metrics.announce(operation));
-    }
-
-    /// The value of the metric with this name and these labels.
-    fn counted(&self, sample: &str) -> Option<String> {
-        let mut text = crate::base::metrics::Exposition::default();
-        self.metrics.print(&mut text);
-        let text = String::from_utf8(text.into_bytes()).unwrap();
-        let mut values = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
-        values
-            .find_map(|value| value.strip_prefix(' '))
-            .map(str::to_owned)
-    }
-
-    /// Returns a channel with each loss of the database from now on.
-    fn losses(&mut self) -> std::sync::mpsc::Receiver<StoreError> {
-        let (sender, losses) = std::sync::mpsc::channel();
-        let sender = std::sync::Mutex::new(sender);
-        self.lost = Arc::new(move |error| sender.lock().unwrap().send(error.clone()).unwrap());
-        losses
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+
+    impl SharedState {
+        /// Creates a state with this authenticator, and defaults for the rest.
+        pub fn for_tests(authenticator: Authenticator) -> Self {
+            let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
+            let (damage, metrics, hosts) =
+                (Damage::default(), Metrics::default(), Hosts::default());
+            Self {
+                config,
+                assets,
+                authenticator,
+                lost: Arc::new(|_| ()),
+                damage,
+                metrics,
+                hosts,
+            }
+        }
+
+        /// Counts requests to these operations from now on.
+        pub fn count(&mut self, operations: &[&'static str]) {
+            self.metrics = Metrics::watched(0);
+            operations
+                .iter()
+                .for_each(|operation| self.metrics.announce(operation));
+        }
+
+        /// The value of the metric with this name and these labels.
+        pub fn counted(&self, sample: &str) -> Option<String> {
+            let mut text = crate::base::metrics::Exposition::default();
+            self.metrics.print(&mut text);
+            let text = String::from_utf8(text.into_bytes()).unwrap();
+            let mut values = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
+            values
+                .find_map(|value| value.strip_prefix(' '))
+                .map(str::to_owned)
+        }
+
+        /// Returns a channel with each loss of the database from now on.
+        pub fn losses(&mut self) -> std::sync::mpsc::Receiver<StoreError> {
+            let (sender, losses) = std::sync::mpsc::channel();
+            let sender = std::sync::Mutex::new(sender);
+            self.lost = Arc::new(move |error| sender.lock().unwrap().send(error.clone()).unwrap());
+            losses
+        }
+    }
 
     #[test]
     fn size_is_that_of_what_may_be_sent() {

@@ -62,7 +62,8 @@ pub fn is_label(label: &str) -> bool {
         && !label.ends_with('-')
 }
 
-#[cfg(all(test, feature = "site"))]
+#[cfg(feature = "site")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::config::{Config, SETTINGS};

@@ -21,7 +21,7 @@ pub use gzip::{gunzip, gzip};
 pub use request::{Request, Size, Target, name_all};
 pub use response::{ACCESS_LOG, Fields, Response, elements, find_field, find_fields};
 #[cfg(test)]
-pub use static_document::no_assets;
+pub use static_document::tests::no_assets;
 pub use static_document::{
     Asset, AssetFields, Assets, Form, LazyAssets, matches_tag, names_tag, tag_of,
 };

@@ -77,12 +77,6 @@ impl Asset {
     }
 }
 
-/// A service without documents.
-#[cfg(test)]
-pub fn no_assets() -> Arc<LazyAssets> {
-    Arc::new(LazyAssets::new(Box::new(Assets::default)))
-}
-
 /// The form of a document for one client.
 #[derive(Debug)]
 pub struct Form {
