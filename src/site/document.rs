@@ -15,6 +15,11 @@ use crate::site::components::example;
 pub const VERSION: &str = "1.0.0";
 /// The prefix of the paths that are described.
 pub const BASE: &str = "/v1";
+/// The path of an operation, as it follows the base address of a server.
+pub fn below_base(path: &str) -> &str {
+    path.strip_prefix(BASE).unwrap_or(path)
+}
+
 /// The path of the guide, if this build has the pages.
 const GUIDE: Option<&str> = if cfg!(feature = "site") {
     Some("/docs")
@@ -76,7 +81,7 @@ pub fn operations(config: &Config) -> impl Iterator<Item = &'static Operation> +
 pub fn document(config: &Config) -> Json {
     let mut paths = object! {};
     for operation in operations(config) {
-        let path = operation.path.strip_prefix(BASE).unwrap_or(operation.path);
+        let path = below_base(operation.path);
         paths[path][&*operation.method().to_lowercase()] = describe(operation);
     }
     let responses = share_responses(&mut paths);
@@ -167,11 +172,7 @@ fn describe(operation: &Operation) -> Json {
         "responses": responses(operation),
     };
     if !operation.parameters.is_empty() {
-        described["parameters"] = operation
-            .parameters
-            .iter()
-            .map(|parameter| parameter.describe())
-            .collect();
+        described["parameters"] = operation.described().collect();
     }
     if let Some(schema) = operation.body {
         let of_type = |media_type: &&'static str| (*media_type, content(schema));
@@ -184,10 +185,7 @@ fn describe(operation: &Operation) -> Json {
         described["x-hideTryItPanel"] = operation.success.is_none().into();
     }
     if let Some(deprecation) = operation.deprecation {
-        let successor = deprecation
-            .successor
-            .strip_prefix(BASE)
-            .unwrap_or(deprecation.successor);
+        let successor = below_base(deprecation.successor);
         described["deprecated"] = true.into();
         described["x-sunset"] = day(deprecation.sunset).into();
         described["x-successor"] = format!("GET {successor}").into();

@@ -62,11 +62,7 @@ impl<'r> Call<'r> {
     /// description, and the gate would not forward it.
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
-            let mut declared = self
-                .operation
-                .parameters
-                .iter()
-                .map(|declared| declared.describe());
+            let mut declared = self.operation.described();
             let is_declared = declared.any(|declared| *declared["name"] == *parameter);
             assert!(
                 is_declared,

@@ -8,6 +8,7 @@ use super::handler::Handler;
 use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, Parameter};
 use crate::base::clock::http_date;
 use crate::base::http::{Code, Fields, find_field};
+use crate::base::json::Json;
 
 /// One row of the table.
 pub struct Operation {
@@ -194,6 +195,11 @@ const fn literal(path: &str) -> usize {
 }
 
 impl Operation {
+    /// Describes its parameters for the interface description.
+    pub fn described(&self) -> impl Iterator<Item = Json> {
+        self.parameters.iter().map(|parameter| parameter.describe())
+    }
+
     /// Lists the request header fields that reach the handler.
     pub fn headers(&self) -> impl Iterator<Item = &'static str> {
         let of_body = self

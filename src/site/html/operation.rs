@@ -17,11 +17,7 @@ const OPEN: &str = "<at-once task=\"open\"></at-once>\n";
 /// The whole operation, closed. `base` is the address that samples call.
 pub fn html(operation: &Operation, base: &str) -> String {
     let (id, path) = (operation.id, operation.path);
-    let described: Vec<Json> = operation
-        .parameters
-        .iter()
-        .map(|parameter| parameter.describe())
-        .collect();
+    let described: Vec<Json> = operation.described().collect();
     let parameters = described.iter().map(|p| {
         let kind = [
             text(&p["in"]),
@@ -157,18 +153,17 @@ fn is_sent(name: &str) -> bool {
 
 /// The failures that are specific to the operation, folded, and a link to the others.
 fn failures(operation: &Operation) -> String {
-    let own =
-        own_codes(operation)
-            .into_iter()
-            .flat_map(|(status, codes)| {
-                codes.into_iter().map(move |code| {
-            let link = format!("<a href=\"/docs/errors#{0}\"><code>{0}</code></a>", code.as_str());
-            format!(
-                "<div><dt><code class=\"bad\">{status}</code> {link}</dt><dd>{}</dd></div>\n",
-                inline(&operation.message(code))
-            )
-        })
-            });
+    let own = own_codes(operation).into_values().flatten().map(|code| {
+        let link = format!(
+            "<a href=\"/docs/errors#{0}\"><code>{0}</code></a>",
+            code.as_str()
+        );
+        format!(
+            "<div><dt><code class=\"bad\">{}</code> {link}</dt><dd>{}</dd></div>\n",
+            code.status(),
+            inline(&operation.message(code))
+        )
+    });
     let own: Vec<String> = own.collect();
     let mut others: Vec<String> = shared_codes()
         .map(|code| code.status().to_string())

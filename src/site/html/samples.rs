@@ -4,7 +4,7 @@
 use crate::app::endpoint::Operation;
 use crate::base::json::Json;
 use crate::site::components::example;
-use crate::site::document::BASE;
+use crate::site::document::below_base;
 use crate::site::html::markup::{escape, pretty, text};
 use crate::site::html::trial::{example_id, has_result};
 
@@ -24,24 +24,13 @@ struct ExampleRequest {
 /// Returns the languages and the code that calls an operation. `base` is the base URL. `sample.js` generates the same
 /// code with the values that a reader enters.
 fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
-    let described: Vec<Json> = operation
-        .parameters
-        .iter()
-        .map(|parameter| parameter.describe())
-        .collect();
-    let mut url = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
-    for parameter in described
-        .iter()
-        .filter(|parameter| *parameter["in"] == "path")
-    {
-        url = url.replace(
-            &format!("{{{}}}", text(&parameter["name"])),
-            &example_id(operation),
-        );
+    let mut url = base.to_owned() + below_base(operation.path);
+    let mut has_key = false;
+    for parameter in operation.described() {
+        let name = text(&parameter["name"]);
+        url = url.replace(&format!("{{{name}}}"), &example_id(operation));
+        has_key |= name == "Idempotency-Key";
     }
-    let has_key = described
-        .iter()
-        .any(|parameter| *parameter["name"] == "Idempotency-Key");
     let request = ExampleRequest {
         method: operation.method(),
         url,

@@ -100,11 +100,7 @@ fn operation(operation: &Operation) -> Vec<Json> {
         entry(name, title, &format!("{path}{heading}"), about)
     };
     let mut parts = Vec::new();
-    for parameter in operation
-        .parameters
-        .iter()
-        .map(|parameter| parameter.describe())
-    {
+    for parameter in operation.described() {
         let part = part(
             text(&parameter["name"]),
             "-parameters",
@@ -123,12 +119,9 @@ fn operation(operation: &Operation) -> Vec<Json> {
     }
     let names = parts.iter().map(|part| text(&part["title"]).to_owned());
     let statuses = own_codes(operation)
-        .into_iter()
-        .flat_map(|(status, codes)| {
-            codes
-                .into_iter()
-                .map(move |code| format!("{status} {}", code.as_str()))
-        });
+        .into_values()
+        .flatten()
+        .map(|code| format!("{} {}", code.status(), code.as_str()));
     let success = operation.success.map(|success| success.status.to_string());
     let words: Vec<String> = names.chain(statuses).chain(success).collect();
     let page = format!("{} {}", operation.method(), operation.path);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::app::endpoint::Operation;
 use crate::base::json::Json;
 use crate::site::components::{example, resolve};
-use crate::site::document::{BASE, responses};
+use crate::site::document::{below_base, responses};
 use crate::site::html::markup::{escape, heading, pretty, text};
 
 /// The form, hidden until the script has run. Rarely used parameters are folded.
@@ -48,7 +48,7 @@ pub fn form(operation: &Operation, parameters: &[Json]) -> String {
          <p class=\"send\"><button aria-describedby=\"{id}-note\">Send</button> <span id=\"{id}-note\" class=\"note\">No API key: \
          <a href=\"#key\">enter one above</a>, or this returns 401.</span></p>\n<div class=\"result\" hidden></div>\n</form>\n",
         operation.method(),
-        operation.path.strip_prefix(BASE).unwrap_or(operation.path),
+        below_base(operation.path),
         documented.into_iter().collect::<Vec<_>>().join(" "),
         if has_result(operation) {
             ""
