@@ -186,9 +186,15 @@ impl Invocation {
         self.flag(name).is_some()
     }
 
+    /// Returns the value of a setting, from its flag or its variable.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        let given = self.settings.iter().find(|(flag, _)| *flag == name);
+        given.map(|(_, text)| text.as_str())
+    }
+
     /// Returns whether a switch is on, by its flag or its variable.
     pub fn is_on(&self, name: &str) -> bool {
-        self.settings.iter().any(|(flag, _)| *flag == name)
+        self.setting(name).is_some()
     }
 
     /// Returns the path of the database, which must exist unless `--create` is given.

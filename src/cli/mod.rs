@@ -64,11 +64,10 @@ pub fn run() -> ExitCode {
     let action = args::parse(lexopt::Parser::from_env(), |variable| {
         std::env::var_os(variable)
     });
+    let show = |text: &str| print(text).map_err(|error| (1, Some(error.to_string())));
     let done = match action {
-        Ok(Action::Help(words)) => {
-            print(&help::text(&words)).map_err(|error| (1, Some(error.to_string())))
-        }
-        Ok(Action::Version) => print(VERSION).map_err(|error| (1, Some(error.to_string()))),
+        Ok(Action::Help(words)) => show(&help::text(&words)),
+        Ok(Action::Version) => show(VERSION),
         Ok(Action::Run(command, call)) => {
             if call.command != "serve" {
                 logging::warn_plainly();

@@ -81,16 +81,11 @@ fn run(call: &Invocation) -> CommandResult {
     config.ephemeral = ephemeral(call)?;
     // A read-only or ephemeral service creates no first key in the database.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
-    let setting = |flag| {
-        call.settings
-            .iter()
-            .find(|(name, _)| *name == flag)
-            .map(|(_, text)| text.as_str())
-    };
-    let first_key_file = setting("first-key-file")
+    let first_key_file = call
+        .setting("first-key-file")
         .filter(|file| needs_key && !file.is_empty())
         .map(Path::new);
-    let is_json = setting("log-format") == Some("json");
+    let is_json = call.setting("log-format") == Some("json");
     // Before any file is opened.
     let passed = supervisor::take_socket()?;
     logging::start(is_json)?;
@@ -101,7 +96,7 @@ fn run(call: &Invocation) -> CommandResult {
     let began = Instant::now();
     // Programs that rotate log files send these signals, which would end the process by default.
     signals::note(&signals::heeded(&[SIGHUP, SIGUSR1, SIGUSR2]))?;
-    if is_tested && setting("listen").is_none() {
+    if is_tested && call.setting("listen").is_none() {
         config.listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
     }
     // The passed socket replaces --listen.

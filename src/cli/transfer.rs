@@ -208,10 +208,8 @@ fn outcome(
 
 /// The flag that names the database of this call, for a command that the operator may paste; empty for the default.
 fn flag_of(call: &Invocation) -> String {
-    let named = call.settings.iter().find(|(name, _)| *name == "database");
-    named.map_or(String::new(), |(_, path)| {
-        format!(" --database {}", quote(path))
-    })
+    call.setting("database")
+        .map_or(String::new(), |path| format!(" --database {}", quote(path)))
 }
 
 fn format(call: &Invocation) -> Result<Format, CommandError> {

@@ -63,12 +63,13 @@ fn moved(context: &ReadContext, call: &Call) -> Option<Response> {
     let page = path
         .strip_suffix('/')
         .filter(|page| context.assets.contains_key(*page))?;
-    let query = call
-        .target
-        .query
-        .map(|query| format!("?{query}"))
-        .unwrap_or_default();
-    Some(redirect(&format!("{page}{query}")))
+    Some(redirect(&format!("{page}{}", query(call))))
+}
+
+/// The query of a request, with its question mark.
+fn query(call: &Call) -> String {
+    let query = call.target.query;
+    query.map_or(String::new(), |query| format!("?{query}"))
 }
 
 /// Returns the page for a 404, if a browser asks for a path outside `/v1`: the deploy's page, or else the site's.
@@ -112,13 +113,8 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
     if file.path != path && !path.ends_with('/') {
         // Relative, so that no name can point to another host.
         let name = encoded.rsplit('/').next().unwrap_or_default();
-        let query = call
-            .target
-            .query
-            .map(|query| format!("?{query}"))
-            .unwrap_or_default();
         return Ok(Some(
-            Response::new(308, b"").header("Location", format!("./{name}/{query}")),
+            Response::new(308, b"").header("Location", format!("./{name}/{}", query(call))),
         ));
     }
     let form = Form::choose(&file.tag, file.gzip_length.is_some(), &call.asset_fields());
@@ -165,12 +161,8 @@ fn decoded(encoded: &str) -> Option<String> {
 }
 
 fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
-    let index = if path.ends_with('/') {
-        format!("{path}index.html")
-    } else {
-        format!("{path}/index.html")
-    };
-    database.file(path, &index)
+    let folder = path.strip_suffix('/').unwrap_or(path);
+    database.file(path, &format!("{folder}/index.html"))
 }
 
 pub(super) const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {

@@ -56,7 +56,7 @@ const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Deadlines {
     /// The deadlines, each a year at most.
-    pub(super) fn bounded(self) -> Self {
+    pub(super) fn bounded(mut self) -> Self {
         let Self {
             head,
             body,
@@ -66,20 +66,11 @@ impl Deadlines {
             idle,
             linger,
             drain,
-        } = self;
-        let [head, body, lane, answer, response, idle, linger, drain] =
-            [head, body, lane, answer, response, idle, linger, drain]
-                .map(|deadline| deadline.min(MOST));
-        Self {
-            head,
-            body,
-            lane,
-            answer,
-            response,
-            idle,
-            linger,
-            drain,
+        } = &mut self;
+        for deadline in [head, body, lane, answer, response, idle, linger, drain] {
+            *deadline = MOST.min(*deadline);
         }
+        self
     }
 
     /// Lists every deadline, for documentation.

@@ -207,12 +207,13 @@ impl Listening {
 
 /// The error for an address that cannot be bound.
 fn cannot(address: SocketAddr, error: io::Error) -> Error {
-    let kind = match error.kind() {
-        Os::AddrInUse => ErrorKind::AddressInUse,
-        Os::AddrNotAvailable | Os::PermissionDenied => ErrorKind::AddressUnavailable,
-        _ => ErrorKind::of_io(&error),
-    };
-    Error::new(kind, format!("cannot listen on {address}: {error}")).caused_by(error)
+    let is_denied = error.kind() == Os::PermissionDenied;
+    let error = Error::io(format!("cannot listen on {address}"), error);
+    if is_denied {
+        error.with_kind(ErrorKind::AddressUnavailable)
+    } else {
+        error
+    }
 }
 
 #[cfg(test)]

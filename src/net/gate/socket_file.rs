@@ -98,11 +98,7 @@ fn cannot(path: &Path, error: io::Error) -> Error {
         Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::of_io(&error),
         _ => ErrorKind::AddressUnavailable,
     };
-    Error::new(
-        kind,
-        format!("cannot listen on unix:{}: {error}", path.display()),
-    )
-    .caused_by(error)
+    Error::io(format!("cannot listen on unix:{}", path.display()), error).with_kind(kind)
 }
 
 #[cfg(test)]
