@@ -37,20 +37,6 @@ pub struct Deadlines {
     pub drain: Duration,
 }
 
-/// A deadline, described for people.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Deadline {
-    /// The field of [`Deadlines`].
-    pub name: &'static str,
-    /// The longest time allowed.
-    pub most: Duration,
-    /// The phase that it bounds.
-    pub span: &'static str,
-    /// The effect when it passes.
-    pub then: &'static str,
-}
-
 /// The longest deadline: a year, which no instant overflows with.
 const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -73,48 +59,43 @@ impl Deadlines {
         self
     }
 
-    /// Lists every deadline, for documentation.
-    pub(crate) fn table(&self) -> [Deadline; 8] {
-        let row = |name, most, span, then| Deadline {
-            name,
-            most,
-            span,
-            then,
-        };
+    /// Lists every deadline for people: its field, the longest time, the phase that it bounds, and the effect when it
+    /// passes.
+    pub(crate) fn table(&self) -> [(&'static str, Duration, &'static str, &'static str); 8] {
         [
-            row(
+            (
                 "head",
                 self.head,
                 "reading the head of a request, from its first byte",
                 "408",
             ),
-            row(
+            (
                 "body",
                 self.body,
                 "reading the body, from the end of the head",
                 "408",
             ),
-            row(
+            (
                 "lane",
                 self.lane,
                 "waiting for a free thread, once complete",
                 "503; not carried out",
             ),
-            row(
+            (
                 "answer",
                 self.answer,
                 "handling the request",
                 "503; for a POST, `outcome_unknown`",
             ),
-            row("response", self.response, "sending the response", CLOSED),
-            row("idle", self.idle, "idle between requests", CLOSED),
-            row(
+            ("response", self.response, "sending the response", CLOSED),
+            ("idle", self.idle, "idle between requests", CLOSED),
+            (
                 "linger",
                 self.linger,
                 "silent after the last response, without closing",
                 CLOSED,
             ),
-            row(
+            (
                 "drain",
                 self.drain,
                 "finishing the requests, after SIGTERM",
@@ -169,7 +150,7 @@ mod tests {
         let deadlines = Deadlines::default();
         let rows = deadlines
             .table()
-            .map(|row| format!("{}: {:?}", row.name, row.most))
+            .map(|(name, most, ..)| format!("{name}: {most:?}"))
             .join(", ");
         // Such as "Deadlines { head: 10s, body: 30s }".
         assert_eq!(format!("{deadlines:?}"), format!("Deadlines {{ {rows} }}"));

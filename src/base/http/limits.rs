@@ -14,50 +14,17 @@ pub const MAX_DROPPED_BYTES: usize = 8 * 1024;
 /// rest.
 pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
 
-/// A bound on a part of a request, described for people.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Limit {
-    /// The part of a request that is bounded, such as "request body".
-    pub what: &'static str,
-    /// The maximum.
-    pub most: usize,
-    /// The unit of the maximum.
-    pub unit: &'static str,
-    /// The status if it is exceeded.
-    pub status: u16,
-}
-
-/// Every bound on the size of a request.
-pub const LIMITS: &[Limit] = &[
-    Limit {
-        what: "request target",
-        most: MAX_TARGET_BYTES,
-        unit: "bytes",
-        status: 414,
-    },
-    Limit {
-        what: "request head",
-        most: MAX_HEAD_BYTES,
-        unit: "bytes",
-        status: 431,
-    },
-    Limit {
-        what: "header fields",
-        most: MAX_HEADER_FIELDS,
-        unit: "fields",
-        status: 431,
-    },
-    Limit {
-        what: "chunk extensions and trailers",
-        most: MAX_DROPPED_BYTES,
-        unit: "bytes",
-        status: 431,
-    },
-    Limit {
-        what: "request body",
-        most: MAX_BODY_BYTES,
-        unit: "bytes",
-        status: 413,
-    },
+/// Every bound on the size of a request, for people: the bounded part, its maximum, the unit of that, and the status if it
+/// is exceeded.
+pub const LIMITS: [(&str, usize, &str, u16); 5] = [
+    ("request target", MAX_TARGET_BYTES, "bytes", 414),
+    ("request head", MAX_HEAD_BYTES, "bytes", 431),
+    ("header fields", MAX_HEADER_FIELDS, "fields", 431),
+    (
+        "chunk extensions and trailers",
+        MAX_DROPPED_BYTES,
+        "bytes",
+        431,
+    ),
+    ("request body", MAX_BODY_BYTES, "bytes", 413),
 ];

@@ -104,25 +104,23 @@ fn codes(config: &Config) -> Filling {
 }
 
 fn limits() -> Filling {
-    let rows = LIMITS.iter().map(|limit| {
-        let (link, most) = (
-            limit.what.replace(' ', "-"),
-            format!("{} {}", limit.most, limit.unit),
-        );
-        (
-            format!("#{link}"),
-            [limit.what.to_owned(), most, limit.status.to_string()],
-        )
+    let rows = LIMITS.iter().map(|(what, most, unit, status)| {
+        let cells = [
+            what.to_string(),
+            format!("{most} {unit}"),
+            status.to_string(),
+        ];
+        (format!("#{}", what.replace(' ', "-")), cells)
     });
     table(["Limit", "Maximum", "Status if exceeded"], rows)
 }
 
 fn deadlines(config: &Config) -> Filling {
-    let rows = config.deadlines.table().map(|deadline| {
-        let most = format!("{} s", deadline.most.as_secs_f64());
+    let rows = config.deadlines.table().map(|(name, most, span, then)| {
+        let most = format!("{} s", most.as_secs_f64());
         (
-            format!("#timeout-{}", deadline.name),
-            [deadline.span.to_owned(), most, deadline.then.to_owned()],
+            format!("#timeout-{name}"),
+            [span.to_owned(), most, then.to_owned()],
         )
     });
     table(["Phase", "Timeout", "On timeout"], rows)
