@@ -8,6 +8,7 @@ use rustix::system::uname;
 use super::{AdminContext, LastCounts};
 use crate::app::endpoint::Failure;
 use crate::base::clock::unix_time;
+use crate::base::files::bytes_after;
 use crate::base::http::{Request, Response, Target};
 use crate::base::metrics::Exposition;
 use crate::model::DomainState;
@@ -135,15 +136,9 @@ fn print(context: &AdminContext, text: &mut Exposition) {
 /// Prints the memory and the open files of the process; nothing without `/proc`.
 fn print_process(text: &mut Exposition) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let resident = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
-    if let Some(kib) = resident.and_then(|kib| kib.parse::<u64>().ok()) {
-        text.process(
-            "resident_memory_bytes",
-            "Resident memory of the process.",
-            kib.saturating_mul(1024),
-        );
+    if let Some(bytes) = bytes_after("VmRSS:", &status) {
+        let help = "Resident memory of the process.";
+        text.process("resident_memory_bytes", help, bytes);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         // Without the descriptor that reads the folder.

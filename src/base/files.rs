@@ -101,6 +101,13 @@ pub fn whose(path: &Path) -> String {
     }
 }
 
+/// Returns the bytes that a line such as `VmRSS:     5312 kB` in a file of `/proc` names.
+pub fn bytes_after(name: &str, text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let kib = lines.find_map(|line| line.strip_prefix(name)?.strip_suffix(" kB"))?;
+    Some(kib.trim().parse::<u64>().ok()?.saturating_mul(1024))
+}
+
 /// Returns whether the location of a database is a path, or the address of a cluster, and not the URL of another program,
 /// such as `sqlite:pets.db` or `pets.db?mode=ro`, which would become the name of a new file.
 pub fn is_location(location: &Path) -> bool {

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState, flush_folder};
 
-use super::keys::keep;
+use super::keys::create;
 use super::output::{absolute, print};
 
 /// The name of the key.
@@ -62,8 +62,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
 
 /// Creates the first key and prints it.
 fn show(ring: &mut KeyRing) -> Result<String, Error> {
-    let mut key = String::new();
-    ring.add(NAME, None, KeyScope::Full, |made| keep(&mut key, made))?;
+    let key = create(ring, NAME, None, KeyScope::Full)?;
     print(&format!(
         "The database had no API key, so this one was created. It is shown only once:\n\n    {key}\n\n"
     ))?;

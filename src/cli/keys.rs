@@ -75,8 +75,7 @@ fn add(call: &Invocation) -> CommandResult {
     let database = call.writable()?;
     let mut ring = KeyRing::open(database)?;
     let name = call.operand(0);
-    let mut key = String::new();
-    ring.add(name, expires_at, scope, |made| keep(&mut key, made))?;
+    let key = create(&mut ring, name, expires_at, scope)?;
     if let Err(error) = print(&format!("{key}\n")) {
         ring.revoke(name, None)?;
         return Err(error.context("the key was not created").into());
@@ -128,10 +127,19 @@ fn tell_expiry(expires_at: Option<i64>, more: &str) {
     }
 }
 
-/// Stores a new key in `key`, so that it is printed only after the database has its digest.
-pub fn keep(key: &mut String, made: &str) -> Result<(), Error> {
-    made.clone_into(key);
-    Ok(())
+/// Creates a key, and returns it once the database has its digest.
+pub fn create(
+    ring: &mut KeyRing,
+    name: &str,
+    expires_at: Option<i64>,
+    scope: KeyScope,
+) -> Result<String, Error> {
+    let mut key = String::new();
+    ring.add(name, expires_at, scope, |made| {
+        made.clone_into(&mut key);
+        Ok(())
+    })?;
+    Ok(key)
 }
 
 fn revoke(call: &Invocation) -> CommandResult {

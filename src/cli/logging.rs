@@ -47,7 +47,7 @@ pub fn start(is_json: bool) -> Result<(), Error> {
     };
     let (sender, receiver) = sync_channel(MAX_LINES);
     start_thread("log", move || {
-        write_lines(&receiver, &mut io::stderr(), &DROPPED, form);
+        write_lines(&receiver, &mut io::stderr(), form);
     })?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
     let filter = std::env::var("RUST_LOG").unwrap_or_default();
@@ -167,12 +167,7 @@ impl Write for LineEnd {
     }
 }
 
-fn write_lines(
-    receiver: &Receiver<Message>,
-    out: &mut impl Write,
-    dropped: &AtomicU64,
-    form: Form,
-) {
+fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, form: Form) {
     for message in receiver {
         // A failure of standard error cannot be reported anywhere.
         match message {
@@ -182,7 +177,7 @@ fn write_lines(
             }
             Message::Flush(pending) => drop(pending),
         }
-        let lost = dropped.swap(0, Ordering::Relaxed);
+        let lost = DROPPED.swap(0, Ordering::Relaxed);
         if lost > 0 {
             petstore::note_dropped_log_lines(lost);
             let said = format_args!(
@@ -271,7 +266,6 @@ mod tests {
             write_lines(
                 &receiver,
                 &mut out,
-                &DROPPED,
                 Form {
                     is_json,
                     is_journal: false,

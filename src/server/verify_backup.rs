@@ -32,8 +32,7 @@ pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = PrivateFolder::new(file)?;
     let database = folder.path.join("pets.db");
     let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
-    let listener = LaneListener::bind(&folder.path)
-        .map_err(|error| Error::io("cannot make a socket", error))?;
+    let listener = LaneListener::bind(&folder.path)?;
     let listen = Listen::Socket(Arc::new(listener.0.listener.into()));
     let server = Server::start(Config {
         listen,

@@ -42,15 +42,7 @@ impl<'a> Workers<'a> {
         name: String,
         service: impl Service,
     ) -> Result<(), Error> {
-        let bind = |folder: &Path| {
-            LaneListener::bind(folder).map_err(|error| {
-                Error::io(
-                    format!("cannot make a socket in {} (TMPDIR)", folder.display()),
-                    error,
-                )
-            })
-        };
-        let (listener, stream) = temporarily(self.database, bind)?;
+        let (listener, stream) = temporarily(self.database, LaneListener::bind)?;
         let reason = Error::new(ErrorKind::Internal, format!("the {name} has died"));
         let stopper = self.stopper.clone();
         let died = move || stopper.fail(reason);

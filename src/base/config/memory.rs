@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use crate::base::files::bytes_after;
+
 const MIB: usize = 1024 * 1024;
 /// The allowed range. The minimum fits two copies of the largest response, a deployed file of 2 MiB.
 pub const BOUNDS: RangeInclusive<usize> = 4 * MIB..=1024 * MIB;
@@ -47,12 +49,7 @@ fn share_of(limit: Option<u64>) -> usize {
 fn limit(root: &Path) -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo".as_ref()).unwrap_or_default();
-    let total = machine
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
-    let total = total
-        .and_then(|kib| kib.parse::<u64>().ok())
-        .map(|kib| kib * 1024);
+    let total = bytes_after("MemTotal:", &machine);
     let groups = read("proc/self/cgroup".as_ref()).unwrap_or_default();
     let limits = groups.lines().filter_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(":/")?;

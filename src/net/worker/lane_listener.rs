@@ -11,6 +11,8 @@ use std::path::Path;
 use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::base::error::Error;
+
 /// Opens the file of a socket without opening the socket (open(2)).
 const O_PATH: i32 = 0o10_000_000;
 
@@ -25,8 +27,13 @@ impl LaneListener {
     ///
     /// # Errors
     /// If the folder cannot be written, or the process can open no more files.
-    pub fn bind(folder: &Path) -> io::Result<(Self, UnixStream)> {
-        let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
+    pub fn bind(folder: &Path) -> Result<(Self, UnixStream), Error> {
+        let what = || format!("cannot make a socket in {} (TMPDIR)", folder.display());
+        Self::open(folder).map_err(|error| Error::io(what(), error))
+    }
+
+    fn open(folder: &Path) -> io::Result<(Self, UnixStream)> {
+        let random = getrandom::u64().map_err(io::Error::other)?;
         let name = format!("petstore-lane-{random:016x}");
         let mut path = folder.join(&name);
         // Its path has 107 bytes at most (unix(7)). A descriptor is a short name for a folder.
