@@ -120,7 +120,7 @@ impl Service for AdminService {
                 let is_noted = matches!(&failure, Failure::Store(error) if self.context.damage.note(error));
                 if !is_noted && let Some(detail) = failure.detail() {
                     self.failures
-                        .say(&format!("request {}", request.id), &format!("admin address: {detail}"));
+                        .say(&format!("request {}: admin address: {detail}", request.id));
                 }
                 failure.into_response()
             });

@@ -24,25 +24,23 @@ impl QuietLog {
         }
     }
 
-    /// Logs a failure, unless this second has too many. `of` says whose failure it is, such as `request 17`; it may be
-    /// empty.
-    pub fn say(&mut self, of: &str, failure: &str) {
-        if let Some(line) = self.admit(of, failure, Instant::now()) {
+    /// Logs a failure, unless this second has too many.
+    pub fn say(&mut self, failure: &str) {
+        if let Some(line) = self.admit(failure, Instant::now()) {
             log::error!(target: self.target, "{line}");
         }
     }
 
     /// Returns the line to log; `None` above the limit.
-    fn admit(&mut self, of: &str, failure: &str, now: Instant) -> Option<String> {
+    fn admit<'f>(&mut self, failure: &'f str, now: Instant) -> Option<&'f str> {
         if now.saturating_duration_since(self.began) >= SECOND {
             (self.began, self.count) = (now, 0);
         }
         self.count += 1;
         match self.count {
-            ..=MAX_LINES if of.is_empty() => Some(failure.to_owned()),
-            ..=MAX_LINES => Some(format!("{of}: {failure}")),
+            ..=MAX_LINES => Some(failure),
             count if count == MAX_LINES + 1 => {
-                Some("more failures within this second are not logged".to_owned())
+                Some("more failures within this second are not logged")
             }
             _ => None,
         }
@@ -58,12 +56,12 @@ mod tests {
         let mut log = QuietLog::new("test");
         let start = log.began;
         for i in 0..MAX_LINES {
-            let line = log.admit(&format!("request {i}"), "a", start);
-            assert_eq!(line, Some(format!("request {i}: a")));
+            let failure = format!("request {i}: a");
+            assert_eq!(log.admit(&failure, start), Some(&*failure));
         }
-        let said = log.admit("r", "b", start + SECOND / 2).unwrap();
+        let said = log.admit("b", start + SECOND / 2).unwrap();
         assert_eq!(said, "more failures within this second are not logged");
-        assert_eq!(log.admit("r", "b", start + SECOND / 2), None);
-        assert_eq!(log.admit("", "c", start + SECOND).as_deref(), Some("c"));
+        assert_eq!(log.admit("b", start + SECOND / 2), None);
+        assert_eq!(log.admit("c", start + SECOND), Some("c"));
     }
 }

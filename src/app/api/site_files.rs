@@ -6,20 +6,16 @@ use crate::base::http::response::ResponseBody;
 use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
 
-pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", Handler::Get(get))];
+pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", get)];
 
 /// The pages of the feature `site`.
 pub static PAGES: &[Operation] = &[
     // The reference, with a panel to try each operation.
-    row("/", "getReference", Handler::Get(get_with_key)),
-    row("/pets", "getPetsPage", Handler::Get(get_pets_page)),
-    row("/docs", "getGuide", Handler::Get(get)),
-    row("/docs/{page}", "getPage", Handler::Get(get)),
-    row(
-        "/assets/{digest}/{file}",
-        "getAsset",
-        Handler::Get(get_asset),
-    ),
+    row("/", "getReference", get_with_key),
+    row("/pets", "getPetsPage", get_pets_page),
+    row("/docs", "getGuide", get),
+    row("/docs/{page}", "getPage", get),
+    row("/assets/{digest}/{file}", "getAsset", get_asset),
 ];
 
 /// The path prefix of the pages' current files, for clients that ask for another digest.
@@ -45,7 +41,7 @@ pub static ACCEPT: HeaderParameter = HeaderParameter::undescribed("Accept");
 pub const NOT_FOUND: &str = "/404.html";
 
 /// The operation for paths that match no row: a static file of the deploy, or the page for a 404.
-pub const FILE: Operation = row("/{file}", "getFile", Handler::Get(get_file));
+pub const FILE: Operation = row("/{file}", "getFile", get_file);
 
 /// Returns a deployed file, a redirect, or the 404.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
@@ -165,14 +161,17 @@ fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
     database.file(path, &format!("{folder}/index.html"))
 }
 
-pub(super) const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
+/// A handler of the rows that [`row`] makes.
+type Get = for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>;
+
+pub(super) const fn row(path: &'static str, id: &'static str, handler: Get) -> Operation {
     // The request header fields that select the form of a document.
     const PARAMETERS: &[&dyn Parameter] = &[&ACCEPT_ENCODING, &IF_NONE_MATCH, &ACCEPT];
     // The live deploy, the file or the index of its folder, and the content; and again for the page of a 404.
     Operation {
         parameters: PARAMETERS,
         rows: Some(8),
-        ..Operation::new(path, id, handler)
+        ..Operation::new(path, id, Handler::Get(handler))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Well-known paths (RFC 8615, RFC 9309). A deployed file at the same path takes precedence.
 
 use super::site_files::{asset, deployed, not_found, row};
-use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext};
+use crate::app::endpoint::{Call, Failure, Operation, ReadContext};
 use crate::base::clock::{day, unix_time};
 use crate::base::http::Response;
 
@@ -16,19 +16,15 @@ pub const FAVICON: &str = "/favicon.ico";
 const CONTACT_HOLDS: i64 = 300 * 24 * 3600;
 
 pub static OPERATIONS: &[Operation] = &[
-    row(API_CATALOG, "getApiCatalog", Handler::Get(get)),
-    row(
-        SECURITY_CONTACT,
-        "getSecurityContact",
-        Handler::Get(get_contact),
-    ),
+    row(API_CATALOG, "getApiCatalog", get),
+    row(SECURITY_CONTACT, "getSecurityContact", get_contact),
 ];
 
 /// The paths of the feature `site`.
 pub static PAGES: &[Operation] = &[
-    row(ROBOTS, "getRobots", Handler::Get(get)),
-    row(SITEMAP, "getSitemap", Handler::Get(get)),
-    row(FAVICON, "getFavicon", Handler::Get(get)),
+    row(ROBOTS, "getRobots", get),
+    row(SITEMAP, "getSitemap", get),
+    row(FAVICON, "getFavicon", get),
 ];
 
 /// Returns the deployed file at this path, or the built-in document.

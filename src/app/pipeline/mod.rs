@@ -167,7 +167,12 @@ impl Pipeline {
         if error.is_lost() {
             (self.shared.lost)(error);
         } else if !self.shared.damage.note(error) {
-            self.failures.say(of, &format!("{what}: {error}"));
+            let of = if of.is_empty() {
+                String::new()
+            } else {
+                format!("{of}: ")
+            };
+            self.failures.say(&format!("{of}{what}: {error}"));
         }
     }
 
@@ -272,10 +277,8 @@ impl Pipeline {
             failure => {
                 if let Some(detail) = failure.detail() {
                     let part = operation.map_or("before its operation", |operation| operation.id);
-                    self.failures.say(
-                        &format!("request {}", request.id),
-                        &format!("{part}: {detail}"),
-                    );
+                    self.failures
+                        .say(&format!("request {}: {part}: {detail}", request.id));
                 }
             }
         }

@@ -193,7 +193,7 @@ impl Gate {
         {
             // This should never happen; a pause avoids a busy loop.
             self.troubles
-                .say("", &format!("cannot wait for events: {error}"));
+                .say(&format!("cannot wait for events: {error}"));
             std::thread::sleep(TICK);
         }
         self.shared.now = Instant::now();
@@ -292,7 +292,7 @@ impl Gate {
     fn admit(&mut self, stream: TcpStream, peer: Peer) {
         let address = peer.ip();
         if self.connections.has_its_quota(address) && !self.shared.is_exempt(address) {
-            self.troubles.say("", &format!(
+            self.troubles.say(&format!(
                 "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it with --trusted-proxy"
             ));
             let message = "This address has too many connections; try again in a moment.";
@@ -316,7 +316,7 @@ impl Gate {
             .add(stream, peer, self.poll.registry(), &self.shared)
         {
             self.troubles
-                .say("", &format!("cannot watch a connection: {error}"));
+                .say(&format!("cannot watch a connection: {error}"));
         }
         self.advance();
     }
