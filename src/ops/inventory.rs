@@ -225,7 +225,8 @@ impl Inventory {
         self.change(ids, |transaction, id| {
             let changed = transaction.pet(id, |pet| patch.apply(&pet).into_owned())?;
             if changed.is_some() {
-                transaction.update_pet(id, patch)?;
+                // All are changed, or none.
+                let _ = transaction.update_pet(id, patch)?;
             }
             Ok(changed)
         })
@@ -243,7 +244,7 @@ impl Inventory {
     ) -> Result<Pet<'static>, Error> {
         check(patch)?;
         self.change_if_match(expected, |transaction| {
-            transaction.update_pet(expected.id, patch)
+            transaction.update_pet(expected.id, patch).map(drop)
         })?;
         Ok(patch.apply(expected).into_owned())
     }
@@ -253,7 +254,9 @@ impl Inventory {
     /// # Errors
     /// Those of [`update_if_match`](Self::update_if_match).
     pub fn delete_if_match(&mut self, expected: &Pet) -> Result<(), Error> {
-        self.change_if_match(expected, |transaction| transaction.delete_pet(expected.id))
+        self.change_if_match(expected, |transaction| {
+            transaction.delete_pet(expected.id).map(drop)
+        })
     }
 
     fn change_if_match(
@@ -304,7 +307,7 @@ impl Inventory {
         let deleted = self.change(ids, |transaction, id| {
             let found = transaction.pet(id, |_| ())?;
             if found.is_some() {
-                transaction.delete_pet(id)?;
+                let _ = transaction.delete_pet(id)?;
             }
             Ok(found)
         })?;

@@ -1,6 +1,6 @@
 //! Access to the store for a handler that writes.
 
-use super::{Cause, Inserted, StoreError, Writer};
+use super::{Inserted, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 
 /// One request's access to the writer. It only adds pets. To read or change anything, a handler opens a
@@ -9,21 +9,15 @@ pub struct BatchWriter<'w> {
     writer: &'w mut Writer,
     /// The number of writes of earlier requests in the batch.
     written_before: usize,
-    /// True if the engine carries out the writes of a batch only at the commit, as the cluster's does.
-    is_deferred: bool,
-    /// True if the request needs a batch of its own.
-    needs_own_batch: bool,
 }
 
 impl<'w> BatchWriter<'w> {
-    /// Gives one request access to the writer. `is_deferred`: reads do not see the batch's own writes.
-    pub fn new(writer: &'w mut Writer, is_deferred: bool) -> Self {
+    /// Gives one request access to the writer.
+    pub fn new(writer: &'w mut Writer) -> Self {
         let written_before = writer.written();
         Self {
             writer,
             written_before,
-            is_deferred,
-            needs_own_batch: false,
         }
     }
 
@@ -42,20 +36,14 @@ impl<'w> BatchWriter<'w> {
     /// Opens the transaction, to read and then to write.
     ///
     /// # Errors
-    /// If another process holds its lock until the busy timeout, or the database cannot be written. [`Cause::Conflict`]
-    /// if reads would not see earlier writes of the batch; the pipeline then gives each request a batch of its own.
+    /// If another process holds its lock until the busy timeout, or the database cannot be written.
     pub fn transaction(&mut self) -> Result<Transaction<'_>, StoreError> {
-        if self.is_deferred && self.writer.written() > 0 {
-            self.needs_own_batch = true;
-            let detail = "the batch has writes that this request cannot see";
-            return Err(StoreError::Unavailable(Cause::Conflict, detail.to_owned()));
-        }
         self.writer.transaction()
     }
 
     /// Returns whether the batch must be undone if the request fails.
     pub fn must_undo(&self) -> bool {
-        self.needs_own_batch || self.writer.written() > self.written_before
+        self.writer.written() > self.written_before
     }
 }
 
@@ -91,7 +79,7 @@ mod tests {
     fn request_that_reads_is_under_the_lock() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        let mut batch = BatchWriter::new(&mut writer, false);
+        let mut batch = BatchWriter::new(&mut writer);
         batch.transaction().unwrap();
         let mut other = Writer::open(&folder.database()).unwrap();
         other.set_busy_timeout(std::time::Duration::ZERO);
@@ -99,23 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn request_reads_nothing_behind_writes_that_it_cannot_see() {
+    fn batch_must_be_undone_if_the_request_has_written() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        for (is_deferred, must_undo) in [(false, false), (true, true)] {
-            assert!(
-                BatchWriter::new(&mut writer, is_deferred)
-                    .transaction()
-                    .is_ok(),
-                "it is the first"
-            );
-            BatchWriter::new(&mut writer, is_deferred)
-                .insert_pet(&NewPet::new("a", 1), None)
-                .unwrap();
-            let mut second = BatchWriter::new(&mut writer, is_deferred);
-            assert_eq!(second.transaction().is_err(), must_undo);
-            assert_eq!(second.must_undo(), must_undo);
-            writer.undo();
-        }
+        let mut first = BatchWriter::new(&mut writer);
+        assert!(!first.must_undo());
+        first.insert_pet(&NewPet::new("a", 1), None).unwrap();
+        assert!(first.must_undo());
+        assert!(!BatchWriter::new(&mut writer).must_undo());
     }
 }

@@ -56,10 +56,10 @@ const CASES: &[Case] = &[
     ("read the plan", |writer| writer.plan().map(drop)),
     ("insert a pet", |writer| insert(writer, None)),
     ("update a pet", |writer| {
-        writer.transaction()?.update_pet(OTHER, &SOLD)
+        writer.transaction()?.update_pet(OTHER, &SOLD).map(drop)
     }),
     ("delete a pet", |writer| {
-        writer.transaction()?.delete_pet(OTHER)
+        writer.transaction()?.delete_pet(OTHER).map(drop)
     }),
     ("insert a pet with its id", |writer| {
         writer.insert_pet_as(PETS + 9, &new_pet("a"))
@@ -174,7 +174,7 @@ fn meet_a_full_disk() {
             writer.checkpoint().unwrap();
             writer.begin().unwrap();
             for id in 1..=CHANGED {
-                writer.transaction().unwrap().update_pet(id, &SOLD).unwrap();
+                let _ = writer.transaction().unwrap().update_pet(id, &SOLD).unwrap();
             }
             // From here on, a page that is read takes the place of a changed one, which must be written first.
             run(&writer, "PRAGMA cache_size = 10");

@@ -42,7 +42,7 @@ pub use open::{
     OpenStore, WriteAccess, compare_nodes, exists, meters, open_ephemeral, open_for_service,
     open_only_to_read,
 };
-pub use outcome::{Committed, Inserted, Outcome};
+pub use outcome::{Changed, Committed, Inserted, Outcome};
 pub use project::FileInfo;
 pub use reader::Reader;
 pub use rqlite::load;

@@ -3,10 +3,12 @@
 use super::StoreError;
 
 /// Proof that a batch is on disk. Only the store makes one, at a commit, so nothing can be acknowledged earlier.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Committed {
     /// The outcomes of [`Inserted::Later`], in order.
     pub(super) outcomes: Vec<Result<Outcome, StoreError>>,
+    /// The outcomes of [`Changed::Later`], in order.
+    pub(super) changes: Vec<Result<(), StoreError>>,
 }
 
 /// A pet that waits for the commit.
@@ -31,6 +33,34 @@ pub enum Outcome {
     Replayed(i64),
     /// Another create was carried out with the same key.
     Reused,
+}
+
+/// A change of a pet that waits for the commit.
+#[derive(Debug, PartialEq)]
+#[must_use]
+pub enum Changed {
+    /// The pet is as it was read until the commit.
+    Now,
+    /// The engine will know if it was: the place among the changes of the batch.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        expect(dead_code, reason = "a file knows it at once")
+    )]
+    Later(usize),
+}
+
+impl Changed {
+    /// Checks that the pet was changed, once the batch is committed.
+    ///
+    /// # Errors
+    /// [`Cause::Conflict`](super::Cause::Conflict) if another instance has changed the pet since it was read. The other
+    /// requests of the batch are not affected.
+    pub fn check(&self, committed: &Committed) -> Result<(), StoreError> {
+        match self {
+            Self::Now => Ok(()),
+            Self::Later(place) => committed.changes[*place].clone(),
+        }
+    }
 }
 
 impl Inserted {

@@ -4,9 +4,11 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Row, ToSql, params};
 
+use super::reader::{Engine, on_engine};
 use super::rows::{integer, text};
+use super::sqlite::FileConnection;
 use super::statements::STATEMENTS;
-use super::{Reader, StoreError, Transaction};
+use super::{Changed, Reader, StoreError, Transaction};
 use crate::model::{MemberValue, Pet, PetCounts, PetPatch, PetQuery};
 
 /// Counts all pets, and those with each status. It reads the pages of the table in order, which is fast, and each entry
@@ -43,48 +45,73 @@ pub(super) fn counts(row: &Row) -> rusqlite::Result<PetCounts> {
 }
 
 impl Transaction<'_> {
-    /// Passes the pet with this id to `read`; `None` if there is none. It stays as it is until the commit.
+    /// Passes the pet with this id to `read`; `None` if there is none.
     ///
     /// # Errors
     /// If the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
-        self.0.pet(id, read)
+        on_engine!(&self.0.reader.engine, it => it.pet_to_change(id, read))
     }
 
     /// Changes a pet in the batch.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn update_pet(&mut self, id: i64, patch: &PetPatch) -> Result<(), StoreError> {
-        let values = patch
-            .values()
-            .map(|new| (new.is_some(), new.unwrap_or(MemberValue::None)));
-        if values.iter().any(|(changes, _)| *changes) {
-            let members = values
-                .iter()
-                .flat_map(|(changes, new)| [changes as &dyn ToSql, new]);
-            let values: Vec<_> = std::iter::once(&id as &dyn ToSql).chain(members).collect();
-            self.change(&STATEMENTS.update, &values)?;
-        }
-        Ok(())
+    pub fn update_pet(&mut self, id: i64, patch: &PetPatch) -> Result<Changed, StoreError> {
+        on_engine!(&mut self.0.reader.engine, it => it.update_pet(id, patch))
     }
 
     /// Deletes a pet in the batch.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn delete_pet(&mut self, id: i64) -> Result<(), StoreError> {
-        self.change(DELETE, params![id])
+    pub fn delete_pet(&mut self, id: i64) -> Result<Changed, StoreError> {
+        on_engine!(&mut self.0.reader.engine, it => it.delete_pet(id))
+    }
+}
+
+/// The methods of [`Transaction`], which describes them.
+impl FileConnection {
+    fn pet_to_change<T>(
+        &self,
+        id: i64,
+        read: impl FnOnce(Pet) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let mut read = Some(read);
+        let mut found = None;
+        self.rows(&STATEMENTS.by_id, params![id], &mut |row| {
+            found = read.take().map(|read| pet(row, read)).transpose()?;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    fn update_pet(&mut self, id: i64, patch: &PetPatch) -> Result<Changed, StoreError> {
+        let values = patch
+            .values()
+            .map(|new| (new.is_some(), new.unwrap_or(MemberValue::None)));
+        if !values.iter().any(|(changes, _)| *changes) {
+            return Ok(Changed::Now);
+        }
+        let members = values
+            .iter()
+            .flat_map(|(changes, new)| [changes as &dyn ToSql, new]);
+        let values: Vec<_> = std::iter::once(&id as &dyn ToSql).chain(members).collect();
+        self.change_pet(&STATEMENTS.update, &values)
+    }
+
+    fn delete_pet(&mut self, id: i64) -> Result<Changed, StoreError> {
+        self.change_pet(DELETE, params![id])
     }
 
     /// Runs a statement that changes one pet.
-    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
-        if self.0.change(sql, values)? == 0 {
+    fn change_pet(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<Changed, StoreError> {
+        if self.change(sql, values)? == 0 {
             return Err(StoreError::Rejected(
                 "a trigger of another program keeps the pet as it is".to_owned(),
             ));
         }
-        Ok(())
+        Ok(Changed::Now)
     }
 }
 

@@ -129,8 +129,8 @@ impl Reader {
     }
 
     /// Announces the pets that reads before [`Reader::end`] may ask for, for an engine that reads many at once faster.
-    pub fn announce_pets(&mut self, ids: impl Iterator<Item = i64>) {
-        on_engine!(&mut self.engine, it => it.reader.announce_pets(ids));
+    pub fn announce_pets(&self, ids: impl Iterator<Item = i64>) {
+        on_engine!(&self.engine, it => it.reader.announce_pets(ids));
     }
 
     /// A number that changes if what callers cache by it may have changed, such as SQLite's `PRAGMA data_version`. The

@@ -159,7 +159,7 @@ mod tests {
     fn last_id_counts_deleted_pets() {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
-        writer.transaction().unwrap().delete_pet(1).unwrap();
+        let _ = writer.transaction().unwrap().delete_pet(1).unwrap();
         writer.commit().unwrap();
         assert_eq!(writer.last_id(), Ok(1));
     }

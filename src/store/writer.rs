@@ -160,7 +160,7 @@ impl Writer {
         work: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
         let done = self.attempt(work)?;
-        self.commit()?;
+        self.commit_whole()?;
         Ok(done)
     }
 
@@ -176,11 +176,16 @@ impl Writer {
         let start = Instant::now();
         loop {
             let done = self.attempt(&mut work)?;
-            match self.commit() {
+            match self.commit_whole() {
                 Err(error) if error.is_conflict() && start.elapsed() < CONTENDS_FOR => {}
                 committed => return Ok(committed.map(|_| done)?),
             }
         }
+    }
+
+    /// Commits the batch, or nothing of it if a pet was changed since it was read.
+    fn commit_whole(&mut self) -> Result<Committed, StoreError> {
+        on_engine!(&mut self.reader.engine, it => it.commit_whole())
     }
 
     /// Runs work in a transaction that is not committed yet, and undoes it if it fails.

@@ -10,7 +10,7 @@ use crate::app::endpoint::{
 use crate::base::http::{ApiError, Code, Request, Response};
 use crate::base::json::{Enumeration, Integer};
 use crate::model::{NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
-use crate::store::{BatchWriter, Outcome, StoreError, Transaction};
+use crate::store::{BatchWriter, Changed, Outcome, StoreError, Transaction};
 
 const PETS: &str = "/v1/pets";
 const PET: &str = "/v1/pets/{petId}";
@@ -258,20 +258,28 @@ fn update<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Fa
     let found = find(&transaction, call, |pet| {
         tagged(Response::json(200, &patch.apply(&pet)), None)
     })?;
-    if let Ok(found) = &found {
-        transaction.update_pet(found.id, &patch)?;
-    }
-    Ok(Box::new(|_| Ok(found?.response)))
+    let changed = match &found {
+        Ok(found) => transaction.update_pet(found.id, &patch)?,
+        Err(_) => Changed::Now,
+    };
+    Ok(Box::new(move |committed| {
+        changed.check(committed)?;
+        Ok(found?.response)
+    }))
 }
 
 /// `DELETE /v1/pets/{petId}`: deletes one pet.
 fn delete<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
     let mut transaction = batch.transaction()?;
     let found = find(&transaction, call, |_| Response::new(204, b""))?;
-    if let Ok(found) = &found {
-        transaction.delete_pet(found.id)?;
-    }
-    Ok(Box::new(|_| Ok(found?.response)))
+    let changed = match &found {
+        Ok(found) => transaction.delete_pet(found.id)?,
+        Err(_) => Changed::Now,
+    };
+    Ok(Box::new(move |committed| {
+        changed.check(committed)?;
+        Ok(found?.response)
+    }))
 }
 
 /// The pet that a request changes, before the change.

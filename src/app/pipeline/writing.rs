@@ -1,12 +1,13 @@
 //! The service of the writing worker: a batch shares a transaction and a flush of the disk. If a request fails after it
-//! has written, or another instance of a cluster was faster, the batch is undone, and each of its requests gets a
-//! transaction of its own.
+//! has written, the batch is undone, and each of its requests gets a transaction of its own. So does a request whose pet
+//! another instance of a cluster has changed meanwhile.
 
-use std::iter::repeat_with;
+use std::slice;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::app::api::announced_pet;
 use crate::app::endpoint::{Failure, Handler, Staged, WriteContext, WriterCheck};
 use crate::app::pipeline::{
     Entered, Handled, Lost, Pipeline, RequestInfo, SharedState, run, wrong_lane,
@@ -57,9 +58,16 @@ struct Unanswered<'r> {
     awaits: Awaits<'r>,
 }
 
-/// The whole batch must be undone, and its requests handled again: one of several failed after it had written, or
-/// another instance of a cluster has changed data that the batch may have read.
+/// The whole batch must be undone, and its requests handled again: one of several failed after it had written.
 struct MustUndo;
+
+/// What came of a batch.
+struct Answered {
+    /// The responses, in order; `None` for a request whose pet another instance of a cluster has changed meanwhile.
+    responses: Vec<Option<Response>>,
+    /// The duration of the flush, or zero if nothing was written.
+    flush: Duration,
+}
 
 impl WriteService {
     /// The service of the only writer.
@@ -106,8 +114,7 @@ impl WriteService {
         } = self;
         let mut entry = RequestInfo::default();
         let entered = pipeline.enter(request, &context.store, now, &mut entry);
-        let is_deferred = context.store.is_deferred();
-        let mut batch = BatchWriter::new(&mut context.store, is_deferred);
+        let mut batch = BatchWriter::new(&mut context.store);
         let handled = entered.and_then(|entered| match entered {
             Entered::Answered(response) => Ok(Awaits::Nothing(Ok(response))),
             Entered::Call(call) => run(|| match call.operation.handler {
@@ -134,19 +141,18 @@ impl WriteService {
         })
     }
 
-    /// Answers requests in one transaction. Returns the duration of its flush, or zero if nothing was written. After
-    /// `until`, a batch that another instance has overtaken is not handled again.
+    /// Answers requests in one transaction. One that another instance has overtaken is left, until a time.
     fn answer_together(
         &mut self,
         requests: &[Request],
-        responses: &mut Vec<Response>,
         until: Instant,
-    ) -> Result<Duration, MustUndo> {
+    ) -> Result<Answered, MustUndo> {
         if let Err(error) = self.context.store.begin() {
             // The following statements fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
         }
-        let version = self.context.store.data_version();
+        let changed = requests.iter().filter_map(announced_pet);
+        self.context.store.announce_pets(changed);
         let is_alone = requests.len() == 1;
         let now = unix_time();
         let handled = requests
@@ -166,11 +172,6 @@ impl WriteService {
         };
         let committed = self.context.store.commit();
         let flush = began.elapsed();
-        if committed.as_ref().is_err_and(StoreError::is_conflict)
-            && self.is_overtaken(version, until)
-        {
-            return Err(MustUndo);
-        }
         // One of them has broken a rule of another program that counts at the commit.
         if matches!(committed, Err(StoreError::Rejected(_))) && !is_alone {
             return Err(MustUndo);
@@ -184,6 +185,7 @@ impl WriteService {
                 self.report_undone(&unanswered, error);
             }
         }
+        let mut responses = Vec::with_capacity(requests.len());
         for Unanswered {
             request,
             entry,
@@ -197,10 +199,16 @@ impl WriteService {
                 (Awaits::Commit(_), Err(error)) => Ok(Failure::from(error.clone()).into_response()),
                 (Awaits::Check(check), _) => run(|| check(&mut self.context)),
             };
-            responses.push(self.pipeline.finish(request, entry, done));
+            let is_overtaken = matches!(&done, Err(Failure::Store(error)) if error.is_conflict());
+            responses.push(if is_overtaken && Instant::now() < until {
+                None
+            } else {
+                Some(self.pipeline.finish(request, entry, done))
+            });
         }
         if writes == 0 {
-            return Ok(Duration::ZERO);
+            let flush = Duration::ZERO;
+            return Ok(Answered { responses, flush });
         }
         self.pipeline
             .shared
@@ -212,14 +220,20 @@ impl WriteService {
             LONG_QUIET
         };
         self.rests_at = Some(Instant::now() + pause);
-        Ok(flush)
+        Ok(Answered { responses, flush })
     }
 
-    /// Returns whether a batch that began with this version of the data failed because another instance was faster, and
-    /// there is time to handle it again. A cluster that is being restored refuses batches too, but does not change.
-    fn is_overtaken(&mut self, version: i64, until: Instant) -> bool {
-        let store = &mut self.context.store;
-        Instant::now() < until && store.begin().is_ok() && store.data_version() != version
+    /// Answers a request in a transaction of its own, again as long as another instance overtakes it. Returns the duration
+    /// of the flush as well.
+    fn answer_alone(&mut self, request: &Request, until: Instant) -> (Response, Duration) {
+        loop {
+            // One request by itself need not be undone.
+            if let Ok(mut answered) = self.answer_together(slice::from_ref(request), until)
+                && let Some(response) = answered.responses.pop().flatten()
+            {
+                return (response, answered.flush);
+            }
+        }
     }
 
     /// Counts and logs a batch whose commit failed.
@@ -289,15 +303,22 @@ impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         self.context.store.set_busy_timeout(BUSY_TIMEOUT);
         let until = Instant::now() + CONTENDS_FOR;
-        let flush = self
-            .answer_together(requests, responses, until)
-            .unwrap_or_else(|MustUndo| {
-                let mut answer = |request| self.answer_together(request, responses, until).ok();
-                requests
-                    .chunks(1)
-                    .filter_map(|request| repeat_with(|| answer(request)).find_map(|done| done))
-                    .sum()
+        let together = self.answer_together(requests, until);
+        let mut answered = together.unwrap_or_else(|MustUndo| Answered {
+            responses: requests.iter().map(|_| None).collect(),
+            flush: Duration::ZERO,
+        });
+        let mut flush = answered.flush;
+        for (request, response) in requests.iter().zip(answered.responses.drain(..)) {
+            responses.push(match response {
+                Some(response) => response,
+                None => {
+                    let (response, own_flush) = self.answer_alone(request, until);
+                    flush += own_flush;
+                    response
+                }
             });
+        }
         self.end_if_lost();
         flush
     }

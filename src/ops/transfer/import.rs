@@ -310,6 +310,7 @@ impl Import {
                 return Ok(found);
             }
         }
+        self.announce(store)?;
         self.staging.visit(|row| {
             if let Some(id) = row.id
                 && store.pet(id, |_| ())?.is_some() == exist
@@ -360,17 +361,30 @@ impl Import {
     fn change(&self, store: &mut Writer) -> Result<Imported, Error> {
         let done = self.differences(store)?;
         let changed: HashSet<i64> = done.changed.iter().copied().collect();
+        self.announce(store)?;
         let mut transaction = store.transaction()?;
         self.staging.visit(|row| match row.id {
-            Some(id) if changed.contains(&id) => transaction.update_pet(id, &row.patch()),
+            Some(id) if changed.contains(&id) => transaction.update_pet(id, &row.patch()).map(drop),
             _ => Ok(()),
         })?;
         Ok(done)
     }
 
+    /// Tells the store which pets will be read, since a cluster reads many at once.
+    fn announce(&self, store: &Reader) -> Result<(), StoreError> {
+        let mut ids = Vec::new();
+        self.staging.visit(|row| {
+            ids.extend(row.id);
+            Ok::<_, StoreError>(())
+        })?;
+        store.announce_pets(ids.into_iter());
+        Ok(())
+    }
+
     /// The pets that differ from their rows.
     fn differences(&self, store: &Reader) -> Result<Imported, StoreError> {
         let mut found = Imported::default();
+        self.announce(store)?;
         self.staging.visit(|row| {
             let (id, patch) = (row.id.unwrap_or_default(), row.patch());
             match store.pet(id, |pet| patch.apply(&pet) != pet)? {

@@ -93,8 +93,8 @@ fn pet_is_changed_and_deleted_alone() {
         status: Some(None),
         ..PetPatch::default()
     };
-    transaction.update_pet(1, &patch).unwrap();
-    transaction
+    let _ = transaction.update_pet(1, &patch).unwrap();
+    let _ = transaction
         .update_pet(
             1,
             &PetPatch {
@@ -108,7 +108,7 @@ fn pet_is_changed_and_deleted_alone() {
         Some(("c".to_owned(), i64::MIN, None))
     );
     assert_eq!(transaction.pet(3, read).unwrap(), None);
-    transaction.delete_pet(2).unwrap();
+    let _ = transaction.delete_pet(2).unwrap();
     writer.commit().unwrap();
     assert_eq!(shown(&reader, &ALL), [(1, "c".to_owned())]);
 }
@@ -136,7 +136,7 @@ fn patch_of_nothing_writes_nothing() {
     let (_folder, mut writer, _reader) = pair();
     writer.insert_pet(&new_pet("a"), None).unwrap();
     writer.commit().unwrap();
-    writer
+    let _ = writer
         .transaction()
         .unwrap()
         .update_pet(1, &PetPatch::default())

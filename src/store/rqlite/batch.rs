@@ -8,20 +8,24 @@
 //! Changes of the small tables are first tried out on the mirror. They are valid only if nobody else has changed
 //! anything since the mirror was read; the first statement checks this as well.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use rusqlite::ToSql;
+use rusqlite::{ToSql, params};
 
 use super::client::{ClusterFailure, ClusterValue, Statement, Trouble};
 use super::random_name;
-use super::request::{BatchRequest, Create, CreateResult, LEFT_OUT, REFUSED};
+use super::request::{BatchRequest, Create, Done, LEFT_OUT, MISSED, REFUSED, Work};
 use super::revision::Revision;
 use super::session::{Session, is_large};
 use crate::base::clock::unix_time;
 use crate::base::error::Error;
-use crate::model::{IdempotencyKey, NewPet};
-use crate::store::outcome::{Committed, Inserted};
+use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch};
+use crate::store::outcome::{Changed, Committed, Inserted};
+use crate::store::pets::pet;
+use crate::store::statements::STATEMENTS;
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError, retries};
 
 /// The time during which a batch is sent again until a node answers. After that, its outcome is unknown.
@@ -30,6 +34,13 @@ const SEND_FOR: Duration = Duration::from_secs(8);
 const PROBE_FOR: Duration = Duration::from_secs(1);
 /// The time for which the result of a probe is used again.
 const PROBE_HOLDS: Duration = Duration::from_secs(1);
+
+/// The changes of a pet that is as it was read: the new values, the id, and the old values, in the order of the members.
+pub const UPDATE: &str = "UPDATE pets SET name = ?, category_id = ?, status = ? \
+    WHERE id = ? AND name IS ? AND category_id IS ? AND status IS ?";
+pub const DELETE: &str =
+    "DELETE FROM pets WHERE id = ? AND name IS ? AND category_id IS ? AND status IS ?";
+
 /// A connection, and the batch under way on it. One that was opened to read writes nothing.
 pub struct ClusterConnection {
     pub reader: Session,
@@ -40,7 +51,11 @@ pub struct ClusterConnection {
     /// When the first create with a key was sent, and the time by which records of retries aged then.
     retries_began: Cell<Option<(Instant, i64)>>,
     creates: Vec<Create>,
-    /// The changes other than creates.
+    /// The changes of pets.
+    pets: Vec<Statement>,
+    /// The pets that were read to be changed, as the batch leaves them; `None` for one that it deletes.
+    read: RefCell<HashMap<i64, Option<Pet<'static>>>>,
+    /// The changes of small tables.
     changes: Vec<Statement>,
     patience: Duration,
     probed: Option<(Instant, Result<(), StoreError>)>,
@@ -58,6 +73,8 @@ impl ClusterConnection {
             batch: Cell::new(0),
             retries_began: Cell::new(None),
             creates: Vec::new(),
+            pets: Vec::new(),
+            read: RefCell::default(),
             changes: Vec::new(),
             patience: SEND_FOR,
             probed: None,
@@ -67,40 +84,36 @@ impl ClusterConnection {
     /// Ends the batch, whatever its outcome.
     fn end(&mut self) {
         self.creates.clear();
+        self.pets.clear();
+        self.read.take();
         self.changes.clear();
         self.reader.mirror.roll_back();
         let _ = self.reader.end();
     }
 
-    /// Carries out creates and changes, if the small tables are those of the guard: all of them or none.
+    /// Carries out work, if the small tables are those of the guard: all of it or nothing.
     ///
     /// # Errors
-    /// If they were not carried out, or the outcome is unknown.
+    /// If it was not carried out, or the outcome is unknown.
     fn send(
         &self,
         guard: Option<Revision>,
-        creates: &[&Create],
-        changes: &[Statement],
+        work: &Work,
         patience: Duration,
-    ) -> Result<Vec<CreateResult>, ClusterFailure> {
-        let request = self.request(guard, creates, changes)?;
-        self.deliver(&request, patience)
+    ) -> Result<Done, ClusterFailure> {
+        self.deliver(&self.request(guard, work)?, patience)
     }
 
     /// Makes the request of the next batch.
-    fn request<'c>(
+    fn request<'b>(
         &self,
         guard: Option<Revision>,
-        creates: &'c [&'c Create],
-        changes: &[Statement],
-    ) -> Result<BatchRequest<'c>, ClusterFailure> {
-        let now = match creates.iter().any(|create| create.key.is_some()) {
-            true => self.retry_time()?,
-            false => 0,
-        };
+        work: &'b Work<'b>,
+    ) -> Result<BatchRequest<'b>, ClusterFailure> {
+        let has_keys = work.creates.iter().any(|create| create.key.is_some());
+        let now = if has_keys { self.retry_time()? } else { 0 };
         self.batch.set(self.batch.get() + 1);
-        let id = (&*self.name, self.batch.get());
-        let request = BatchRequest::new(id, guard, creates, changes, now);
+        let request = BatchRequest::new((&self.name, self.batch.get()), guard, work, now);
         request.map_err(|error| ClusterFailure::Statement(0, error.to_string()))
     }
 
@@ -129,11 +142,7 @@ impl ClusterConnection {
     }
 
     /// Sends a request until its outcome is known.
-    fn deliver(
-        &self,
-        request: &BatchRequest,
-        patience: Duration,
-    ) -> Result<Vec<CreateResult>, ClusterFailure> {
+    fn deliver(&self, request: &BatchRequest, patience: Duration) -> Result<Done, ClusterFailure> {
         let written = self.reader.client.write(&request.writes, patience);
         match &written {
             Ok(answers) => {
@@ -158,30 +167,78 @@ impl ClusterConnection {
         }
     }
 
-    /// Carries out the batch. If a statement of a create is rejected, each create is carried out alone, so that
+    /// Carries out the batch. If a statement is rejected, each create and each change of a pet is carried out alone, so that
     /// one does not fail the others.
-    fn carry_out(&self) -> Result<Vec<CreateResult>, StoreError> {
-        let creates: Vec<&Create> = self.creates.iter().collect();
-        let changes = &self.changes;
-        let guard = self.reader.seen().filter(|_| !changes.is_empty());
-        match self.send(guard, &creates, changes, self.patience) {
-            Err(ClusterFailure::Statement(1.., _)) if changes.is_empty() => {
-                let alone = |create| match self.send(None, &[create], &[], self.patience) {
-                    Ok(mut done) => done
+    fn carry_out(&self, is_whole: bool) -> Result<Committed, StoreError> {
+        let guard = self.reader.seen().filter(|_| !self.changes.is_empty());
+        let all = Work {
+            creates: self.creates.iter().collect(),
+            pets: self.pets.iter().collect(),
+            others: &self.changes,
+            is_whole,
+        };
+        let fits = |fits| if fits { Ok(()) } else { Err(overtaken()) };
+        let is_one = is_whole || all.creates.len() + all.pets.len() == 1;
+        match self.send(guard, &all, self.patience) {
+            Err(ClusterFailure::Statement(1.., _)) if self.changes.is_empty() && !is_one => {
+                let alone = |work: &Work| self.send(None, work, self.patience).map_err(explained);
+                let create = |create| {
+                    let creates = vec![create];
+                    let mut done = alone(&Work {
+                        creates,
+                        ..Work::default()
+                    })?;
+                    done.creates
                         .pop()
-                        .unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
-                    Err(failure) => Err(explained(failure)),
+                        .unwrap_or_else(|| Err(StoreError::Internal(String::new())))
                 };
-                Ok(creates.into_iter().map(alone).collect())
+                let change = |pet| {
+                    let pets = vec![pet];
+                    let done = alone(&Work {
+                        pets,
+                        ..Work::default()
+                    })?;
+                    fits(done.fits == [true])
+                };
+                Ok(Committed {
+                    outcomes: all.creates.into_iter().map(create).collect(),
+                    changes: all.pets.into_iter().map(change).collect(),
+                })
             }
-            sent => sent.map_err(explained),
+            Err(failure) => Err(explained(failure)),
+            Ok(done) => Ok(Committed {
+                outcomes: done.creates,
+                changes: done.fits.into_iter().map(fits).collect(),
+            }),
         }
     }
+
+    /// Changes a pet, or deletes it, if it is still as it was read.
+    fn change_pet(&mut self, id: i64, new: Option<Pet<'static>>) -> Result<Changed, StoreError> {
+        let Some(old) = self.pet_to_change(id, |pet| pet.into_owned())? else {
+            return Ok(Changed::Now);
+        };
+        let (old_values, new_values) = (old.values(), new.as_ref().map(Pet::values));
+        let sql = if new.is_some() { UPDATE } else { DELETE };
+        let new_values = new_values.iter().flatten().map(|value| value as &dyn ToSql);
+        let old_values = old_values.iter().map(|value| value as &dyn ToSql);
+        let values: Vec<&dyn ToSql> = new_values.chain([&id as _]).chain(old_values).collect();
+        self.pets.push(Statement::new(sql, &values)?);
+        self.read.get_mut().insert(id, new);
+        Ok(Changed::Later(self.pets.len() - 1))
+    }
+}
+
+/// The failure of a request whose pet another instance has changed since it was read.
+fn overtaken() -> StoreError {
+    let detail = "another instance has changed the pet".to_owned();
+    StoreError::Unavailable(Cause::Conflict, detail)
 }
 
 /// The reason why a batch was not carried out.
 fn explained(failure: ClusterFailure) -> StoreError {
     match failure {
+        ClusterFailure::Statement(_, why) if why.contains(MISSED) => overtaken(),
         ClusterFailure::Statement(0, why) if why.contains(REFUSED) => {
             StoreError::Unavailable(Cause::Conflict, "the cluster refused the batch".to_owned())
         }
@@ -194,18 +251,25 @@ fn explained(failure: ClusterFailure) -> StoreError {
 
 #[cfg(test)]
 impl ClusterConnection {
+    fn work(&self) -> Work<'_> {
+        Work {
+            creates: self.creates.iter().collect(),
+            pets: self.pets.iter().collect(),
+            ..Work::default()
+        }
+    }
+
     /// Returns the statements of the batch, and ends it.
     pub fn request_only(&mut self) -> Vec<Statement> {
-        let creates: Vec<&Create> = self.creates.iter().collect();
-        let statements = self.request(None, &creates, &[]).unwrap().writes;
+        let statements = self.request(None, &self.work()).unwrap().writes;
         self.end();
         statements
     }
 
-    /// Sends the creates of the batch twice, as if the first response was lost.
-    pub fn deliver_twice(&mut self) -> [Vec<CreateResult>; 2] {
-        let creates: Vec<&Create> = self.creates.iter().collect();
-        let request = self.request(None, &creates, &[]).unwrap();
+    /// Sends the batch twice, as if the first response was lost.
+    pub fn deliver_twice(&mut self) -> [Done; 2] {
+        let work = self.work();
+        let request = self.request(None, &work).unwrap();
         let done = [(); 2].map(|()| self.deliver(&request, SEND_FOR).unwrap());
         self.end();
         done
@@ -220,7 +284,7 @@ impl ClusterConnection {
     }
 
     pub fn written(&self) -> usize {
-        self.creates.len() + self.changes.len()
+        self.creates.len() + self.pets.len() + self.changes.len()
     }
 
     /// Changes are checked against what was read since the batch began.
@@ -254,18 +318,57 @@ impl ClusterConnection {
         Ok(count)
     }
 
+    /// Passes a pet to `read`, as earlier requests of the batch leave it. The change then checks that it is still so.
+    pub fn pet_to_change<T>(
+        &self,
+        id: i64,
+        read: impl FnOnce(Pet) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let known = self.read.borrow().get(&id).cloned();
+        let found = match known {
+            Some(pet) => pet,
+            None => {
+                let mut found = None;
+                self.reader
+                    .rows(&STATEMENTS.by_id, params![id], &mut |row| {
+                        found = Some(pet(row, |pet| pet.into_owned())?);
+                        Ok(ControlFlow::Break(()))
+                    })?;
+                self.read.borrow_mut().insert(id, found.clone());
+                found
+            }
+        };
+        Ok(found.map(read))
+    }
+
+    pub fn update_pet(&mut self, id: i64, patch: &PetPatch) -> Result<Changed, StoreError> {
+        let new = self.pet_to_change(id, |pet| patch.apply(&pet).into_owned())?;
+        self.change_pet(id, new)
+    }
+
+    pub fn delete_pet(&mut self, id: i64) -> Result<Changed, StoreError> {
+        self.change_pet(id, None)
+    }
+
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
-        let has_work = !self.creates.is_empty() || !self.changes.is_empty();
-        let done = if has_work {
-            self.carry_out()
+        self.commit_as(false)
+    }
+
+    pub fn commit_whole(&mut self) -> Result<Committed, StoreError> {
+        self.commit_as(true)
+    }
+
+    fn commit_as(&mut self, is_whole: bool) -> Result<Committed, StoreError> {
+        let done = if self.written() > 0 {
+            self.carry_out(is_whole)
         } else {
-            Ok(Vec::new())
+            Ok(Committed::default())
         };
         self.end();
         if done.is_err() {
             self.probed = None;
         }
-        done.map(|outcomes| Committed { outcomes })
+        done
     }
 
     pub fn undo(&mut self) {
@@ -280,7 +383,7 @@ impl ClusterConnection {
             return probed.clone();
         }
         let probed = self
-            .send(None, &[], &[], self.patience.min(PROBE_FOR))
+            .send(None, &Work::default(), self.patience.min(PROBE_FOR))
             .map(drop)
             .map_err(explained);
         self.probed = Some((Instant::now(), probed.clone()));

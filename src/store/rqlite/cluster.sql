@@ -1,7 +1,7 @@
 -- What a database of a cluster has besides schema.sql.
 
 -- The last batch of each writer. A writer counts its batches, so one that arrives again, however late, is found out.
-CREATE TABLE IF NOT EXISTS cluster_writers (
+CREATE TABLE IF NOT EXISTS cluster_batches (
     -- Ascending in the order of the writers' first batches. A writer's row is removed once 100,000 newer ones exist,
     -- even if it still writes.
     id         INTEGER PRIMARY KEY,
@@ -11,6 +11,8 @@ CREATE TABLE IF NOT EXISTS cluster_writers (
     batch      INTEGER NOT NULL,
     -- The first id that a pet of that batch could have.
     first      INTEGER NOT NULL,
+    -- For each change of a pet in that batch, in their order: 1 if the pet was as expected, else 0.
+    fits       TEXT    NOT NULL DEFAULT '',
     -- Always 1. To refuse a batch, a statement writes NULL, which NOT NULL rejects: see batch.rs.
     is_current INTEGER NOT NULL
 ) STRICT;

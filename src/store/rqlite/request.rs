@@ -14,24 +14,30 @@ use crate::store::statements::{COLUMNS, places};
 
 /// Records the batch, and the first id that its pets can have. `is_current` is NULL, and rejected, if the batch is not
 /// the next one of its writer, or was made for another state of the database.
-const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
+const BATCH: &str = "INSERT INTO cluster_batches (writer, batch, first, is_current) SELECT ?1, ?2, \
     1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
     CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes) \
             AND ?4 = ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '')) \
-        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) THEN 1 END \
-    WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
+        AND NOT EXISTS (SELECT 1 FROM cluster_batches WHERE writer = ?1 AND batch >= ?2) THEN 1 END \
+    WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first, fits = ''";
 /// Removes all but the newest 100,000 writers. One that still writes gets a new row with its next batch.
 const PRUNE: &str =
-    "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
+    "DELETE FROM cluster_batches WHERE id <= (SELECT max(id) FROM cluster_batches) - 100000";
 /// Rejects the batch if the ids of the pets without keys are not consecutive, because a trigger of another program has
 /// left out a pet or added one.
-const COUNTED: &str = "UPDATE cluster_writers \
+const COUNTED: &str = "UPDATE cluster_batches \
     SET is_current = CASE WHEN changes() = ?2 AND last_insert_rowid() = first + ?2 - 1 THEN 1 END WHERE writer = ?1";
-const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
+/// Notes if the statement before it has changed its pet.
+const NOTE: &str = "UPDATE cluster_batches SET fits = fits || changes() WHERE writer = ?1";
+/// Rejects the batch if the statement before it has not changed its pet.
+const REQUIRE: &str = "UPDATE cluster_batches SET fits = CASE WHEN changes() = 1 THEN fits || 1 END WHERE writer = ?1";
+const FIRST: &str = "SELECT first, fits FROM cluster_batches WHERE writer = ?1 AND batch = ?2";
 /// The message for a create that has made no pet although its batch was carried out.
 pub const LEFT_OUT: &str = "a trigger of another program leaves out pets, or adds some";
 /// SQLite's message contains this text if a statement has rejected the batch.
-pub const REFUSED: &str = "cluster_writers.is_current";
+pub const REFUSED: &str = "cluster_batches.is_current";
+/// The same, if a pet was changed since it was read.
+pub const MISSED: &str = "cluster_batches.fits";
 
 /// A create that waits for the commit.
 pub struct Create {
@@ -39,8 +45,27 @@ pub struct Create {
     pub key: Option<IdempotencyKey>,
 }
 
+/// What a batch does, in this order. All of it is carried out, or nothing.
+#[derive(Default)]
+pub struct Work<'b> {
+    pub creates: Vec<&'b Create>,
+    /// Statements that each change a pet that is as expected, and nothing otherwise.
+    pub pets: Vec<&'b Statement>,
+    /// Statements on small tables.
+    pub others: &'b [Statement],
+    /// Rejects the batch if a pet is not as expected.
+    pub is_whole: bool,
+}
+
 /// The outcome of a create, or its failure.
 pub type CreateResult = Result<Outcome, StoreError>;
+
+/// The outcomes of the creates, and whether the pets to change were as expected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    pub creates: Vec<CreateResult>,
+    pub fits: Vec<bool>,
+}
 
 /// The subject of the answer to a statement. Each statement is added together with its subject, so that an additional
 /// statement cannot shift the answers of the others. The client rejects a response with fewer or more answers than
@@ -50,12 +75,14 @@ enum About {
     Plain,
     /// The create with a key at this index of the batch.
     Once(usize),
+    /// A change of a pet.
+    Change,
     Nothing,
 }
 
 /// A batch as it is sent.
-pub struct BatchRequest<'c> {
-    creates: &'c [&'c Create],
+pub struct BatchRequest<'b> {
+    creates: &'b [&'b Create],
     /// The indexes of the creates without keys, which get consecutive ids. They come before those with keys, so ids do
     /// not follow the order of requests.
     plain: Vec<usize>,
@@ -68,14 +95,14 @@ pub struct BatchRequest<'c> {
     pub finds: Vec<Statement>,
 }
 
-impl<'c> BatchRequest<'c> {
+impl<'b> BatchRequest<'b> {
     pub fn new(
         (name, batch): (&str, i64),
         guard: Option<Revision>,
-        creates: &'c [&'c Create],
-        changes: &[Statement],
+        work: &'b Work<'b>,
         now: i64,
     ) -> Result<Self, StoreError> {
+        let creates = &work.creates;
         let (plain, once): (Vec<usize>, Vec<usize>) =
             (0..creates.len()).partition(|place| creates[*place].key.is_none());
         let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
@@ -133,11 +160,13 @@ impl<'c> BatchRequest<'c> {
             writes.push((About::Nothing, Statement::new(RECORD, record)?));
             finds.push(Statement::new(FIND, params![key.0])?);
         }
-        writes.extend(
-            changes
-                .iter()
-                .map(|change| (About::Nothing, change.clone())),
-        );
+        let note = if work.is_whole { REQUIRE } else { NOTE };
+        for &change in &work.pets {
+            writes.push((About::Change, change.clone()));
+            writes.push((About::Nothing, Statement::new(note, params![name])?));
+        }
+        let others = work.others.iter().cloned();
+        writes.extend(others.map(|statement| (About::Nothing, statement)));
         if batch == 1 {
             writes.push((About::Nothing, Statement::plain(PRUNE)));
         }
@@ -160,9 +189,10 @@ impl<'c> BatchRequest<'c> {
             .for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
     }
 
-    /// The outcomes of the creates, from the answers to the writes; `None` unless each made a pet.
-    pub fn made(&self, answers: &[client::StatementAnswer]) -> Option<Vec<CreateResult>> {
+    /// The outcomes, from the answers to the writes; `None` unless each create made a pet.
+    pub fn made(&self, answers: &[client::StatementAnswer]) -> Option<Done> {
         let mut done = vec![None; self.creates.len()];
+        let mut fits = Vec::new();
         for (about, answer) in self.write_abouts.iter().zip(answers) {
             let id = answer.last_insert_id;
             match about {
@@ -173,18 +203,22 @@ impl<'c> BatchRequest<'c> {
                 About::Once(place) if answer.rows_affected == 1 => {
                     done[*place] = Some(Ok(Outcome::Made(id)));
                 }
+                About::Change => fits.push(answer.rows_affected == 1),
                 About::Once(_) | About::Nothing => {}
             }
         }
-        done.into_iter().collect()
+        let creates = done.into_iter().collect::<Option<_>>()?;
+        Some(Done { creates, fits })
     }
 
-    /// The outcomes of the creates, from the rows of the finds; `None` if the batch was not carried out.
-    pub fn found(&self, found: &[ClusterRows]) -> Option<Vec<CreateResult>> {
+    /// The outcomes, from the rows of the finds; `None` if the batch was not carried out.
+    pub fn found(&self, found: &[ClusterRows]) -> Option<Done> {
         let (first, once) = found.split_first()?;
-        let &[ClusterValue::Integer(first)] = first.first()?.as_slice() else {
+        let [ClusterValue::Integer(first), ClusterValue::Text(fits)] = first.first()?.as_slice()
+        else {
             return None;
         };
+        let first = *first;
         let (mut done, mut made) = (vec![None; self.creates.len()], HashSet::new());
         self.number_plain(&mut done, first);
         for (place, rows) in self.once.iter().zip(once) {
@@ -202,6 +236,9 @@ impl<'c> BatchRequest<'c> {
                 _ => Err(StoreError::Internal(LEFT_OUT.to_owned())),
             });
         }
-        done.into_iter().collect()
+        Some(Done {
+            creates: done.into_iter().collect::<Option<_>>()?,
+            fits: fits.chars().map(|digit| digit == '1').collect(),
+        })
     }
 }

@@ -27,7 +27,7 @@ const STATE: &str = "SELECT user_version, application_id, (SELECT count(*) FROM 
     FROM pragma_user_version, pragma_application_id";
 const OWN: &str = include_str!("cluster.sql");
 /// A batch that is rejected if the version has changed.
-const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) \
+const GUARD: &str = "INSERT INTO cluster_batches (writer, batch, first, is_current) \
     SELECT ?1, 1, 0, CASE WHEN user_version = ?2 THEN 1 END FROM pragma_user_version";
 /// A random number that stays the same until a restore, so that instances notice one.
 const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \

@@ -225,9 +225,9 @@ impl Session {
         Ok(())
     }
 
-    pub fn announce_pets(&mut self, ids: impl Iterator<Item = i64>) {
+    pub fn announce_pets(&self, ids: impl Iterator<Item = i64>) {
         let statements = ids.filter_map(|id| Statement::new(&STATEMENTS.by_id, params![id]).ok());
-        self.prefetch.get_mut().announced = statements.collect();
+        self.prefetch.borrow_mut().announced = statements.collect();
     }
 
     /// Returns the rows of a read of one pet, and requests them together with those of the announced reads after it.

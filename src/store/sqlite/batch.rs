@@ -93,9 +93,7 @@ impl FileConnection {
     }
 
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
-        let done = |()| Committed {
-            outcomes: Vec::new(),
-        };
+        let done = |()| Committed::default();
         let ended = match &self.state {
             BatchState::Closed => return self.end().map(done),
             // Writes to a file that was moved away must not be acknowledged.
@@ -114,6 +112,11 @@ impl FileConnection {
             self.has_written = true;
         }
         ended.map(done)
+    }
+
+    /// No other process can have changed anything.
+    pub fn commit_whole(&mut self) -> Result<Committed, StoreError> {
+        self.commit()
     }
 
     pub fn undo(&mut self) {

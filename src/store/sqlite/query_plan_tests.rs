@@ -67,7 +67,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "a trial of the disk rewrites the last few pets",
     ),
     (
-        "DELETE FROM cluster_writers WHERE id <=",
+        "DELETE FROM cluster_batches WHERE id <=",
         "it removes the rows added since the last time",
     ),
     (
@@ -80,7 +80,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 const SHORT_SEARCHES: &[&str] = &[
     "INTEGER PRIMARY KEY (rowid=?)",
     "sqlite_autoindex_retries_1 (key=?)",
-    "sqlite_autoindex_cluster_writers_1 (writer=?)",
+    "sqlite_autoindex_cluster_batches_1 (writer=?)",
     "sqlite_autoindex_deploy_files_1 (deploy=?",
 ];
 

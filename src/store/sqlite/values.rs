@@ -56,7 +56,7 @@ mod tests {
     use super::super::{FileConnection, Snapshot};
     use super::*;
     use crate::model::{IdempotencyKey, Page, PetPatch, PetQuery, PetStatus};
-    use crate::store::{Reader, Writer};
+    use crate::store::{Changed, Reader, Writer};
     use std::ops::ControlFlow;
 
     /// One row of each table.
@@ -263,13 +263,13 @@ mod tests {
             };
             assert_eq!(
                 writer.transaction().unwrap().update_pet(7, &sold),
-                Ok(()),
+                Ok(Changed::Now),
                 "{what}"
             );
         }
         assert_eq!(
             writer.transaction().unwrap().delete_pet(7),
-            Ok(()),
+            Ok(Changed::Now),
             "{what}"
         );
         writer.undo();

@@ -214,7 +214,7 @@ fn bodies(bytes: &[u8]) {
         };
         DATABASE.with(|(writer, _)| {
             let mut writer = writer.borrow_mut();
-            if let Err(failure) = handler(&mut BatchWriter::new(&mut writer, false), &call) {
+            if let Err(failure) = handler(&mut BatchWriter::new(&mut writer), &call) {
                 let status = failure.into_response().status;
                 assert!(status < 500, "{} is {status}", operation.id);
             }

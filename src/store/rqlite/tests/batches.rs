@@ -47,7 +47,7 @@ fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
 fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
     let address = pretender(|request| {
         let refused =
-            r#"{"results":[{"error":"NOT NULL constraint failed: cluster_writers.is_current"}]}"#;
+            r#"{"results":[{"error":"NOT NULL constraint failed: cluster_batches.is_current"}]}"#;
         (request == 0).then(|| refused.to_owned())
     });
     let client =
@@ -199,7 +199,7 @@ fn batch_that_cannot_be_recorded_is_not_unknown() {
             "{full:?}"
         );
     }
-    run(&path, "DROP TABLE cluster_writers");
+    run(&path, "DROP TABLE cluster_batches");
     writer.insert_pet(&new_pet("a"), None).unwrap();
     let failed = writer.commit();
     assert!(
@@ -260,7 +260,8 @@ fn repeated_request_returns_the_same_and_adds_nothing_twice() {
     // The first response is lost.
     let [first, again] = connection_mut(&mut writer).deliver_twice();
     let expected = [Outcome::Made(3), Outcome::Made(2), Outcome::Replayed(1)].map(Ok);
-    assert_eq!((&first[..], &again[..]), (&expected[..], &expected[..]));
+    assert_eq!(first, again);
+    assert_eq!(first.creates, expected);
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 3);
 }
 
@@ -416,6 +417,112 @@ fn keys_are_changed_whole_or_not_at_all_and_meet_no_change_of_another_instance()
         "{refused:?}"
     );
     assert!(tries > 1 && start.elapsed() >= crate::store::writer::CONTENDS_FOR);
+}
+
+#[test]
+fn changes_of_a_batch_share_its_request_with_creates() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    for name in ["a", "b", "c"] {
+        writer.insert_pet(&new_pet(name), None).unwrap();
+    }
+    writer.commit().unwrap();
+    // Reads the mirror.
+    writer.begin().unwrap();
+    let client = Arc::clone(&connection(&writer).reader.client);
+    let rename = |name: &'static str| PetPatch {
+        name: Some(name.into()),
+        ..PetPatch::default()
+    };
+    let (committed, asked) = requests(&client, || {
+        writer.begin().unwrap();
+        writer.announce_pets([1, 2, 3, 4].into_iter());
+        let mut transaction = writer.transaction().unwrap();
+        let name = |transaction: &Transaction, id| {
+            transaction.pet(id, |pet| pet.name.into_owned()).unwrap()
+        };
+        let mut changes = vec![
+            transaction.update_pet(1, &rename("A")).unwrap(),
+            transaction.delete_pet(2).unwrap(),
+        ];
+        // Each sees those before it.
+        assert_eq!(name(&transaction, 1).as_deref(), Some("A"));
+        assert_eq!(name(&transaction, 2), None);
+        assert_eq!(name(&transaction, 4), None);
+        changes.push(transaction.update_pet(1, &rename("AA")).unwrap());
+        let created = writer.insert_pet(&new_pet("d"), None).unwrap();
+        let committed = writer.commit().unwrap();
+        assert_eq!(outcomes(&[created], &committed), [Outcome::Made(4)]);
+        changes
+            .iter()
+            .map(|change| change.check(&committed))
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(
+        (committed, asked),
+        (vec![Ok(()); 3], 3),
+        "the revision, the pets, the batch"
+    );
+    assert_eq!(all_names(&session(&path)), ["AA", "c", "d"]);
+}
+
+#[test]
+fn change_of_a_pet_that_another_instance_has_changed_fails_alone_or_with_all() {
+    let (_nodes, path) = cluster(1);
+    let (mut writer, mut other) = (writer(&path), writer(&path));
+    for name in ["a", "b"] {
+        writer.insert_pet(&new_pet(name), None).unwrap();
+    }
+    writer.commit().unwrap();
+    let sold = PetPatch {
+        status: Some(Some(PetStatus::Sold)),
+        ..PetPatch::default()
+    };
+    let overtake = |other: &mut Writer, category_id| {
+        let patch = PetPatch {
+            category_id: Some(category_id),
+            ..PetPatch::default()
+        };
+        other
+            .transact(|other| other.transaction()?.update_pet(1, &patch).map(drop))
+            .unwrap();
+    };
+    writer.begin().unwrap();
+    let mut transaction = writer.transaction().unwrap();
+    let changes = [1, 2].map(|id| transaction.update_pet(id, &sold).unwrap());
+    writer.insert_pet(&new_pet("c"), None).unwrap();
+    overtake(&mut other, 7);
+    let [first, again] = connection_mut(&mut writer).deliver_twice();
+    assert_eq!(first, again, "the first response may be lost");
+    assert_eq!(first.fits, [false, true]);
+    drop(changes);
+    assert_eq!(
+        number(&path, "SELECT count(*) FROM pets WHERE status = 'sold'"),
+        1
+    );
+    // All or none: the second try meets no other instance.
+    let mut tries = 0;
+    writer
+        .transact(|writer| {
+            tries += 1;
+            let mut transaction = writer.transaction()?;
+            for id in [2, 1] {
+                let _ = transaction.update_pet(id, &sold)?;
+            }
+            if tries == 1 {
+                overtake(&mut other, 8);
+            }
+            Ok::<_, StoreError>(())
+        })
+        .unwrap();
+    assert_eq!(tries, 2);
+    assert_eq!(
+        number(
+            &path,
+            "SELECT count(*) FROM pets WHERE status = 'sold' AND category_id IN (1, 8)"
+        ),
+        2
+    );
 }
 
 #[test]

@@ -17,11 +17,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::model::{ApiKey, Caller, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus};
+use crate::model::{ApiKey, Caller, IdempotencyKey, KeyScope, NewPet, Pet, PetPatch, PetStatus};
 use crate::store::outcome::{Committed, Inserted, Outcome};
 use crate::store::pets::tests::new_pet;
 use crate::store::reader::Engine;
-use crate::store::{Cause, Reader, StoreError, Whole, Writer};
+use crate::store::{Cause, Reader, StoreError, Transaction, Whole, Writer};
 use client::ClusterValue;
 use support::rqlite_nodes::Nodes;
 
@@ -257,4 +257,16 @@ fn connections_of_a_process_share_a_client_and_what_it_has_counted() {
         assert_eq!(asked(), before + 1);
     }
     assert_eq!(meters(Path::new("rqlite://")).len(), 0, "it is no address");
+}
+
+#[test]
+fn changes_name_every_column() {
+    for column in crate::store::statements::COLUMNS {
+        assert!(
+            batch::UPDATE.contains(&format!(" {column} = ?"))
+                && batch::UPDATE.contains(&format!(" AND {column} IS ?"))
+                && batch::DELETE.contains(&format!(" AND {column} IS ?")),
+            "{column}"
+        );
+    }
 }
