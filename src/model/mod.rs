@@ -11,8 +11,8 @@ mod string_enum;
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
 pub use pet::{
-    FILTERS, MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts, PetPatch, PetQuery,
-    PetStatus, id_from_column, kept_id_from_column, pet_schemas,
+    BROUGHT_ID, FILTERS, ID, MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts,
+    PetPatch, PetQuery, PetStatus, column, pet_schemas,
 };
 pub use project::{
     CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason,

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::Page;
 use super::string_enum::words;
 use crate::base::json::{
-    AnyString, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member, Nullable,
-    Optional, Required, Schema, describe, object, shown,
+    AnyString, Declared, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member,
+    Nullable, Optional, Required, Schema, describe, object, shown,
 };
 
 words! {
@@ -133,7 +133,7 @@ const STATUS: Optional<Enumeration<PetStatus>> = Optional {
     about: "The availability of the pet. A pet that was added without a status has none.",
     schema: PetStatus::SCHEMA,
 };
-const ID: Required<Integer> = Required {
+pub const ID: Required<Integer> = Required {
     name: "id",
     about: "The unique identifier, assigned by the service on creation. Ids ascend and are never reused.",
     schema: Integer::INT64,
@@ -171,7 +171,7 @@ pub enum MemberValue<'a> {
 /// leaves 10¹² of them.
 pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
 /// The id in an import that keeps ids.
-const BROUGHT_ID: Required<Integer> = Required {
+pub const BROUGHT_ID: Required<Integer> = Required {
     schema: Integer::between(1, MAX_BROUGHT_ID),
     ..ID
 };
@@ -209,18 +209,11 @@ impl PetCounts {
     /// The number of pets with each status, such as `("sold", 1)`, and of those without one, `("unset", 2)`.
     #[must_use]
     pub const fn by_word(&self) -> [(&'static str, i64); 4] {
-        let Self {
-            available,
-            pending,
-            sold,
-            unset,
-            total: _,
-        } = *self;
         [
-            ("available", available),
-            ("pending", pending),
-            ("sold", sold),
-            ("unset", unset),
+            ("available", self.available),
+            ("pending", self.pending),
+            ("sold", self.sold),
+            ("unset", self.unset),
         ]
     }
 }
@@ -240,22 +233,14 @@ impl PetQuery {
     /// The value of each filter that is set.
     pub fn filters(&self) -> [Option<MemberValue<'static>>; FILTERS] {
         let Self { page: _, status } = self;
-        [status.map(|status| MemberValue::Text(status.as_str()))]
+        [status.map(MemberValue::from)]
     }
 }
 
-/// The values of [`MEMBERS`].
-fn values(
-    name: &str,
-    category_id: i64,
-    status: Option<PetStatus>,
-) -> [MemberValue<'_>; MEMBERS.len()] {
-    let status = status.map(|status| MemberValue::Text(status.as_str()));
-    [
-        MemberValue::Text(name),
-        MemberValue::Integer(category_id),
-        status.unwrap_or(MemberValue::None),
-    ]
+impl From<PetStatus> for MemberValue<'_> {
+    fn from(status: PetStatus) -> Self {
+        Self::Text(status.as_str())
+    }
 }
 
 impl<'a> Pet<'a> {
@@ -273,17 +258,6 @@ impl<'a> Pet<'a> {
     fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
         let object = JsonObject::parse(body, "with 'id', 'name' and 'categoryId'")?;
         Ok(NewPet::of_object(&object)?.with_id(object.required(&ID)?))
-    }
-
-    /// The values of [`MEMBERS`].
-    pub(crate) fn values(&self) -> [MemberValue<'_>; MEMBERS.len()] {
-        let Self {
-            id: _,
-            name,
-            category_id,
-            status,
-        } = self;
-        values(name, *category_id, *status)
     }
 }
 
@@ -359,11 +333,10 @@ impl<'a> PetPatch<'a> {
     /// [`Invalid::Member`], with the column and the expected values.
     pub(crate) fn from_columns(columns: [Option<&'a str>; MEMBERS.len()]) -> Result<Self, Invalid> {
         let [name, category_id, status] = columns;
-        let category_id = category_id.map(|id| column(CATEGORY_ID.name, &CATEGORY_ID.schema, id));
+        let category_id = category_id.map(|id| column(&CATEGORY_ID, id));
         let status = status.map(|word| {
             let word = Some(word).filter(|word| !word.is_empty());
-            word.map(|word| column(STATUS.name, &STATUS.schema, word))
-                .transpose()
+            word.map(|word| column(&STATUS, word)).transpose()
         });
         let patch = Self {
             name: name.map(Cow::Borrowed),
@@ -427,11 +400,7 @@ impl<'a> PetPatch<'a> {
         [
             name.as_deref().map(MemberValue::Text),
             category_id.map(MemberValue::Integer),
-            status.map(|status| {
-                status.map_or(MemberValue::None, |status| {
-                    MemberValue::Text(status.as_str())
-                })
-            }),
+            status.map(|status| status.map_or(MemberValue::None, MemberValue::from)),
         ]
     }
 }
@@ -488,7 +457,11 @@ impl<'a> NewPet<'a> {
             category_id,
             status,
         } = self;
-        values(name, *category_id, *status)
+        [
+            MemberValue::Text(name),
+            MemberValue::Integer(*category_id),
+            status.map_or(MemberValue::None, MemberValue::from),
+        ]
     }
 
     /// Reads the body of a create.
@@ -516,7 +489,7 @@ impl<'a> NewPet<'a> {
     pub(crate) fn with_any_id_from_json(body: &'a [u8]) -> Result<(Option<i64>, Self), Invalid> {
         let object = JsonObject::parse(body, "with 'name' and 'categoryId'")?;
         // Some programs write an int64 as a string, because they read numbers as doubles.
-        let text = || id_from_column(&object.required(&ID_TEXT).ok()?).ok();
+        let text = || column(&ID, &object.required(&ID_TEXT).ok()?).ok();
         let id = object.required(&ID).ok().or_else(text);
         Ok((id, Self::of_object(&object)?))
     }
@@ -577,39 +550,25 @@ macro_rules! read_strictly {
 }
 read_strictly!(Pet, NewPet, PetPatch);
 
-/// Reads the column with the id that a pet keeps.
+/// Reads the column of a member.
 ///
 /// # Errors
 /// [`Invalid::Member`], with the expected values.
-pub fn kept_id_from_column(id: &str) -> Result<i64, Invalid> {
-    column(BROUGHT_ID.name, &BROUGHT_ID.schema, id)
-}
-
-/// Reads the column with the id of a pet.
-///
-/// # Errors
-/// [`Invalid::Member`], with the expected values.
-pub fn id_from_column(id: &str) -> Result<i64, Invalid> {
-    column(ID.name, &ID.schema, id)
-}
-
-fn column<T>(
-    name: &str,
-    schema: &impl for<'v> Schema<Value<'v> = T>,
+pub fn column<T, S: for<'v> Schema<Value<'v> = T>, const IS_REQUIRED: bool>(
+    member: &Declared<S, IS_REQUIRED>,
     text: &str,
 ) -> Result<T, Invalid> {
     let cell = text.trim_ascii();
     let is_number = serde_json::from_str::<serde_json::Number>(cell).is_ok();
     let of_json = || {
-        schema
-            .of_json(JsonValue::Number(cell))
-            .ok()
-            .filter(|_| is_number)
+        let number = JsonValue::Number(cell);
+        member.schema.of_json(number).ok().filter(|_| is_number)
     };
-    schema.of_text(cell).or_else(of_json).ok_or_else(|| {
-        let expected = schema.expected();
+    member.schema.of_text(cell).or_else(of_json).ok_or_else(|| {
         Invalid::Member(format!(
-            "The column '{name}' must be {expected}, not '{}'.",
+            "The column '{}' must be {}, not '{}'.",
+            member.name,
+            member.schema.expected(),
             shown(text)
         ))
     })
@@ -708,6 +667,7 @@ mod tests {
             let patch = PetPatch::from_json(body.as_bytes()).unwrap();
             assert_eq!(patch.apply(&rex()), changed, "{body}");
             let rex = rex();
+            let (rex, changed) = (NewPet::from(rex), NewPet::from(changed));
             let values = patch.values().into_iter().zip(rex.values());
             assert_eq!(
                 values
@@ -767,7 +727,7 @@ mod tests {
         ] {
             assert_eq!(read(text), id, "{text}");
             assert!(
-                text == "1e3" || kept_id_from_column(text).ok() == id,
+                text == "1e3" || column(&BROUGHT_ID, text).ok() == id,
                 "{text}"
             );
         }

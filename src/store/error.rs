@@ -43,30 +43,51 @@ pub enum Cause {
 impl Cause {
     /// The cause in words that follow "the database".
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Cause::Locked => "is locked by another process",
-            Cause::Full => "cannot grow: the disk is full",
-            Cause::ReadOnly => "can only be read",
-            Cause::Damaged => "is damaged",
-            Cause::Moved => "was moved, deleted or overwritten",
-            Cause::Unflushed => "could not be flushed to the disk",
-            Cause::SchemaChanged => "has a schema that another program has changed",
-            Cause::Failing => {
-                "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f, a quota)"
-            }
-            Cause::Unreachable => "cannot be reached",
-            Cause::Denied => "refuses the user or the password",
-            Cause::Conflict => "is being restored, or another instance changed it at the same time",
-            Cause::Unknown => "did not confirm the request, and may or may not have carried it out",
-        }
+        self.about().0
     }
 
     /// True if it passes, so that a client may try again soon.
     pub const fn passes(self) -> bool {
         matches!(
             self,
-            Cause::Locked | Cause::Unreachable | Cause::Conflict | Cause::Unknown
+            Self::Locked | Self::Unreachable | Self::Conflict | Self::Unknown
         )
+    }
+
+    /// The cause in words that follow "the database", and the kind of its error.
+    const fn about(self) -> (&'static str, ErrorKind) {
+        match self {
+            Self::Locked => ("is locked by another process", ErrorKind::DatabaseLocked),
+            Self::Full => ("cannot grow: the disk is full", ErrorKind::DiskFull),
+            Self::ReadOnly => ("can only be read", ErrorKind::PermissionDenied),
+            Self::Damaged => ("is damaged", ErrorKind::DatabaseDamaged),
+            Self::Moved => (
+                "was moved, deleted or overwritten",
+                ErrorKind::DatabaseMoved,
+            ),
+            Self::Unflushed => ("could not be flushed to the disk", ErrorKind::Io),
+            Self::SchemaChanged => (
+                "has a schema that another program has changed",
+                ErrorKind::SchemaChanged,
+            ),
+            Self::Failing => (
+                "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f, a quota)",
+                ErrorKind::Io,
+            ),
+            Self::Unreachable => ("cannot be reached", ErrorKind::DatabaseUnreachable),
+            Self::Denied => (
+                "refuses the user or the password",
+                ErrorKind::PasswordRefused,
+            ),
+            Self::Conflict => (
+                "is being restored, or another instance changed it at the same time",
+                ErrorKind::Conflict,
+            ),
+            Self::Unknown => (
+                "did not confirm the request, and may or may not have carried it out",
+                ErrorKind::OutcomeUnknown,
+            ),
+        }
     }
 }
 
@@ -155,50 +176,48 @@ pub fn names_what_is_missing(message: &str) -> bool {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        // Without the statement, which may be the whole schema.
-        let detail = match &error {
-            rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
-            // Its own words for the code would repeat the cause.
-            rusqlite::Error::SqliteFailure(failure, None) => {
-                format!("SQLite's code {}", failure.extended_code)
+        let (failure, detail) = match error {
+            // Every statement stands in the source and is tested. One that cannot be prepared meets another schema. The
+            // statement itself, which may be the whole schema, is left out.
+            rusqlite::Error::SqlInputError { msg, .. } => {
+                return StoreError::Unavailable(Cause::SchemaChanged, msg);
             }
-            error => error.to_string(),
+            // RAISE(IGNORE) of a trigger.
+            rusqlite::Error::StatementChangedRows(0) => {
+                return StoreError::Rejected("a trigger ignored it".to_owned());
+            }
+            rusqlite::Error::SqliteFailure(failure, said) => {
+                // Its own words for the code would repeat the cause.
+                let code = || format!("SQLite's code {}", failure.extended_code);
+                (failure, said.unwrap_or_else(code))
+            }
+            error => return StoreError::Internal(error.to_string()),
         };
-        // RAISE(IGNORE) of a trigger.
-        if matches!(error, rusqlite::Error::StatementChangedRows(0)) {
-            return StoreError::Rejected("a trigger ignored it".to_owned());
-        }
-        // Every statement stands in the source and is tested. One that cannot be prepared meets another schema.
-        let is_statement = matches!(error, rusqlite::Error::SqlInputError { .. });
-        let code = error.sqlite_error().map(|failure| failure.extended_code);
-        let detail = match code {
-            Some(
-                SQLITE_IOERR_SHMOPEN | SQLITE_IOERR_SHMMAP | SQLITE_IOERR_SHMLOCK | SQLITE_PROTOCOL,
-            ) => detail + ": the file system cannot share or lock the -shm file; a local disk can",
+        let detail = match failure.extended_code {
+            SQLITE_IOERR_SHMOPEN | SQLITE_IOERR_SHMMAP | SQLITE_IOERR_SHMLOCK | SQLITE_PROTOCOL => {
+                detail + ": the file system cannot share or lock the -shm file; a local disk can"
+            }
             _ => detail,
         };
-        let cause = match error.sqlite_error_code() {
-            _ if is_statement => Cause::SchemaChanged,
-            Some(ErrorCode::SchemaChanged | ErrorCode::AuthorizationForStatementDenied) => {
+        let cause = match failure.code {
+            ErrorCode::SchemaChanged | ErrorCode::AuthorizationForStatementDenied => {
                 Cause::SchemaChanged
             }
             // What petstore writes keeps to its own rules.
-            Some(ErrorCode::ConstraintViolation) => return StoreError::Rejected(detail),
-            Some(ErrorCode::Unknown) if names_what_is_missing(&detail) => Cause::SchemaChanged,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Locked,
-            Some(ErrorCode::DiskFull) => Cause::Full,
+            ErrorCode::ConstraintViolation => return StoreError::Rejected(detail),
+            ErrorCode::Unknown if names_what_is_missing(&detail) => Cause::SchemaChanged,
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Cause::Locked,
+            ErrorCode::DiskFull => Cause::Full,
             // A full disk has no room for the index of the log (`-shm`).
-            _ if code == Some(SQLITE_IOERR_SHMSIZE) => Cause::Full,
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Cause::Damaged,
-            Some(
-                ErrorCode::SystemIoFailure
-                | ErrorCode::CannotOpen
-                | ErrorCode::OutOfMemory
-                // A damaged file announces such a value, or a trigger makes it.
-                | ErrorCode::TooBig
-                | ErrorCode::FileLockingProtocolFailed,
-            ) => Cause::Failing,
+            _ if failure.extended_code == SQLITE_IOERR_SHMSIZE => Cause::Full,
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Cause::ReadOnly,
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Cause::Damaged,
+            ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::OutOfMemory
+            // A damaged file announces such a value, or a trigger makes it.
+            | ErrorCode::TooBig
+            | ErrorCode::FileLockingProtocolFailed => Cause::Failing,
             _ => return StoreError::Internal(detail),
         };
         StoreError::Unavailable(cause, detail)
@@ -210,19 +229,7 @@ impl std::error::Error for StoreError {}
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
-            StoreError::Unavailable(cause, _) => match cause {
-                Cause::Locked => ErrorKind::DatabaseLocked,
-                Cause::Full => ErrorKind::DiskFull,
-                Cause::ReadOnly => ErrorKind::PermissionDenied,
-                Cause::Damaged => ErrorKind::DatabaseDamaged,
-                Cause::SchemaChanged => ErrorKind::SchemaChanged,
-                Cause::Moved => ErrorKind::DatabaseMoved,
-                Cause::Failing | Cause::Unflushed => ErrorKind::Io,
-                Cause::Unreachable => ErrorKind::DatabaseUnreachable,
-                Cause::Unknown => ErrorKind::OutcomeUnknown,
-                Cause::Denied => ErrorKind::PasswordRefused,
-                Cause::Conflict => ErrorKind::Conflict,
-            },
+            StoreError::Unavailable(cause, _) => cause.about().1,
             StoreError::Rejected(_) => ErrorKind::InvalidInput,
             StoreError::Internal(_) => ErrorKind::Internal,
         };

@@ -5,7 +5,9 @@ mod object;
 mod ordered;
 mod schema;
 
-pub use object::{Invalid, JsonObject, JsonValue, Member, Optional, Required, describe, shown};
+pub use object::{
+    Declared, Invalid, JsonObject, JsonValue, Member, Optional, Required, describe, shown,
+};
 pub(crate) use ordered::object;
 pub use ordered::{Json, NULL};
 pub use schema::{AnyString, Enumeration, Integer, Nullable, Schema, reference};

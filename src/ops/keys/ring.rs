@@ -117,31 +117,46 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         check_name(name)?;
-        let now = unix_time();
-        warn_if_early(now);
-        check_expiry(expires_at, now)?;
-        let key = secret::new_key()?;
-        let mut is_handed_over = false;
-        let added = self.store.transact_once(|store| {
-            if named(store, name)?
-                .pop()
-                .is_some_and(|key| !key.is_expired(now))
-            {
-                return fail(
+        let added = self.create(name, hand_over, |store, now| {
+            match named(store, name)?.last() {
+                Some(key) if !key.is_expired(now) => fail(
                     ErrorKind::KeyExists,
                     format!("there is already a key named '{name}'"),
-                );
+                ),
+                _ => Ok((scope, expires_at)),
+            }
+        });
+        added.map(drop)
+    }
+
+    /// Creates a key whose scope and expiry `plan` decides within the transaction, passes it to `hand_over`, and stores
+    /// its digest. Returns the expiry.
+    fn create(
+        &mut self,
+        name: &str,
+        hand_over: impl FnOnce(&str) -> Result<(), Error>,
+        plan: impl FnOnce(&mut Writer, i64) -> Result<(KeyScope, Option<i64>), Error>,
+    ) -> Result<Option<i64>, Error> {
+        let now = unix_time();
+        warn_if_early(now);
+        let key = secret::new_key()?;
+        let mut is_handed_over = false;
+        let created = self.store.transact_once(|store| {
+            let (scope, expires_at) = plan(store, now)?;
+            if expires_at.is_some_and(|at| at <= now) {
+                let line = "the expiry of the key is in the past";
+                return fail(ErrorKind::InvalidInput, line);
             }
             is_handed_over = true;
             hand_over(&key)?;
-            Ok(store.insert_key(&api_key(&key, name, scope, now, expires_at))?)
+            store.insert_key(&api_key(&key, name, scope, now, expires_at))?;
+            Ok(expires_at)
         });
-        added.map_err(|error| {
-            if is_handed_over {
-                not_kept(error)
-            } else {
-                error
-            }
+        created.map_err(|error| match error.kind() {
+            _ if !is_handed_over => error,
+            // Somebody may have seen the key already.
+            ErrorKind::OutcomeUnknown => error.context("the new key may be valid, or not"),
+            _ => error.context("the new key is not valid"),
         })
     }
 
@@ -181,13 +196,9 @@ impl KeyRing {
         expiry: Expiry,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<Option<i64>, Error> {
-        let now = unix_time();
-        warn_if_early(now);
-        let key = secret::new_key()?;
-        let mut is_handed_over = false;
         // A key that a full disk would refuse is not handed over.
         self.store.probe()?;
-        let rotated = self.store.transact_once(|store| {
+        self.create(name, hand_over, |store, now| {
             let olds = named(store, name)?;
             let old = olds.last().ok_or_else(|| no_key_named(name))?;
             let expires_at = match expiry {
@@ -200,21 +211,10 @@ impl KeyRing {
                 Expiry::Never => None,
                 Expiry::At(at) => Some(at),
             };
-            check_expiry(expires_at, now)?;
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
-            is_handed_over = true;
-            hand_over(&key)?;
             olds.iter()
                 .try_for_each(|old| store.expire_key(&old.digest, until))?;
-            store.insert_key(&api_key(&key, name, old.scope, now, expires_at))?;
-            Ok(expires_at)
-        });
-        rotated.map_err(|error| {
-            if is_handed_over {
-                not_kept(error)
-            } else {
-                error
-            }
+            Ok((old.scope, expires_at))
         })
     }
 
@@ -309,31 +309,11 @@ fn check_name(name: &str) -> Result<(), Error> {
     fail(ErrorKind::InvalidInput, line)
 }
 
-fn check_expiry(expires_at: Option<i64>, now: i64) -> Result<(), Error> {
-    match expires_at {
-        Some(at) if at <= now => fail(
-            ErrorKind::InvalidInput,
-            "the expiry of the key is in the past",
-        ),
-        _ => Ok(()),
-    }
-}
-
 fn no_key_named(name: &str) -> Error {
     Error::new(
         ErrorKind::KeyUnknown,
         format!("there is no key named '{name}'"),
     )
-}
-
-/// Adds to an error that the new key is not valid, because somebody may have seen the key already.
-fn not_kept(error: Error) -> Error {
-    let is_unknown = error.kind() == ErrorKind::OutcomeUnknown;
-    error.context(if is_unknown {
-        "the new key may be valid, or not"
-    } else {
-        "the new key is not valid"
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Format, csv};
 use crate::base::error::Error;
-use crate::model::{MemberValue, Pet};
+use crate::model::{MemberValue, NewPet, Pet};
 use crate::store::{Reader, Whole};
 
 /// The size of the output buffer, in bytes.
@@ -55,7 +55,7 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
             Format::Ndjson => serde_json::to_writer(&mut out, &pet)
                 .map_err(io::Error::from)
                 .and_then(|()| out.write_all(b"\n")),
-            Format::Csv => write_csv(&mut out, &pet),
+            Format::Csv => write_csv(&mut out, pet),
         };
         if written.is_ok() {
             ControlFlow::Continue(())
@@ -68,9 +68,9 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     })
 }
 
-pub(super) fn write_csv(out: &mut impl Write, pet: &Pet) -> io::Result<()> {
+pub(super) fn write_csv(out: &mut impl Write, pet: Pet) -> io::Result<()> {
     write!(out, "{}", pet.id)?;
-    for value in pet.values() {
+    for value in NewPet::from(pet).values() {
         match value {
             MemberValue::Integer(number) => write!(out, ",{number}")?,
             MemberValue::Text(text) => write!(out, ",{}", csv::field(text))?,
@@ -83,7 +83,6 @@ pub(super) fn write_csv(out: &mut impl Write, pet: &Pet) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::NewPet;
     use crate::store::Writer;
     use crate::testing::Folder;
     use std::io::ErrorKind;

@@ -36,7 +36,7 @@ pub fn rows(kind: u8, bytes: &[u8]) {
             status: None,
         };
         let pet = patch.apply(&empty);
-        write_csv(&mut csv, &pet).unwrap();
+        write_csv(&mut csv, pet.clone()).unwrap();
         let patch = PetPatch::from(NewPet::from(pet)).into_owned();
         kept.push(InputRow { id, patch });
     }

@@ -8,7 +8,7 @@ use super::input::cannot_read;
 use super::{Format, ImportIds};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::json::{Invalid, shown};
-use crate::model::{MEMBERS, NewPet, PetPatch, id_from_column, kept_id_from_column};
+use crate::model::{BROUGHT_ID, ID, MEMBERS, NewPet, PetPatch, column};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
@@ -205,12 +205,12 @@ impl<'i, R: BufRead> InputRows<'i, R> {
         }
         let id = places.id.map(|place| fields[place]);
         let id = match self.ids {
-            ImportIds::Keep => id.map(kept_id_from_column).transpose(),
+            ImportIds::Keep => id.map(|id| column(&BROUGHT_ID, id)).transpose(),
             ImportIds::Update if id.is_some_and(|id| id.trim_ascii().is_empty()) => {
                 return Err(NO_ID.to_owned());
             }
-            ImportIds::Update => id.map(id_from_column).transpose(),
-            ImportIds::NewUnlessTaken => Ok(id.and_then(|id| id_from_column(id).ok())),
+            ImportIds::Update => id.map(|id| column(&ID, id)).transpose(),
+            ImportIds::NewUnlessTaken => Ok(id.and_then(|id| column(&ID, id).ok())),
             ImportIds::New => Ok(None),
         };
         let members = places.members.map(|place| place.map(|place| fields[place]));

@@ -4,7 +4,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::Snapshot;
 use super::connection::{DAMAGED, cannot_open};
-use super::schema::{schema_version, text};
+use super::schema::{schema_version, texts};
 use super::schema_diff::SchemaDiff;
 use super::trial::why;
 use super::values::not_utf8;
@@ -50,8 +50,9 @@ impl Snapshot {
 
 /// The start of SQLite's messages about pages.
 const BROKEN_PAGES: &str = "*** in database ";
-/// Dangling references of a table: its column, the table and the column to which it refers, and if it must have a value.
-const DANGLING: &str = "SELECT DISTINCT f.\"from\", f.\"table\", f.\"to\", t.\"notnull\" \
+/// Dangling references of a table: its column, the table and the column to which it refers, and the SQL that removes them.
+const DANGLING: &str = "SELECT DISTINCT f.\"from\", f.\"table\", f.\"to\", \
+    iif(t.\"notnull\", 'DELETE FROM ' || ?1, format('UPDATE %s SET %s = NULL', ?1, f.\"from\")) \
     FROM pragma_foreign_key_check(?1) AS c JOIN pragma_foreign_key_list(?1) AS f ON f.id = c.fkid \
     JOIN pragma_table_info(?1) AS t ON t.name = f.\"from\"";
 
@@ -141,17 +142,12 @@ fn integrity(connection: &Connection, checked: &mut Checked) -> rusqlite::Result
         found => return found,
     }
     let mut found = Vec::new();
-    let mut tables = connection
-        .prepare("SELECT name, format('(%Q)', name) FROM sqlite_schema WHERE type = 'table'")?;
-    let mut tables = tables.query([])?;
-    while let Some(row) = tables.next()? {
-        match findings(connection, &text(row, 1)?) {
+    let tables = "SELECT name, format('(%Q)', name) FROM sqlite_schema WHERE type = 'table'";
+    for [name, argument] in texts(connection, tables, [])? {
+        match findings(connection, &argument) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
-                let (name, why) = (text(row, 0)?, why(error));
-                let line = format!(
-                    "the table {}, which was not checked: {why}",
-                    name.escape_debug()
-                );
+                let (name, why) = (name.escape_debug(), why(error));
+                let line = format!("the table {name}, which was not checked: {why}");
                 checked.foreign.push(line);
             }
             lines => found.extend(lines?),
@@ -161,18 +157,12 @@ fn integrity(connection: &Connection, checked: &mut Checked) -> rusqlite::Result
 }
 
 fn findings(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut found = Vec::new();
-    let mut statement = connection.prepare(&format!("PRAGMA integrity_check{table}"))?;
-    for said in statement.query_map([], |row| text(row, 0))? {
-        let said = said?;
-        let lines = said
-            .lines()
-            .filter(|line| *line != "ok" && !line.starts_with("CHECK "));
-        found.extend(
-            lines.map(|line| format!("its content contradicts itself: {}", line.escape_debug())),
-        );
-    }
-    Ok(found)
+    let said = texts::<1>(connection, &format!("PRAGMA integrity_check{table}"), [])?;
+    let lines = said.iter().flatten().flat_map(|said| said.lines());
+    let lines = lines.filter(|line| *line != "ok" && !line.starts_with("CHECK "));
+    let found =
+        lines.map(|line| format!("its content contradicts itself: {}", line.escape_debug()));
+    Ok(found.collect())
 }
 
 /// The CHECKs of a table that a row breaks. SQLite ignores them if it may not write to the file, as while a service runs
@@ -204,23 +194,17 @@ fn dangling(
     table: &str,
     definition: &str,
 ) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(DANGLING)?;
-    let lines = statement.query_map([table], |row| {
-        let [column, of, to] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
-        let repair = if row.get(3)? {
-            format!("DELETE FROM {table}")
-        } else {
-            format!("UPDATE {table} SET {column} = NULL")
-        };
+    let mut lines = Vec::new();
+    for [column, of, to, repair] in texts(connection, DANGLING, [table])? {
         // A reference that another program has added is not judged.
-        let is_own = definition.contains(&format!("REFERENCES {of} ("));
-        Ok(is_own.then(|| format!(
-            "{table}, {column}: a row refers to a row of {of} that does not exist; this SQL repairs it: \
-             {repair} WHERE {column} NOT IN (SELECT {to} FROM {of});"
-        )))
-    })?;
-    let lines: Vec<Option<String>> = lines.collect::<Result<_, _>>()?;
-    Ok(lines.into_iter().flatten().collect())
+        if definition.contains(&format!("REFERENCES {of} (")) {
+            lines.push(format!(
+                "{table}, {column}: a row refers to a row of {of} that does not exist; this SQL repairs it: \
+                 {repair} WHERE {column} NOT IN (SELECT {to} FROM {of});"
+            ));
+        }
+    }
+    Ok(lines)
 }
 
 #[cfg(test)]

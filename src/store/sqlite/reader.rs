@@ -143,14 +143,10 @@ impl FileReader {
     }
 
     pub(super) fn read_data_version(&mut self) -> Result<(), StoreError> {
-        self.data_version = self.current_data_version()?;
-        Ok(())
-    }
-
-    pub(super) fn current_data_version(&self) -> Result<i64, StoreError> {
-        self.read("PRAGMA data_version", |statement| {
+        self.data_version = self.read("PRAGMA data_version", |statement| {
             statement.query_row([], |row| row.get(0))
-        })
+        })?;
+        Ok(())
     }
 
     // The methods of `Reader`, which describes them.

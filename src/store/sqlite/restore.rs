@@ -161,14 +161,10 @@ fn no_current_keys(why: &str) -> Error {
 
 /// The domains and redirects of a copy that the database does not have any more; none if they cannot be read.
 fn served_again(old: &Connection, copy: &Connection) -> Vec<String> {
-    let served = |of: &Connection| {
-        let mut select = of.prepare(SERVED)?;
-        let lines = select.query_map([], |row| schema::text(row, 0))?;
-        lines.collect::<rusqlite::Result<Vec<String>>>()
-    };
-    let (now, mut again) = (served(old), served(copy).unwrap_or_default());
+    let now = schema::texts::<1>(old, SERVED, []);
+    let mut again = schema::texts(copy, SERVED, []).unwrap_or_default();
     again.retain(|line| now.as_ref().is_ok_and(|now| !now.contains(line)));
-    again
+    again.concat()
 }
 
 /// The highest id that a table has given; `None` if it has given none, or that cannot be read.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Params, TransactionBehavior};
 
 use super::connection::cannot_open;
-use crate::base::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::rows::AnyText;
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
@@ -29,7 +29,7 @@ pub fn newest_version(steps: &[&str]) -> i64 {
 
 /// The number of steps that the file has behind it; 0 if it is empty.
 pub fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+    connection.pragma_query_one(None, "user_version")
 }
 
 /// Empties every table except for the rows that the schema itself adds.
@@ -37,19 +37,15 @@ pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
     // The tables that others refer to come first in the schema, so they are emptied last.
     let sql =
         "SELECT 'DELETE FROM ' || name FROM sqlite_master WHERE type = 'table' ORDER BY rowid DESC";
-    let mut deletes = connection.prepare(sql)?;
-    let deletes = deletes
-        .query_map([], |row| row.get::<_, String>(0))?
-        .collect::<Result<Vec<_>, _>>()?;
-    deletes
-        .iter()
-        .try_for_each(|delete| connection.execute_batch(delete))?;
+    for [delete] in texts(connection, sql, [])? {
+        connection.execute_batch(&delete)?;
+    }
     let rows = STEPS
-        .iter()
-        .flat_map(|step| step.lines())
-        .filter(|line| line.starts_with("INSERT "));
-    rows.into_iter()
-        .try_for_each(|row| connection.execute_batch(row))
+        .concat()
+        .lines()
+        .filter(|line| line.starts_with("INSERT "))
+        .collect::<String>();
+    connection.execute_batch(&rows)
 }
 
 /// The text of [`IDENTIFY`]; `None` if there is none, or another program has set the number of every row.
@@ -62,6 +58,23 @@ pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
 /// A text that other programs may have written.
 pub fn text(row: &rusqlite::Row, column: usize) -> rusqlite::Result<String> {
     Ok(row.get::<_, AnyText>(column)?.0)
+}
+
+/// The rows of a statement, as texts.
+pub fn texts<const COLUMNS: usize>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+) -> rusqlite::Result<Vec<[String; COLUMNS]>> {
+    let mut select = connection.prepare(sql)?;
+    let rows = select.query_map(values, |row| {
+        let mut texts = [const { String::new() }; COLUMNS];
+        for (column, found) in texts.iter_mut().enumerate() {
+            *found = text(row, column)?;
+        }
+        Ok(texts)
+    })?;
+    rows.collect()
 }
 
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
@@ -95,7 +108,7 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("{} is empty: no service has used it yet", path.display());
-    Err(Error::new(ErrorKind::DatabaseMissing, message))
+    fail(ErrorKind::DatabaseMissing, message)
 }
 
 /// Refuses a file of an earlier version, for whoever may not bring it up to date. A new one is made.
@@ -107,7 +120,7 @@ pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
     let name = path.display();
     let message =
         format!("{name} is of version {version}, and this program needs version {VERSION}");
-    Err(Error::new(ErrorKind::DatabaseOlder, message))
+    fail(ErrorKind::DatabaseOlder, message)
 }
 
 /// The refusal of another application's database.
@@ -131,7 +144,7 @@ fn lacks_mark(connection: &Connection) -> rusqlite::Result<bool> {
     let sql =
         "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('pets', 'api_keys', 'retries')";
     let has_tables: bool = connection.query_row(sql, [], |row| row.get(0))?;
-    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let id: i64 = connection.pragma_query_one(None, "application_id")?;
     Ok(has_tables && (id == 0 || id == APPLICATION_ID && schema_version(connection)? <= 0))
 }
 
@@ -140,7 +153,7 @@ pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema";
     let objects: i64 = connection.query_row(sql, [], |row| row.get(0))?;
     // The application in the header; 0 if it names none.
-    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let id: i64 = connection.pragma_query_one(None, "application_id")?;
     Ok(id != APPLICATION_ID && (id, schema_version(connection)?, objects) != (0, 0, 0))
 }
 

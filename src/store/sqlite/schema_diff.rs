@@ -8,9 +8,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::connection::cannot_open;
-use super::schema::{STEPS, schema_version, text};
+use super::schema::{STEPS, schema_version, texts};
 use super::trial::try_writes;
-use crate::base::error::{Error, ErrorKind};
+use crate::base::error::{Error, ErrorKind, fail};
 
 /// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,
 /// [`ErrorKind::SchemaChanged`] if SQL repairs all; `None` if there is no fault.
@@ -22,7 +22,6 @@ pub fn kind_of(faults: &[Error]) -> Option<ErrorKind> {
 }
 
 /// The difference between a schema and that of its version.
-#[derive(Default)]
 pub struct SchemaDiff {
     /// The tables of petstore that are there, and how its version defines them.
     pub tables: Vec<(String, String)>,
@@ -45,12 +44,8 @@ impl SchemaDiff {
             model.execute_batch(step)?;
         }
         let mut found = objects(connection)?;
-        let Self {
-            mut tables,
-            mut gaps,
-            mut obstacles,
-            mut foreign,
-        } = Self::default();
+        let (mut tables, mut gaps) = (Vec::new(), Vec::new());
+        let (mut obstacles, mut foreign) = (Vec::new(), Vec::new());
         let loss = |line| Error::new(ErrorKind::DatabaseDamaged, line);
         for (object, sql) in objects(&model)? {
             let is_it = |(name, kind): &&(String, String)| {
@@ -125,10 +120,7 @@ pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
         return Ok(());
     };
     let lines: Vec<String> = gaps.iter().map(Error::to_string).collect();
-    Err(Error::new(
-        kind,
-        format!("{}: {}", path.display(), lines.join("; ")),
-    ))
+    fail(kind, format!("{}: {}", path.display(), lines.join("; ")))
 }
 
 /// The ids of deleted pets that would be given again, as after `DELETE FROM sqlite_sequence`.
@@ -136,8 +128,7 @@ const SEQUENCE: &str = "SELECT ifnull((SELECT max(CAST(seq AS INTEGER)) FROM sql
     max(ifnull((SELECT max(id) FROM pets), 0), ifnull((SELECT max(pet) FROM retries), 0))";
 
 fn late_sequence(connection: &Connection) -> rusqlite::Result<Option<Error>> {
-    let (last, given): (i64, i64) =
-        connection.query_row(SEQUENCE, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (last, given): (i64, i64) = connection.query_row(SEQUENCE, [], |row| row.try_into())?;
     let line = format!(
         "the last id of pets is {last}, and {given} was given; this SQL repairs it: DELETE FROM sqlite_sequence \
          WHERE name = 'pets'; INSERT INTO sqlite_sequence (name, seq) VALUES ('pets', {given});"
@@ -148,22 +139,19 @@ fn late_sequence(connection: &Connection) -> rusqlite::Result<Option<Error>> {
 /// The names and kinds of tables, indexes, views and triggers, without SQLite's own, and how each is defined, on one
 /// line.
 fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), String>> {
-    let mut statement = connection.prepare(
-        "SELECT name, type, ifnull(sql, '') FROM sqlite_schema \
-         WHERE type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    let objects = texts(
+        connection,
+        "SELECT name, type, sql FROM sqlite_schema WHERE type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        [],
     )?;
-    let objects = statement.query_map([], |row| {
-        let [name, kind, sql] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
+    let one_line = |[name, kind, sql]: [String; 3]| {
         let code = sql
             .lines()
             .map(|line| line.split("--").next().unwrap_or_default());
-        let sql = code
-            .flat_map(str::split_whitespace)
-            .collect::<Vec<_>>()
-            .join(" ");
-        Ok(((name, kind), sql))
-    })?;
-    objects.collect()
+        let words: Vec<&str> = code.flat_map(str::split_whitespace).collect();
+        ((name, kind), words.join(" "))
+    };
+    Ok(objects.into_iter().map(one_line).collect())
 }
 
 /// A definition without spaces, quotes and capital letters, which `ALTER TABLE` changes.
@@ -172,8 +160,12 @@ fn essence(sql: &str) -> String {
 }
 
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
-    statement.query_map([table], |row| text(row, 0))?.collect()
+    let names = texts::<1>(
+        connection,
+        "SELECT name FROM pragma_table_xinfo(?1)",
+        [table],
+    )?;
+    Ok(names.concat())
 }
 
 #[cfg(test)]

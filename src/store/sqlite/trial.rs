@@ -5,7 +5,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::connection::guard_tables;
-use super::schema::{STEPS, text};
+use super::schema::{STEPS, text, texts};
 use crate::base::error::{Error, ErrorKind};
 
 /// The statements. Above each is its table, and what that has lost if the outcome is another one than with petstore's
@@ -85,21 +85,9 @@ impl Object {
     }
 }
 
-fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
-    let mut select = connection.prepare(
-        "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql LIKE 'CREATE%' \
-         AND (type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\') ORDER BY type <> 'table', rowid",
-    )?;
-    let objects = select.query_map([], |row| {
-        Ok(Object {
-            kind: text(row, 0)?,
-            name: text(row, 1)?,
-            table: text(row, 2)?,
-            sql: text(row, 3)?,
-        })
-    })?;
-    objects.collect()
-}
+/// The objects of a schema, tables first.
+const OBJECTS: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql LIKE 'CREATE%' \
+    AND (type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\') ORDER BY type <> 'table', rowid";
 
 /// Tries what petstore writes with the schema of a database, whose version is the newest. Returns the tables that were
 /// rebuilt in a way in which they lose what is written, and the triggers and indexes that let a statement fail.
@@ -113,7 +101,13 @@ pub fn try_writes(connection: &Connection) -> rusqlite::Result<(Vec<Error>, Vec<
     let (mut rebuilt, mut stopped, mut triggers) = (Vec::new(), Vec::new(), Vec::new());
     // Why an object cannot be made, which the statements that need it do not tell.
     let mut lacks = String::new();
-    for object in objects(connection)? {
+    for [kind, name, table, sql] in texts(connection, OBJECTS, [])? {
+        let object = Object {
+            kind,
+            name,
+            table,
+            sql,
+        };
         let is_index = object.kind == "index";
         if object.kind == "trigger" && is_ours(&object.table) {
             triggers.push(object);

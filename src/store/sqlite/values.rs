@@ -4,7 +4,7 @@
 
 use rusqlite::Connection;
 
-use super::schema::text;
+use super::schema::{text, texts};
 
 /// The columns of a table that have text, and how to name a row: by its bytes if its key is text. The key comes last, as
 /// the SQL for the other columns needs it.
@@ -17,11 +17,8 @@ const TEXTS: &str = "SELECT format('\"%w\"', c.name), iif(t.wr, 'CAST(' || k.nam
 /// # Errors
 /// If the table cannot be read.
 pub fn not_utf8(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut columns = connection.prepare(TEXTS)?;
-    let mut columns = columns.query([table])?;
     let mut found = Vec::new();
-    while let Some(column) = columns.next()? {
-        let [name, key] = [text(column, 0)?, text(column, 1)?];
+    for [name, key] in texts(connection, TEXTS, [table])? {
         let mut rows = connection.prepare(&format!(
             "SELECT quote({key}), {name} FROM {table} NOT INDEXED WHERE typeof({name}) = 'text'"
         ))?;
