@@ -1,9 +1,9 @@
 //! Files and folders: errors that name the folder or the owner, and flushes.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, statvfs};
@@ -123,6 +123,12 @@ pub fn is_location(location: &Path) -> bool {
         .is_some_and(|(_, query)| query.contains('='));
     let is_file = !text.is_empty() && !is_url && !has_query;
     is_file || is_url && text.starts_with("rqlite")
+}
+
+/// Creates a file that only its owner may read, to write it.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Opens a file for reading. Does not wait for a program at the other end if it is a named pipe.

@@ -1,4 +1,4 @@
-//! Starts threads.
+//! Starts threads, and locks what they share.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -13,6 +13,11 @@ impl Error {
             "cannot start a thread (ulimit -u, ulimit -v; Docker before 20.10.10 refuses clone3)";
         Self::io(what, error).with_kind(ErrorKind::Resources)
     }
+}
+
+/// Locks what stays usable after a panic.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts a thread.

@@ -147,8 +147,7 @@ impl Inventory {
     /// # Errors
     /// Those of [`add_all`](Self::add_all).
     pub fn add(&mut self, pet: &NewPet) -> Result<Pet<'static>, Error> {
-        self.insert(slice::from_ref(pet), None)
-            .map(|mut added| added.remove(0))
+        self.insert_one(pet, None)
     }
 
     /// Adds a pet as [`add`](Self::add) does, unless a call with the same `key` has added it within the last 24 hours: then
@@ -159,8 +158,16 @@ impl Inventory {
     /// [`ErrorKind::InvalidInput`] if another pet was added with this key, and those of [`add_all`](Self::add_all).
     pub fn add_once(&mut self, pet: &NewPet, key: &str) -> Result<Pet<'static>, Error> {
         let key = IdempotencyKey::new(Caller::host(), key.as_bytes());
-        self.insert(slice::from_ref(pet), Some(&key))
-            .map(|mut added| added.remove(0))
+        self.insert_one(pet, Some(&key))
+    }
+
+    fn insert_one(
+        &mut self,
+        pet: &NewPet,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Pet<'static>, Error> {
+        let mut added = self.insert(slice::from_ref(pet), key)?;
+        Ok(added.remove(0))
     }
 
     /// Adds pets in one transaction with one flush, and returns them with their ids. On a failure none is added. Others

@@ -136,13 +136,8 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     if !is_cluster(path) {
         return open_file(path, readers, Purpose::Service);
     }
-    Ok(OpenStore {
-        writer: WriteAccess::Writes(Writer::open(path)?),
-        readers: open_readers(path, readers)?,
-        reads_at_once: rqlite::READS_AT_ONCE,
-        claim: None,
-        about: rqlite::describe(path)?,
-    })
+    let writer = WriteAccess::Writes(Writer::open(path)?);
+    open_with_readers(path, readers, writer, None, rqlite::describe(path)?)
 }
 
 /// Opens a new database for a service with this many readers, and adds this many sample pets. It is never flushed to the
@@ -174,18 +169,28 @@ fn open_file(path: &Path, readers: usize, purpose: Purpose) -> Result<OpenStore,
         );
     }
     let writer = WriteAccess::Writes(writer);
-    let readers = open_readers(path, readers)?;
-    Ok(OpenStore {
-        writer,
-        readers,
-        reads_at_once: sqlite::READS_AT_ONCE,
-        claim: Some(claim),
-        about,
-    })
+    open_with_readers(path, readers, writer, Some(claim), about)
 }
 
-fn open_readers(path: &Path, count: usize) -> Result<Vec<Reader>, Error> {
-    (0..count).map(|_| Reader::open(path)).collect()
+fn open_with_readers(
+    path: &Path,
+    readers: usize,
+    writer: WriteAccess,
+    claim: Option<Claim>,
+    about: String,
+) -> Result<OpenStore, Error> {
+    let readers: Result<_, _> = (0..readers).map(|_| Reader::open(path)).collect();
+    Ok(OpenStore {
+        writer,
+        readers: readers?,
+        reads_at_once: if is_cluster(path) {
+            rqlite::READS_AT_ONCE
+        } else {
+            sqlite::READS_AT_ONCE
+        },
+        claim,
+        about,
+    })
 }
 
 /// Opens an existing database for a service with this many readers, only for reading.
@@ -197,13 +202,9 @@ pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error
         let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";
         return fail(ErrorKind::Config("read_only"), message);
     }
-    Ok(OpenStore {
-        writer: WriteAccess::Refused(Reader::open(path)?),
-        readers: open_readers(path, readers)?,
-        reads_at_once: sqlite::READS_AT_ONCE,
-        claim: None,
-        about: format!("read-only database {}", path.display()),
-    })
+    let writer = WriteAccess::Refused(Reader::open(path)?);
+    let about = format!("read-only database {}", path.display());
+    open_with_readers(path, readers, writer, None, about)
 }
 
 #[cfg(test)]

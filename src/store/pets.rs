@@ -32,7 +32,7 @@ pub(super) fn pet<T>(row: &Row, read: impl FnOnce(Pet) -> T) -> rusqlite::Result
 
 /// The row of [`COUNT`].
 pub(super) fn counts(row: &Row) -> rusqlite::Result<PetCounts> {
-    let [total, available, pending, sold] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
+    let (total, available, pending, sold) = row.try_into()?;
     // A value that no pet can have counts as none.
     let unset = total - available - pending - sold;
     Ok(PetCounts {

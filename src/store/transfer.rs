@@ -60,10 +60,9 @@ impl Reader {
     /// If the database cannot be read.
     pub fn import(&self, input: &[u8]) -> Result<Option<ImportNote>, StoreError> {
         let read = |row: &Row| {
-            Ok(ImportNote {
-                at: row.get(0)?,
-                ids: (row.get(1)?, row.get(2)?),
-            })
+            let (at, least, greatest) = row.try_into()?;
+            let ids = (least, greatest);
+            Ok(ImportNote { at, ids })
         };
         self.first(IMPORTED, params![input], read)
     }
@@ -88,9 +87,7 @@ impl Reader {
     /// # Errors
     /// If the database cannot be read.
     pub fn pets_above(&self, id: i64) -> Result<(i64, i64, i64), StoreError> {
-        let found = self.first(ADDED, params![id], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
+        let found = self.first(ADDED, params![id], |row| row.try_into())?;
         Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }

@@ -164,12 +164,6 @@ impl WriteService {
             .filter(|one| matches!(one.awaits, Awaits::Commit(_)))
             .count();
         let began = Instant::now();
-        let uses = match writes {
-            0 => Vec::new(),
-            _ => self
-                .key_tasks
-                .join_batch(&mut self.context.store, began, now),
-        };
         let committed = self.context.store.commit();
         let flush = began.elapsed();
         // One of them has broken a rule of another program that counts at the commit.
@@ -180,7 +174,6 @@ impl WriteService {
             Ok(_) if writes > 0 => self.context.written(Ok(())),
             Ok(_) => {}
             Err(error) => {
-                self.key_tasks.note_again(uses);
                 self.context.written(Err(error.clone()));
                 self.report_undone(&unanswered, error);
             }

@@ -19,9 +19,10 @@ pub fn decode(text: &str) -> Cow<'_, [u8]> {
 }
 
 /// Encodes every octet that is not unreserved (RFC 3986, section 2.3).
-pub fn encode(text: &str) -> String {
+pub fn encode(text: impl AsRef<[u8]>) -> String {
+    let text = text.as_ref();
     let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
+    for &byte in text {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {

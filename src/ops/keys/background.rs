@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use crate::base::clock::rfc3339;
-use crate::model::{ApiKey, Digest};
+use crate::model::ApiKey;
 use crate::ops::keys::LastUses;
 use crate::store::{Damage, StoreError, Writer};
 
-/// The interval of writing the uses: with the next commit, or else alone after [`WAIT_FOR_COMMIT`].
+/// The interval of writing the uses, and of looking for the first one.
 const WRITE_EVERY: Duration = Duration::from_secs(3600);
-const WAIT_FOR_COMMIT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The interval of warnings about keys that expire soon.
 const WARN_EVERY: Duration = Duration::from_secs(DAY as u64);
 const DAY: i64 = 24 * 3600;
@@ -21,7 +21,7 @@ const SOON: i64 = 14 * DAY;
 pub struct KeyTasks {
     uses: LastUses,
     damage: Damage,
-    /// The time from which the next commit stores the uses.
+    /// The time at which to write the uses.
     due: Instant,
     next_warning: Instant,
 }
@@ -32,7 +32,7 @@ impl KeyTasks {
         Self {
             uses,
             damage,
-            due: now,
+            due: now + LOOK_EVERY,
             next_warning: now,
         }
     }
@@ -51,12 +51,9 @@ impl KeyTasks {
                 }
             }
         }
-        if now >= self.due + WAIT_FOR_COMMIT {
-            self.due = if self.uses.is_empty() {
-                now
-            } else {
-                now + WRITE_EVERY
-            };
+        if now >= self.due {
+            let is_idle = self.uses.is_empty();
+            self.due = now + if is_idle { LOOK_EVERY } else { WRITE_EVERY };
             if let Err(error) = self.write(store, unix_time)
                 && !self.damage.note(&error)
             {
@@ -65,29 +62,8 @@ impl KeyTasks {
                 );
             }
         }
-        (self.due + WAIT_FOR_COMMIT)
-            .min(self.next_warning)
-            .saturating_duration_since(now)
-    }
-
-    /// Writes the uses within a batch if that is due, and returns them. If the commit fails,
-    /// [`note_again`](Self::note_again) keeps them.
-    pub fn join_batch(
-        &mut self,
-        store: &mut Writer,
-        now: Instant,
-        unix_time: i64,
-    ) -> Vec<(Digest, i64)> {
-        // On a cluster, another instance's change of a key would make the whole batch fail.
-        if now < self.due || store.is_deferred() || self.uses.is_empty() {
-            return Vec::new();
-        }
-        self.due = now + WRITE_EVERY;
-        let uses = self.uses.take();
-        if let Err(error) = store.keep_uses(&uses, unix_time) {
-            log::warn!("cannot store when API keys were last used: {error}");
-        }
-        uses
+        let next = self.due.min(self.next_warning);
+        next.saturating_duration_since(now)
     }
 
     /// Writes the noted uses at this Unix time.
@@ -101,15 +77,10 @@ impl KeyTasks {
         }
         let kept = store.transact(|store| store.keep_uses(&uses, now));
         if kept.is_err() {
-            self.note_again(uses);
+            uses.into_iter()
+                .for_each(|(digest, at)| self.uses.note(digest, at));
         }
         kept
-    }
-
-    /// Keeps uses in memory that could not be written.
-    pub fn note_again(&self, uses: Vec<(Digest, i64)>) {
-        uses.into_iter()
-            .for_each(|(digest, at)| self.uses.note(digest, at));
     }
 }
 
@@ -149,7 +120,7 @@ fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::model::KeyScope;
-    use crate::store::tests::{Folder, refuse_writes, run};
+    use crate::store::tests::{Folder, refuse_writes};
 
     const NOW: i64 = 1_000_000_000;
 
@@ -202,50 +173,19 @@ mod tests {
         let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
         tasks.uses.note([1; 32], NOW);
         let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
-        assert_eq!(tasks.do_due(&mut store, began, NOW), WAIT_FOR_COMMIT);
+        assert_eq!(tasks.do_due(&mut store, began, NOW), LOOK_EVERY);
         assert_eq!(used(&store), None);
         refuse_writes(&store, true);
-        let failed = began + WAIT_FOR_COMMIT;
-        assert_eq!(
-            tasks.do_due(&mut store, failed, NOW),
-            WRITE_EVERY + WAIT_FOR_COMMIT
-        );
+        let failed = began + LOOK_EVERY;
+        assert_eq!(tasks.do_due(&mut store, failed, NOW), WRITE_EVERY);
         refuse_writes(&store, false);
+        tasks.do_due(&mut store, failed + WRITE_EVERY - LOOK_EVERY, NOW);
+        assert_eq!(used(&store), None, "not due again");
         tasks.do_due(&mut store, failed + WRITE_EVERY, NOW);
-        assert_eq!(used(&store), None, "a commit is waited for");
-        tasks.do_due(&mut store, failed + WRITE_EVERY + WAIT_FOR_COMMIT, NOW);
         assert_eq!(used(&store), Some(NOW));
         // Without a use, nothing is due, and the next is stored soon.
         let idle = failed + 3 * WRITE_EVERY;
-        assert_eq!(tasks.do_due(&mut store, idle, NOW), WAIT_FOR_COMMIT);
-    }
-
-    #[test]
-    fn uses_are_written_with_a_commit_once_an_hour() {
-        let (_folder, mut store) = store_with_key();
-        let began = Instant::now();
-        let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
-        let mut commit = |at: Instant, commits: bool| {
-            tasks.uses.note([1; 32], NOW);
-            let joined = tasks.join_batch(&mut store, at, NOW);
-            if commits {
-                store.commit().unwrap();
-            } else {
-                store.undo();
-                tasks.note_again(joined);
-            }
-            let used = store.keys().unwrap()[0].last_used_at;
-            run(&store, "UPDATE api_keys SET last_used_at = NULL");
-            used
-        };
-        assert_eq!(commit(began, false), None);
-        assert_eq!(commit(began + WRITE_EVERY, true), Some(NOW));
-        assert_eq!(
-            commit(began + 2 * WRITE_EVERY - WAIT_FOR_COMMIT, true),
-            None,
-            "not due again"
-        );
-        assert_eq!(commit(began + 2 * WRITE_EVERY, true), Some(NOW));
+        assert_eq!(tasks.do_due(&mut store, idle, NOW), LOOK_EVERY);
     }
 
     #[test]

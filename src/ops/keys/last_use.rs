@@ -1,8 +1,9 @@
 //! The last use of each key, kept in memory until it is written to the database.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::base::threads::lock;
 use crate::model::Digest;
 
 /// The time of the latest use of each key that was used since the last call of [`take`](Self::take). All workers of a
@@ -13,23 +14,19 @@ pub struct LastUses(Arc<Mutex<HashMap<Digest, i64>>>);
 impl LastUses {
     /// Notes the use of a key at this Unix time.
     pub fn note(&self, digest: Digest, now: i64) {
-        let mut uses = self.lock();
+        let mut uses = lock(&self.0);
         let at = uses.entry(digest).or_insert(now);
         *at = now.max(*at);
     }
 
     /// Returns true if no use is noted.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        lock(&self.0).is_empty()
     }
 
     /// Returns the noted uses and forgets them.
     pub fn take(&self) -> Vec<(Digest, i64)> {
-        std::mem::take(&mut *self.lock()).into_iter().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, i64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *lock(&self.0)).into_iter().collect()
     }
 }
 

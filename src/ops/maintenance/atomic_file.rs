@@ -1,14 +1,14 @@
 //! Atomic files: written under a temporary name in the folder of the target, and then renamed in one step.
 
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::clock::{rfc3339, unix_time};
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::{flush_folder, folder_of, open_at_once};
+use crate::base::files::{create_private, flush_folder, folder_of, open_at_once};
 
 /// An incomplete file that only its owner may read, locked while it is written. It is removed on drop or, if the
 /// process is killed, by the next process with the same target.
@@ -30,12 +30,8 @@ impl Partial {
             return fail(ErrorKind::InvalidInput, line);
         }
         let path = target.with_added_extension("partial");
-        let is_in_use = || {
-            fail(
-                ErrorKind::Conflict,
-                format!("another process writes {}", path.display()),
-            )
-        };
+        let line = format!("another process writes {}", path.display());
+        let is_in_use = || fail(ErrorKind::Conflict, line);
         // A killed process has left a file. Its lock is held until the new file is locked, so that only one process
         // removes it.
         let left = open_at_once(&path).ok();
@@ -45,12 +41,7 @@ impl Partial {
             }
             let _ = fs::remove_file(&path);
         }
-        let made = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
-        let file = made.map_err(|error| cannot_create(&path, error))?;
+        let file = create_private(&path).map_err(|error| cannot_create(&path, error))?;
         let _ = file.lock();
         // If the identities differ, another process has removed this file before it was locked. Not all file systems
         // count links, so the link count does not show it.

@@ -191,24 +191,18 @@ fn restore_cluster(
 
 /// Step 1. The check reads the copy, not the backup, because the copy becomes the database. Returns the number of pets.
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
-    let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
-    snapshot
-        .copy(&partial.file, &partial.path, target, stop)
-        .map_err(of_backup)?;
-    usable(&partial.path, file.display())
+    let filled = Snapshot::of_file(file)
+        .and_then(|snapshot| snapshot.copy(&partial.file, &partial.path, target, stop))
+        .and_then(|()| usable(&partial.path, file.display()));
+    filled
         .map(|copy| copy.pets)
-        .map_err(of_backup)
-}
-
-/// Changes the kind of a failure to read the backup: the kinds of a database would mean the database to replace.
-fn of_backup(error: impl Into<Error>) -> Error {
-    let error = error.into();
-    match error.kind() {
-        ErrorKind::DatabaseForeign | ErrorKind::DatabaseDamaged | ErrorKind::DatabaseMissing => {
-            error.with_kind(ErrorKind::BackupUnsound)
-        }
-        _ => error,
-    }
+        .map_err(|error| match error.kind() {
+            // The kinds of a database would mean the database to replace.
+            ErrorKind::DatabaseForeign
+            | ErrorKind::DatabaseDamaged
+            | ErrorKind::DatabaseMissing => error.with_kind(ErrorKind::BackupUnsound),
+            _ => error,
+        })
 }
 
 /// Step 4. If it fails, it leaves no file with the dated name.

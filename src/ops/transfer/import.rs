@@ -1,7 +1,6 @@
 //! Import: adds many pets to a database, or changes them: all or none. The whole input is read and checked first, while
 //! nobody waits. Then one transaction writes all of it.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use super::rows::InputRows;
 use super::start;
 use crate::base::clock::past;
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::folder_of;
 use crate::model::NewPet;
 use crate::store::{self, Reader, Staging, StoreError, Writer};
 
@@ -226,18 +226,12 @@ impl Import {
         if self.options.ids == ImportIds::Update {
             return Ok(());
         }
-        let folder = self
-            .database
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
         // A cluster has no folder.
-        let Ok(disk) = rustix::fs::statvfs(folder.unwrap_or(Path::new("."))) else {
+        let Ok(disk) = rustix::fs::statvfs(folder_of(&self.database)) else {
             return Ok(());
         };
-        let (free, needed) = (
-            disk.f_bavail.saturating_mul(disk.f_frsize),
-            self.staging.room()?,
-        );
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let needed = self.staging.room()?;
         if free < needed {
             let mb = |bytes: u64| bytes.div_ceil(1_000_000);
             let message = format!(
@@ -267,30 +261,36 @@ impl Import {
             );
             return fail(ErrorKind::ImportedBefore, message);
         }
-        match ids {
-            ImportIds::New => Ok(()),
+        let (exist, kind, whose) = match ids {
             ImportIds::Keep if store.last_id()? > 0 => {
                 let message = format!("ids cannot be kept: {database} already has or had pets");
-                fail(ErrorKind::DatabaseNotNew, message)
+                return fail(ErrorKind::DatabaseNotNew, message);
             }
-            ImportIds::Keep => Ok(()),
-            ImportIds::NewUnlessTaken => {
-                let taken = self.ids_that(store, true)?;
-                named(
-                    &taken,
-                    ErrorKind::PetExists,
-                    &format!("of pets in {database}"),
-                )
-            }
-            ImportIds::Update => {
-                let unknown = self.ids_that(store, false)?;
-                named(
-                    &unknown,
-                    ErrorKind::PetUnknown,
-                    &format!("of no pet in {database}"),
-                )
-            }
+            ImportIds::New | ImportIds::Keep => return Ok(()),
+            ImportIds::NewUnlessTaken => (true, ErrorKind::PetExists, "of pets"),
+            ImportIds::Update => (false, ErrorKind::PetUnknown, "of no pet"),
+        };
+        let found = self.ids_that(store, exist)?;
+        if found.is_empty() {
+            return Ok(());
         }
+        let shown: Vec<String> = found
+            .iter()
+            .take(MOST_NAMED)
+            .map(ToString::to_string)
+            .collect();
+        let more = if found.len() > MOST_NAMED {
+            ", …"
+        } else {
+            ""
+        };
+        let are = if found.len() == 1 {
+            "1 id of the input is that"
+        } else {
+            &format!("{} ids of the input are those", found.len())
+        };
+        let shown = shown.join(", ");
+        fail(kind, format!("{are} {whose} in {database}: {shown}{more}"))
     }
 
     /// The ids of the input that a pet has, or those that none has.
@@ -360,13 +360,15 @@ impl Import {
     /// Changes the pets within a transaction.
     fn change(&self, store: &mut Writer) -> Result<Imported, Error> {
         let done = self.differences(store)?;
-        let changed: HashSet<i64> = done.changed.iter().copied().collect();
         self.announce(store)?;
         let mut transaction = store.transaction()?;
-        self.staging.visit(|row| match row.id {
-            Some(id) if changed.contains(&id) => transaction.update_pet(id, &row.patch()).map(drop),
-            _ => Ok(()),
-        })?;
+        // They are in the order of the rows.
+        let mut changed = done.changed.iter().copied().peekable();
+        self.staging
+            .visit(|row| match changed.next_if(|id| row.id == Some(*id)) {
+                Some(id) => transaction.update_pet(id, &row.patch()).map(drop),
+                None => Ok(()),
+            })?;
         Ok(done)
     }
 
@@ -457,25 +459,6 @@ fn staged(
         return fail(ErrorKind::InvalidInput, format!("{name} has no pets"));
     }
     Ok(staging)
-}
-
-/// Fails if there are ids, and names the first ones. `whose`: "of pets in pets.db".
-fn named(ids: &[i64], kind: ErrorKind, whose: &str) -> Result<(), Error> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let shown: Vec<String> = ids
-        .iter()
-        .take(MOST_NAMED)
-        .map(ToString::to_string)
-        .collect();
-    let more = if ids.len() > MOST_NAMED { ", …" } else { "" };
-    let are = if ids.len() == 1 {
-        "1 id of the input is that"
-    } else {
-        &format!("{} ids of the input are those", ids.len())
-    };
-    fail(kind, format!("{are} {whose}: {}{more}", shown.join(", ")))
 }
 
 #[cfg(test)]

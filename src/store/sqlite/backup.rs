@@ -78,7 +78,7 @@ impl FileReader {
                 StepResult::Done => break,
                 StepResult::More => {}
                 _ => {
-                    let path = self.watch.files[0].path.display();
+                    let path = self.watch.path().display();
                     let message = format!("{path} is locked by another process");
                     return fail(Kind::DatabaseLocked, message);
                 }
@@ -106,7 +106,7 @@ impl FileReader {
                 Kind::Io,
                 "the disk fails, or the file may not grow further (ulimit -f, a quota)",
             ),
-            _ => return cannot_open(&self.watch.files[0].path, error),
+            _ => return cannot_open(self.watch.path(), error),
         };
         Error::new(kind, format!("cannot write {}: {why}", name.display())).caused_by(error)
     }

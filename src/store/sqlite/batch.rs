@@ -291,9 +291,7 @@ impl FileConnection {
             Some(began) => began,
             None => {
                 let ends = self.read(retries::ENDS, |statement| {
-                    statement
-                        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-                        .optional()
+                    statement.query_row([], |row| row.try_into()).optional()
                 })?;
                 *self
                     .retries_began

@@ -5,9 +5,9 @@
 //! header of a backup announces none. So a backup that was copied over the database, next to the log of the database,
 //! is noticed.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind as Os, Seek};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -18,11 +18,12 @@ use rusqlite::{Connection, OpenFlags};
 use super::connection::connect;
 use super::journal::{check_journal, has_journal};
 use super::open_file::{
-    FileId, OpenFile, cannot_open, failed, held, immutable, index_of, journal_of, log_of,
+    FileId, OpenFile, cannot_open, failed, immutable, index_of, journal_of, log_of,
 };
 use super::schema::identity;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::is_location;
+use crate::base::files::{create_private, is_location};
+use crate::base::threads::lock;
 
 /// Creates the file of a database if there is none, and returns true if it did. A new file is empty, and only its owner
 /// may read it, because it will hold the digests of keys. SQLite gives the files next to it the same mode.
@@ -44,49 +45,29 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
         );
         return fail(ErrorKind::LogOrphaned, message);
     }
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-    {
+    match create_private(path) {
         Ok(_) => return Ok(true),
         Err(error) if error.kind() == Os::AlreadyExists => {}
         Err(error) => {
-            return Err(failed(
-                &format!("cannot create the database {name}"),
-                path,
-                error,
-            ));
+            let what = format!("cannot create the database {name}");
+            return Err(failed(&what, path, error));
         }
     }
-    match fs::metadata(path) {
+    let why = match fs::metadata(path) {
         // Do not open it here: if this process has it open already, closing it would cancel SQLite's locks.
-        Ok(file) if file.is_file() && is_mounted_alone(path) => {
-            let message = format!(
-                "{name} is mounted alone, so its log would be in another place and be lost with it: mount the whole folder of the database"
-            );
-            fail(ErrorKind::InvalidInput, message)
+        Ok(file) if file.is_file() && !is_mounted_alone(path) => return Ok(false),
+        Ok(file) if file.is_file() => {
+            "is mounted alone, so its log would be in another place and be lost with it: mount the whole folder of the database"
         }
-        Ok(file) if file.is_file() => Ok(false),
-        Ok(file) => {
-            let what = if file.is_dir() {
-                "a folder"
-            } else {
-                "not a regular file"
-            };
-            fail(
-                ErrorKind::InvalidInput,
-                format!("the database must be a file, but {name} is {what}"),
-            )
-        }
+        Ok(file) if file.is_dir() => "is a folder, and the database must be a file",
+        Ok(_) => "is not a regular file, and the database must be a file",
         Err(error) if error.kind() == Os::NotFound => {
-            let message =
-                format!("the database {name} is a symbolic link to a file that does not exist");
-            fail(ErrorKind::DatabaseMissing, message)
+            let message = format!("{name} is a symbolic link to a file that does not exist");
+            return fail(ErrorKind::DatabaseMissing, message);
         }
-        Err(error) => Err(cannot_open(path, error)),
-    }
+        Err(error) => return Err(cannot_open(path, error)),
+    };
+    fail(ErrorKind::InvalidInput, format!("{name} {why}"))
 }
 
 /// The most time between the claim of a service and the index of its log.
@@ -100,7 +81,7 @@ const BRIEFLY: Duration = Duration::from_millis(10);
 /// If it is held so, or its file system has no locks.
 fn refuse_second_name(path: &Path, file: &OpenFile) -> Result<(), Error> {
     // A file that announces no log, such as a backup, is whole under each of its names.
-    if held(&CLAIMED).contains(&file.id) || !file.has_log_mode().unwrap_or(false) {
+    if lock(&CLAIMED).contains(&file.id) || !file.has_log_mode().unwrap_or(false) {
         return Ok(());
     }
     let began = Instant::now();
@@ -160,7 +141,7 @@ impl Claim {
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
         let is_new = is_new || locked.metadata().is_ok_and(|file| file.len() == 0);
         // A service of this process has the same lock.
-        let mut claimed = held(&CLAIMED);
+        let mut claimed = lock(&CLAIMED);
         let tried = if claimed.contains(&locked.id) {
             Err(TryLockError::WouldBlock)
         } else {
@@ -198,13 +179,13 @@ impl Claim {
     /// # Errors
     /// If there is one.
     pub fn check_log(&self, path: &Path) -> Result<(), Error> {
-        check_log(path, &self.locked).and_then(|()| check_journal(path, &self.locked))
+        check_log(path, &self.locked)
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut claimed = held(&CLAIMED);
+        let mut claimed = lock(&CLAIMED);
         // Others may have the file open for longer.
         let _ = self.locked.unlock();
         claimed.retain(|id| *id != self.locked.id);
@@ -222,7 +203,6 @@ pub fn open_with_own_log(path: &Path) -> Result<OpenFile, Error> {
     }
     let file = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
     check_log(path, &file)?;
-    check_journal(path, &file)?;
     refuse_second_name(path, &file)?;
     Ok(file)
 }
@@ -277,14 +257,14 @@ pub fn identity_of_file(path: &Path) -> Option<String> {
     identity(&connect(&immutable(&real), access).ok()?).ok()?
 }
 
-/// Refuses a log next to a file that announces none.
+/// Refuses a log next to a file that announces none, and a journal that may be another database's.
 ///
 /// # Errors
-/// If there is such a log.
+/// If there is one.
 fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
     // If the header cannot be read, a later step fails and names the reason.
     if !has_log(path) || file.has_log_mode().unwrap_or(true) {
-        return Ok(());
+        return check_journal(path, file);
     }
     Err(foreign_log(path))
 }

@@ -42,7 +42,7 @@ impl Snapshot {
                     .faults
                     .push(loss(format!("it cannot be read to its end: it {DAMAGED}")));
             }
-            result => result.map_err(|error| cannot_open(&self.path, error))?,
+            result => result.map_err(|error| cannot_open(self.reader.watch.path(), error))?,
         }
         self.ensure_unchanged().map(|()| checked)
     }

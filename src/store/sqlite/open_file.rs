@@ -6,11 +6,13 @@ use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use crate::base::error::{Error, ErrorKind as Kind};
 use crate::base::files::open_at_once;
+use crate::base::http::percent;
+use crate::base::threads::lock;
 
 /// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
 /// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).
@@ -44,15 +46,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// The URI with which SQLite reads a file without locks and without other files (`sqlite.org/uri.html`).
 pub fn immutable(path: &Path) -> PathBuf {
-    let mut address = "file:".to_owned();
-    for &byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/.-_".contains(&byte) {
-            address.push(char::from(byte));
-        } else {
-            address += &format!("%{byte:02X}");
-        }
-    }
-    (address + "?immutable=1").into()
+    let name = percent::encode(path.as_os_str().as_bytes());
+    format!("file:{name}?immutable=1").into()
 }
 
 /// Identifies a file, whatever its names.
@@ -126,10 +121,6 @@ pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
 /// after the last connection.
 static OPEN: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
 
-pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A handle of a file that stays open while any such handle exists in this process.
 #[derive(Debug)]
 pub struct OpenFile {
@@ -143,7 +134,7 @@ impl OpenFile {
     /// Opens a file for reading. Each connection has such a handle from before it opens until after it
     /// closes.
     pub fn at(path: &Path) -> io::Result<Self> {
-        let mut open = held(&OPEN);
+        let mut open = lock(&OPEN);
         let id = FileId::from_path(path)?;
         if let Some((_, file)) = open.iter().find(|(known, _)| *known == id) {
             return Ok(Self {
@@ -193,7 +184,7 @@ impl Deref for OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        let mut open = held(&OPEN);
+        let mut open = lock(&OPEN);
         self.file = None;
         // The last handle closes the file, before anybody opens it again.
         let is_used = |id| {
@@ -216,7 +207,7 @@ mod tests {
         let address = immutable(Path::new("/a b/100%?#ü.db"));
         assert_eq!(
             address,
-            Path::new("file:/a%20b/100%25%3F%23%C3%BC.db?immutable=1")
+            Path::new("file:%2Fa%20b%2F100%25%3F%23%C3%BC.db?immutable=1")
         );
     }
 
@@ -225,7 +216,7 @@ mod tests {
         let (folder, other) = (Folder::new(), Folder::new());
         std::fs::write(folder.database(), "one").unwrap();
         std::fs::write(other.database(), "two").unwrap();
-        let open = |id| held(&OPEN).iter().filter(|(known, _)| *known == id).count();
+        let open = |id| lock(&OPEN).iter().filter(|(known, _)| *known == id).count();
         let (first, second) = (
             OpenFile::at(&folder.database()).unwrap(),
             OpenFile::at(&folder.database()).unwrap(),

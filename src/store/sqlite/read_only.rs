@@ -148,7 +148,7 @@ mod tests {
     fn change_of_a_file_that_nobody_could_change_is_noticed() {
         let (folder, mut writer, _reader) = pair();
         let mut only = FileReader::open(&folder.database()).unwrap();
-        only.watch.files[0].unlocked_since = modified(&folder.database());
+        only.watch.unlocked_since = modified(&folder.database());
         assert_eq!(only.check_path(), Ok(()));
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();

@@ -1,7 +1,6 @@
 //! Saves a database whose file was deleted or replaced, as only open connections have it.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use super::open_file::FileId;
 use super::{Cause, FileConnection, StoreError};
 use crate::base::clock::{rfc3339, unix_time};
 use crate::base::error::Error;
+use crate::base::files::create_private;
 
 /// The time between two attempts.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ impl FileConnection {
             None if !self.reader.watch.is_deleted() => return true,
             _ => {}
         }
-        let path = &self.reader.watch.files[0].path;
+        let path = self.reader.watch.path();
         let name = path.display();
         let time = rfc3339(unix_time()).replace(':', "-");
         let target = path.with_added_extension(format!("rescued-{time}"));
@@ -72,7 +72,7 @@ impl FileConnection {
             let mut paths = files.map(|file| file.path());
             paths.find(|file: &PathBuf| FileId::from_path(file).is_ok_and(|it| it == id))
         };
-        let files = self.reader.watch.files.iter().map(|file| open(file.id));
+        let files = self.reader.watch.ids().map(open);
         let lines = files.zip(["rescued.db", "rescued.db-wal"]);
         let lines = lines.filter_map(|(file, name)| Some(format!("cp {} {name}", file?.display())));
         lines.collect::<Vec<_>>().join(" && ")
@@ -80,12 +80,8 @@ impl FileConnection {
 
     /// Copies page by page: unlike `VACUUM INTO`, this takes any name, and needs no collation of other programs.
     fn save(&self, target: &Path) -> Result<(), Error> {
-        let made = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(target);
-        let file = made.map_err(|error| Error::of_file("cannot create it", target, error))?;
+        let file = create_private(target)
+            .map_err(|error| Error::of_file("cannot create it", target, error))?;
         let copied = self.reader.copy(&file, target, target, &|| false);
         copied.inspect_err(|_| drop(fs::remove_file(target)))
     }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 use super::backup::open_copy;
 use super::connection::{cannot_open, connect};
 use super::schema;
-use crate::base::error::{Error, ErrorKind as Kind};
+use crate::base::error::{Error, ErrorKind as Kind, fail};
 
 /// As bytes, so that a name that is not UTF-8 is carried over too.
 const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at \
@@ -91,17 +91,20 @@ pub fn carry_over(
     copy: &Path,
     whose: RestoredKeys,
 ) -> Result<CarriedOver, Error> {
+    let old_keys = match old {
+        Some(old) => rows(old, KEYS).map_err(|error| error.to_string()),
+        None => Err("there is no database that can be read".to_owned()),
+    };
+    if let (RestoredKeys::Current, Err(why)) = (whose, &old_keys) {
+        let line = format!(
+            "the current API keys cannot be read: {why}; without --keys current, those of the backup are used"
+        );
+        return fail(Kind::DatabaseDamaged, line);
+    }
     let Some(old) = old else {
-        return match whose {
-            RestoredKeys::Current => Err(no_current_keys("there is no database that can be read")),
-            _ => Ok(CarriedOver::default()),
-        };
+        return Ok(CarriedOver::default());
     };
     let identity = schema::identity(old);
-    let old_keys = rows(old, KEYS);
-    if let (RestoredKeys::Current, Err(error)) = (whose, &old_keys) {
-        return Err(no_current_keys(&error.to_string()));
-    }
     let write = || -> rusqlite::Result<CarriedOver> {
         let mut copy = open_copy(copy)?;
         // The schema of a copy is code of whoever made it.
@@ -122,16 +125,13 @@ pub fn carry_over(
         let served_again = served_again(old, &copy);
         let transaction = copy.transaction()?;
         let keys = match identity {
-            Err(error) if whose == RestoredKeys::Automatic => Err(error),
-            _ => old_keys,
+            _ if !is_wanted => None,
+            Err(error) if whose == RestoredKeys::Automatic => Some(Err(error.to_string())),
+            _ => Some(old_keys),
         };
         let warn =
             |error: &_| log::warn!("the API keys of the old database cannot be read: {error}");
-        let keys = if is_wanted {
-            keys.inspect_err(warn).ok()
-        } else {
-            None
-        };
+        let keys = keys.and_then(|keys| keys.inspect_err(warn).ok());
         if let Some(keys) = &keys {
             transaction.execute("DELETE FROM api_keys", [])?;
             for key in keys {
@@ -145,18 +145,9 @@ pub fn carry_over(
             }
         }
         transaction.commit()?;
-        let carried = rows(&copy, KEYS)?;
-        let has_old_keys = keys.is_some_and(|keys| keys == carried);
-        Ok((has_old_keys, served_again))
+        Ok((keys.is_some(), served_again))
     };
     write().map_err(|error| cannot_open(copy, error))
-}
-
-fn no_current_keys(why: &str) -> Error {
-    let line = format!(
-        "the current API keys cannot be read: {why}; without --keys current, those of the backup are used"
-    );
-    Error::new(Kind::DatabaseDamaged, line)
 }
 
 /// The domains and redirects of a copy that the database does not have any more; none if they cannot be read.

@@ -1,7 +1,8 @@
 //! A whole database at one moment.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use rusqlite::Connection;
 
@@ -13,7 +14,6 @@ use crate::store::pets::{COUNT, counts};
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
     pub(super) reader: FileReader,
-    pub(super) path: PathBuf,
 }
 
 impl Snapshot {
@@ -28,10 +28,7 @@ impl Snapshot {
             .raw()
             .execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
         begun.map_err(|error| cannot_open(path, error))?;
-        Ok(Self {
-            reader,
-            path: path.to_owned(),
-        })
+        Ok(Self { reader })
     }
 
     /// Checks that all reads have seen the same state of the file.
@@ -39,11 +36,9 @@ impl Snapshot {
     /// # Errors
     /// If nothing kept others from writing to the file, and somebody has.
     pub(super) fn ensure_unchanged(&self) -> Result<(), Error> {
-        if self.reader.watch.files[0].is_written_to() {
-            let line = format!(
-                "{} was written to while it was read; try again",
-                self.path.display()
-            );
+        if self.reader.watch.is_written_to() {
+            let path = self.reader.watch.path().display();
+            let line = format!("{path} was written to while it was read; try again");
             return fail(Kind::Conflict, line);
         }
         Ok(())
@@ -55,14 +50,10 @@ impl Snapshot {
     /// The kinds of [`of_database`](Self::of_database), but [`ErrorKind::FileMissing`](Kind::FileMissing) if there is no
     /// file.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
-        let real = fs::canonicalize(path);
-        let real =
-            real.map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+        let real = fs::canonicalize(path).map_err(|error| cannot_read(path, error))?;
         if !real.is_file() {
-            return fail(
-                Kind::InvalidInput,
-                format!("{} is not a file", path.display()),
-            );
+            let line = format!("{} is not a file", path.display());
+            return fail(Kind::InvalidInput, line);
         }
         Self::of_database(&real)
     }
@@ -77,9 +68,10 @@ impl Snapshot {
     /// # Errors
     /// If the system cannot report it.
     pub fn bytes(&self) -> Result<u64, Error> {
-        let file = self.reader.watch.file.metadata();
+        let watch = &self.reader.watch;
+        let file = watch.file.metadata();
         Ok(file
-            .map_err(|error| Error::io(format!("cannot read {}", self.path.display()), error))?
+            .map_err(|error| cannot_read(watch.path(), error))?
             .len())
     }
 
@@ -93,6 +85,10 @@ impl Snapshot {
     pub fn identity(&self) -> Option<String> {
         schema::identity(self.connection()).ok().flatten()
     }
+}
+
+fn cannot_read(path: &Path, error: io::Error) -> Error {
+    Error::io(format!("cannot read {}", path.display()), error)
 }
 
 #[cfg(test)]
@@ -113,7 +109,7 @@ mod tests {
     fn write_to_a_file_that_is_read_without_locks_is_noticed() {
         let (folder, mut writer, _reader) = pair();
         let mut snapshot = Snapshot::of_database(&folder.database()).unwrap();
-        snapshot.reader.watch.files[0].unlocked_since = modified(&folder.database());
+        snapshot.reader.watch.unlocked_since = modified(&folder.database());
         snapshot.check().unwrap();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();

@@ -16,32 +16,14 @@ use super::{Cause, StoreError};
 /// The time between two comparisons of the content, and the age up to which reads rely on the last check.
 const CHECK_HOLDS: Duration = Duration::from_millis(100);
 
-/// A file as it was opened.
-#[derive(Debug)]
-pub(super) struct WatchedFile {
-    pub path: PathBuf,
-    pub id: FileId,
-    /// The time of its last write, if no lock keeps others from writing.
-    pub unlocked_since: Option<SystemTime>,
-}
-
-impl WatchedFile {
-    /// Returns true if the path leads to another file, or the file was written to without a lock.
-    fn has_changed(&self) -> bool {
-        !is_at(&self.path, self.id) || self.is_written_to()
-    }
-
-    /// Returns true if the file was written to without a lock.
-    pub fn is_written_to(&self) -> bool {
-        self.unlocked_since.is_some() && modified(&self.path) != self.unlocked_since
-    }
-}
-
 /// The files of an open database: itself and its write-ahead log.
 #[derive(Debug)]
 pub struct Watch {
-    pub(super) files: Vec<WatchedFile>,
+    /// The paths, and the files to which they led.
+    files: Vec<(PathBuf, FileId)>,
     pub(super) file: OpenFile,
+    /// The time of the last write to the file, if no lock keeps others from writing.
+    pub(super) unlocked_since: Option<SystemTime>,
     /// The database that is in the file, if it is known.
     identity: Option<String>,
     /// When the identity in the file was last compared.
@@ -60,41 +42,45 @@ impl Watch {
         identity: Option<String>,
     ) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let mut files = vec![WatchedFile {
-            path: absolute,
-            id: file.id,
-            unlocked_since,
-        }];
+        let mut files = vec![(absolute, file.id)];
         let log = log_of(path);
         if let Ok(id) = FileId::from_path(&log) {
-            files.push(WatchedFile {
-                path: log,
-                id,
-                unlocked_since: None,
-            });
+            files.push((log, id));
         }
         Self {
             files,
             file,
+            unlocked_since,
             identity,
             compared_at: None,
             result: Ok(()),
         }
     }
 
+    /// The path of the database.
+    pub fn path(&self) -> &Path {
+        &self.files[0].0
+    }
+
+    /// The identities of the database and its log.
+    pub fn ids(&self) -> impl Iterator<Item = FileId> {
+        self.files.iter().map(|(_, id)| *id)
+    }
+
+    /// Returns true if the file was written to without a lock.
+    pub fn is_written_to(&self) -> bool {
+        self.unlocked_since.is_some() && modified(self.path()) != self.unlocked_since
+    }
+
     /// Returns true if the file or its log has no name any more, so that only open connections have its content.
     pub fn is_deleted(&self) -> bool {
         self.file.metadata().is_ok_and(|file| file.nlink() == 0)
-            || self
-                .files
-                .iter()
-                .skip(1)
-                .any(|log| !is_at(&log.path, log.id))
+            || self.files[1..].iter().any(|(log, id)| !is_at(log, *id))
     }
 
     /// Returns true if the file is now another database, or a backup, which announces no log.
     fn is_overwritten(&self) -> bool {
-        let other = || Some(identity_of_file(&self.files[0].path)? != *self.identity.as_ref()?);
+        let other = || Some(identity_of_file(self.path())? != *self.identity.as_ref()?);
         self.files.len() > 1 && !self.file.has_log_mode().unwrap_or(true)
             || other().unwrap_or(false)
     }
@@ -128,16 +114,14 @@ impl Watch {
     pub fn check_now(&mut self) -> Result<(), StoreError> {
         self.result()?;
         let is_due = self.is_due();
-        let detail = if let Some(file) = self.files.iter().find(|file| file.has_changed()) {
-            format!(
-                "{} is not the file that was opened, or was written to",
-                file.path.display()
-            )
+        let is_left = |(path, id): &&(PathBuf, FileId)| !is_at(path, *id);
+        let left = self.files.iter().find(is_left).map(|(path, _)| &**path);
+        let changed = left.or_else(|| self.is_written_to().then(|| self.path()));
+        let detail = if let Some(path) = changed {
+            let path = path.display();
+            format!("{path} is not the file that was opened, or was written to")
         } else if is_due && self.is_overwritten() {
-            format!(
-                "another file was copied over {}",
-                self.files[0].path.display()
-            )
+            format!("another file was copied over {}", self.path().display())
         } else {
             if is_due {
                 self.compared_at = Some(Instant::now());

@@ -431,26 +431,6 @@ fn batch_without_a_write_is_not_counted_and_needs_no_rest() {
 }
 
 #[test]
-fn key_use_is_stored_with_a_create_and_kept_if_that_fails() {
-    let mut bench = bench();
-    let key = secret_key(KeyScope::Full);
-    bench.service.context.store.insert_key(&key).unwrap();
-    bench.service.context.store.commit().unwrap();
-    bench
-        .service
-        .pipeline
-        .shared
-        .authenticator
-        .uses
-        .note(key.digest, 7);
-    refuse_writes(&bench.service.context.store, true);
-    assert_eq!(bench.ask(&["/good"]), [503]);
-    refuse_writes(&bench.service.context.store, false);
-    bench.service.stop();
-    assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
-}
-
-#[test]
 fn log_is_renewed_once_nothing_was_written_for_a_while() {
     let mut bench = bench();
     bench.ask(&["/good"]);
