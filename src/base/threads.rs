@@ -34,11 +34,6 @@ pub fn start_thread<T: Send + 'static>(
         .map_err(Error::no_thread)
 }
 
-/// Locks a mutex, even after a thread has panicked with its lock.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Checks that the process can have `count` more threads, by starting and ending them.
 ///
 /// # Errors

@@ -139,12 +139,6 @@ pub const ID: Required<Integer> = Required {
     schema: Integer::INT64,
 };
 
-const ID_TEXT: Required<AnyString> = Required {
-    schema: AnyString,
-    name: ID.name,
-    about: ID.about,
-};
-
 /// The members of a pet that a create sets. Columns of the database and of CSV have this order.
 pub static MEMBERS: [&dyn Member; 3] = [&NAME, &CATEGORY_ID, &STATUS];
 
@@ -489,7 +483,8 @@ impl<'a> NewPet<'a> {
     pub(crate) fn with_any_id_from_json(body: &'a [u8]) -> Result<(Option<i64>, Self), Invalid> {
         let object = JsonObject::parse(body, "with 'name' and 'categoryId'")?;
         // Some programs write an int64 as a string, because they read numbers as doubles.
-        let text = || column(&ID, &object.required(&ID_TEXT).ok()?).ok();
+        let as_text = ID.optional_as(ID.about, AnyString);
+        let text = || column(&ID, &object.optional(&as_text).ok()??).ok();
         let id = object.required(&ID).ok().or_else(text);
         Ok((id, Self::of_object(&object)?))
     }

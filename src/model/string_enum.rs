@@ -4,9 +4,9 @@
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
         #[non_exhaustive]
-        pub enum $name { $($(#[$of])* $word,)* }
+        pub enum $name { $($(#[$of])* #[serde(rename = $text)] $word,)* }
 
         impl $name {
             /// Every value, in order.
@@ -34,12 +34,6 @@ macro_rules! words {
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 use crate::base::json::Schema;
                 Self::SCHEMA.of_text(word).ok_or_else(|| $crate::base::error::Expected(Self::SCHEMA.expected()))
-            }
-        }
-
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
             }
         }
 

@@ -2,7 +2,6 @@
 //! delete them.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::slice;
@@ -46,19 +45,12 @@ use crate::store::{Cause, Outcome, Reader, StoreError, Transaction, Writer};
 /// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Debug)]
 pub struct Inventory {
     // Before the writer, which removes the log when it is the last to close.
     reader: Reader,
     /// `None` if it only reads.
     writer: Option<Writer>,
-}
-
-impl fmt::Debug for Inventory {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Inventory")
-            .field("writes", &self.writer.is_some())
-            .finish_non_exhaustive()
-    }
 }
 
 /// Pets to change or to delete.
@@ -327,36 +319,39 @@ impl Inventory {
         ids: &[PetIds],
         mut change: impl FnMut(&mut Transaction, i64) -> Result<Option<T>, StoreError>,
     ) -> Result<Vec<T>, Error> {
-        self.writer()?.transact(|writer| {
+        let mut change_all = |writer: &mut Writer| -> Result<Vec<T>, Error> {
             let mut changed = Vec::new();
-            let mut change_one = |writer: &mut Writer, id: i64| {
-                let found = change(&mut writer.transaction()?, id).map_err(|error| {
-                    Error::from(error).context(format!("the pet {id} cannot be changed"))
-                })?;
-                let message = || format!("there is no pet with the id {id}");
-                changed.push(found.ok_or_else(|| Error::new(ErrorKind::PetUnknown, message()))?);
-                Ok(())
-            };
-            let done: Result<(), Error> = ids.iter().try_for_each(|ids| match *ids {
-                PetIds::One(id) => change_one(writer, id),
-                PetIds::Range(from, to) => {
-                    let mut there = Vec::new();
-                    writer.visit_ids((from, to), |id| {
+            for ids in ids {
+                let mut there = Vec::new();
+                match *ids {
+                    PetIds::One(id) => there.push(id),
+                    PetIds::Range(from, to) => writer.visit_ids((from, to), |id| {
                         there.push(id);
                         ControlFlow::Continue(())
-                    })?;
-                    there.into_iter().try_for_each(|id| change_one(writer, id))
+                    })?,
                 }
-            });
-            let is_one = matches!(ids, [PetIds::One(_)]);
-            done.map_err(|why| {
+                for id in there {
+                    let found = change(&mut writer.transaction()?, id).map_err(|error| {
+                        Error::from(error).context(format!("the pet {id} cannot be changed"))
+                    })?;
+                    let Some(found) = found else {
+                        let message = format!("there is no pet with the id {id}");
+                        return fail(ErrorKind::PetUnknown, message);
+                    };
+                    changed.push(found);
+                }
+            }
+            Ok(changed)
+        };
+        let is_one = matches!(ids, [PetIds::One(_)]);
+        self.writer()?.transact(|writer| {
+            change_all(writer).map_err(|why| {
                 if is_one {
                     why
                 } else {
                     why.followed_by("nothing was changed")
                 }
-            })?;
-            Ok(changed)
+            })
         })
     }
 
@@ -384,14 +379,10 @@ impl Inventory {
     /// # Errors
     /// Those of [`get`](Self::get).
     pub fn list(&mut self, options: &ListOptions) -> Result<Vec<Pet<'static>>, Error> {
-        let ListOptions {
-            limit,
-            after,
-            status,
-        } = *options;
+        let (limit, after) = (options.limit, options.after);
         let query = PetQuery {
             page: Page { limit, after },
-            status,
+            status: options.status,
         };
         let mut pets = Vec::new();
         let add = |pet: Pet| {
@@ -425,6 +416,7 @@ impl Inventory {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
     use std::time::Duration;
 
     use super::*;

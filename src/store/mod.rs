@@ -49,8 +49,8 @@ pub use rqlite::load;
 #[cfg(feature = "cluster")]
 pub use rqlite::set_database_password;
 pub use sqlite::{
-    BUSY_TIMEOUT, Checked, Claim, RestoredKeys, SCHEMA_VERSION, Snapshot, carry_over, journal_of,
-    kind_of, lacks_log, left_of, lock_old, log_of, reset_ephemeral,
+    BUSY_TIMEOUT, Checked, Claim, FileId, RestoredKeys, SCHEMA_VERSION, Snapshot, carry_over,
+    journal_of, kind_of, lacks_log, left_of, lock_old, log_of, reset_ephemeral,
 };
 pub use staging::Staging;
 pub use whole::Whole;

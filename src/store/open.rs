@@ -1,5 +1,6 @@
 //! Opens a database with its engine.
 
+use std::fmt;
 use std::path::Path;
 
 use super::location::is_cluster;
@@ -31,6 +32,18 @@ pub enum WriteAccess {
     Writes(Writer),
     /// It only reads. This connection checks the keys of writes before they are rejected.
     Refused(Reader),
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Writer")
+    }
 }
 
 impl Reader {

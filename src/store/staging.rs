@@ -1,9 +1,12 @@
 //! The rows of an import before they are written: checked, and in nobody's way.
 
-use rusqlite::{Connection, Row, ToSql, params};
+use std::ops::ControlFlow;
+
+use rusqlite::{Connection, Row, ToSql};
 
 use super::StoreError;
 use super::pets::pet;
+use super::rows::visit_rows;
 use super::statements::{COLUMNS, places};
 use crate::model::{MemberValue, Pet, PetPatch};
 
@@ -114,18 +117,21 @@ impl Staging {
     ) -> Result<(), E> {
         let columns = COLUMNS.join(", ");
         let sql = format!("SELECT 0, {columns}, id, given FROM pets ORDER BY line");
-        let failed = |error: rusqlite::Error| E::from(error.into());
-        let mut statement = self.connection.prepare_cached(&sql).map_err(failed)?;
-        let mut rows = statement.query(params![]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let (id, given) = (COLUMNS.len() + 1, COLUMNS.len() + 2);
-            let (id, given) = (
-                row.get(id).map_err(failed)?,
-                row.get(given).map_err(failed)?,
-            );
-            pet(row, |pet| visit(StagedRow { id, pet, given })).map_err(failed)??;
-        }
-        Ok(())
+        let (id, given) = (COLUMNS.len() + 1, COLUMNS.len() + 2);
+        let mut visited = Ok(());
+        let mut visit_row = |row: &Row| {
+            let (id, given) = (row.get(id)?, row.get(given)?);
+            visited = pet(row, |pet| visit(StagedRow { id, pet, given }))?;
+            Ok(if visited.is_ok() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            })
+        };
+        let statement = self.connection.prepare_cached(&sql);
+        let read = statement.and_then(|mut all| visit_rows(&mut all, &[], &mut visit_row));
+        read.map_err(StoreError::from)?;
+        visited
     }
 }
 

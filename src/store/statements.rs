@@ -84,6 +84,12 @@ pub fn places(count: usize) -> String {
 pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
 
+/// Has a table give no id up to `?1` again; its name is `?2`. With [`ADD_SEQUENCE`], as there is a row for a table only
+/// after its first insert (`sqlite.org/autoinc.html`).
+pub const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = ?2";
+pub const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (seq, name) SELECT ?1, ?2 \
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?2)";
+
 impl ToSql for MemberValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {

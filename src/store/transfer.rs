@@ -5,15 +5,11 @@ use std::ops::ControlFlow;
 use rusqlite::{Row, ToSql, params};
 
 use super::pets::pet;
-use super::statements::{LAST_ID, STATEMENTS};
+use super::statements::{ADD_SEQUENCE, LAST_ID, RAISE_SEQUENCE, STATEMENTS};
 use super::{Reader, StoreError, Writer};
 use crate::base::clock::unix_time;
 use crate::model::{NewPet, Pet};
 
-/// `sqlite_sequence` has a row for a table only after its first insert (`sqlite.org/autoinc.html`).
-const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
-    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
-const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
 const IMPORTED: &str = "SELECT at, first_id, last_id FROM imports WHERE input = ?1";
 /// New ids are consecutive; on a cluster, only the transaction knows them.
 const NOTE_IMPORT: &str = "INSERT INTO imports (input, at, first_id, last_id) \
@@ -128,8 +124,9 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn reserve_ids(&mut self, last: i64) -> Result<(), StoreError> {
-        self.change(ADD_SEQUENCE, &[])?;
-        self.change(RAISE_SEQUENCE, params![last]).map(|_| ())
+        let values = params![last, "pets"];
+        self.change(RAISE_SEQUENCE, values)?;
+        self.change(ADD_SEQUENCE, values).map(drop)
     }
 }
 

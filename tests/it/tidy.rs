@@ -691,14 +691,7 @@ fn only_files_without_statements_of_a_batch_have_the_connection() {
     let has_connection = |path: &PathBuf| code(&read(path)).contains(".raw()");
     let found: Vec<PathBuf> = shipped().filter(has_connection).collect();
     let names: BTreeSet<&str> = found.iter().map(|path| path.to_str().unwrap()).collect();
-    let allowed = [
-        "backup",
-        "checkpoint",
-        "read_only",
-        "rescue",
-        "snapshot",
-        "startup",
-    ];
+    let allowed = ["backup", "checkpoint", "read_only", "snapshot", "startup"];
     let allowed = allowed.map(|name| format!("src/store/sqlite/{name}.rs"));
     assert_eq!(names, allowed.iter().map(String::as_str).collect());
 }

@@ -1,7 +1,6 @@
 //! Adds, lists, rotates and revokes API keys. A running service applies each change at once: it caches keys only while
 //! the database stays unchanged.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,14 +25,9 @@ const MAX_NAME: usize = 64;
 /// })?;
 /// # Ok::<(), petstore::Error>(())
 /// ```
+#[derive(Debug)]
 pub struct KeyRing {
     store: Writer,
-}
-
-impl fmt::Debug for KeyRing {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("KeyRing").finish_non_exhaustive()
-    }
 }
 
 /// The state of a database's API keys.
@@ -244,9 +238,10 @@ impl KeyRing {
             };
             if keys.len() != 1 {
                 let line = format!(
-                    "keys named '{name}' with a SHA-256 digest that begins with '{wanted}'"
+                    "there are {} keys named '{name}' with a SHA-256 digest that begins with '{wanted}'",
+                    keys.len()
                 );
-                return fail(kind, format!("there are {} {line}", keys.len()));
+                return fail(kind, line);
             }
         }
         self.store.delete_keys(&keys)?;

@@ -181,7 +181,9 @@ fn rotate(series: &Series, backup: &Backup, keep: NonZeroUsize) -> Result<Vec<Pa
 pub(super) fn copied(database: &Whole, target: &Path, stop: Stop) -> Result<Partial, Error> {
     let snapshot = Snapshot::of_database(database)?;
     let partial = Partial::beside(target)?;
-    snapshot.copy(&partial.file, &partial.path, &partial.path, stop)?;
+    snapshot
+        .reader
+        .copy(&partial.file, &partial.path, &partial.path, stop)?;
     Ok(partial)
 }
 

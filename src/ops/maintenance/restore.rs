@@ -24,8 +24,8 @@ use super::check::usable;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::folder_of;
 use crate::store::{
-    self, Claim, RestoredKeys, Snapshot, carry_over, check_supported, is_cluster, journal_of,
-    lacks_log, left_of, lock_old, log_of,
+    self, Claim, FileId, RestoredKeys, Snapshot, carry_over, check_supported, is_cluster,
+    journal_of, lacks_log, left_of, lock_old, log_of,
 };
 
 /// The result of a [`restore`].
@@ -70,9 +70,9 @@ pub fn restore(
     }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
-    let is_itself = |of: Metadata, file: Metadata| (of.dev(), of.ino()) == (file.dev(), file.ino());
-    if let (Ok(of), Ok(found)) = (fs::metadata(&target), fs::metadata(file))
-        && is_itself(of, found)
+    let id = |path: &Path| FileId::from_path(path).ok();
+    if let Some(own) = id(&target)
+        && id(file) == Some(own)
     {
         let line = format!(
             "{} is the database itself, and not a backup of it",
@@ -150,16 +150,14 @@ pub fn restore(
         })
     });
     finished.map_err(|error| {
-        let old = kept
-            .iter()
-            .map(|kept| format!(", and the old one is {}", kept.display()));
-        let left = left
-            .iter()
-            .filter(|(left, _)| left.exists())
-            .map(|(left, _)| format!("; move {} elsewhere", left.display()));
-        error.followed_by(
-            "the new database is in place".to_owned() + &old.chain(left).collect::<String>(),
-        )
+        let mut now = "the new database is in place".to_owned();
+        if let Some(kept) = &kept {
+            now += &format!(", and the old one is {}", kept.display());
+        }
+        for (left, _) in left.iter().filter(|(left, _)| left.exists()) {
+            now += &format!("; move {} elsewhere", left.display());
+        }
+        error.followed_by(now)
     })?;
     Ok(Restored {
         pets,
@@ -192,7 +190,11 @@ fn restore_cluster(
 /// Step 1. The check reads the copy, not the backup, because the copy becomes the database. Returns the number of pets.
 fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
     let filled = Snapshot::of_file(file)
-        .and_then(|snapshot| snapshot.copy(&partial.file, &partial.path, target, stop))
+        .and_then(|snapshot| {
+            snapshot
+                .reader
+                .copy(&partial.file, &partial.path, target, stop)
+        })
         .and_then(|()| usable(&partial.path, file.display()));
     filled
         .map(|copy| copy.pets)

@@ -1,7 +1,6 @@
 //! Import: adds many pets to a database, or changes them: all or none. The whole input is read and checked first, while
 //! nobody waits. Then one transaction writes all of it.
 
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,6 +88,7 @@ pub struct Imported {
 /// println!("the ids are {:?}", import.write()?.ids);
 /// # Ok::<(), petstore::Error>(())
 /// ```
+#[derive(Debug)]
 pub struct Import {
     options: ImportOptions,
     database: PathBuf,
@@ -100,15 +100,6 @@ pub struct Import {
     staging: Staging,
     /// What it would have written when it was checked.
     preview: Imported,
-}
-
-impl fmt::Debug for Import {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Import")
-            .field("database", &self.database)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Import {
@@ -421,11 +412,8 @@ fn staged(
         let why = match rows.row() {
             Err(why) => why,
             Ok(row) => {
-                if staging.add(row.id, &row.patch).map_err(cannot_keep)? {
-                    continue;
-                }
-                if !options.ids.are_needed() {
-                    staging.add(None, &row.patch).map_err(cannot_keep)?;
+                let mut add = |id| staging.add(id, &row.patch).map_err(cannot_keep);
+                if add(row.id)? || !options.ids.are_needed() && add(None)? {
                     continue;
                 }
                 format!(

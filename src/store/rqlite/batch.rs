@@ -218,7 +218,9 @@ impl ClusterConnection {
         let Some(old) = self.pet_to_change(id, |pet| pet.into_owned())? else {
             return Ok(Changed::Now);
         };
-        let (old_values, new_values) = (old.values(), new.as_ref().map(Pet::values));
+        let (old, new_pet) = (NewPet::from(old), new.clone().map(NewPet::from));
+        let old_values = old.values();
+        let new_values = new_pet.as_ref().map(NewPet::values);
         let sql = if new.is_some() { UPDATE } else { DELETE };
         let new_values = new_values.iter().flatten().map(|value| value as &dyn ToSql);
         let old_values = old_values.iter().map(|value| value as &dyn ToSql);

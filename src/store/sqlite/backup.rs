@@ -19,9 +19,9 @@ use std::time::Instant;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use super::FileReader;
 use super::connection::cannot_open;
 use super::open_file::MODE_AT;
-use super::{FileReader, Snapshot};
 use crate::base::error::{Error, ErrorKind as Kind, fail};
 
 /// Pages between two flushes of the copy: 1 MiB.
@@ -34,30 +34,26 @@ const WRITING: [c_int; 3] = [
     ffi::SQLITE_IOERR_FSYNC,
 ];
 
-impl Snapshot {
-    /// Copies the snapshot into an empty file with this path, and flushes the copy, which needs no other file. `name` is
+impl FileReader {
+    /// Checks that all reads have seen the same state of the file.
+    ///
+    /// # Errors
+    /// If nothing kept others from writing to the file, and somebody has.
+    pub(super) fn ensure_unchanged(&self) -> Result<(), Error> {
+        if self.watch.is_written_to() {
+            let path = self.watch.path().display();
+            let line = format!("{path} was written to while it was read; try again");
+            return fail(Kind::Conflict, line);
+        }
+        Ok(())
+    }
+
+    /// Copies the database into an empty file with this path, and flushes the copy, which needs no other file. `name` is
     /// its final name, for messages; `stop` is asked after each MiB.
     ///
     /// # Errors
     /// If the database cannot be read, the copy cannot be written, or `stop` says so.
     pub fn copy(
-        &self,
-        file: &File,
-        path: &Path,
-        name: &Path,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), Error> {
-        self.reader.copy(file, path, name, stop)?;
-        self.ensure_unchanged()
-    }
-}
-
-impl FileReader {
-    /// Copies the database into an empty file with this path, as [`Snapshot::copy`] does.
-    ///
-    /// # Errors
-    /// If the database cannot be read, the copy cannot be written, or `stop` says so.
-    pub(super) fn copy(
         &self,
         file: &File,
         path: &Path,
@@ -94,7 +90,8 @@ impl FileReader {
         let finished = file
             .write_all_at(&[1, 1], MODE_AT)
             .and_then(|()| file.sync_all());
-        finished.map_err(flush)
+        finished.map_err(flush)?;
+        self.ensure_unchanged()
     }
 
     fn cannot_copy(&self, name: &Path, error: rusqlite::Error) -> Error {
@@ -122,6 +119,7 @@ pub(super) fn open_copy(path: &Path) -> rusqlite::Result<Connection> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Snapshot;
     use super::super::tests::{new_pet, pair};
     use super::*;
 
@@ -137,10 +135,16 @@ mod tests {
         let file = File::create_new(&path).unwrap();
         let asked = std::cell::Cell::new(0);
         let stop = || asked.replace(asked.get() + 1) == 2;
-        let copied = snapshot.copy(&file, &path, &path, &stop).unwrap_err();
+        let copied = snapshot
+            .reader
+            .copy(&file, &path, &path, &stop)
+            .unwrap_err();
         assert_eq!((copied.kind(), asked.get()), (Kind::Interrupted, 3));
         file.set_len(0).unwrap();
-        snapshot.copy(&file, &path, &path, &|| false).unwrap();
+        snapshot
+            .reader
+            .copy(&file, &path, &path, &|| false)
+            .unwrap();
         assert!(file.metadata().unwrap().len() > 3_000_000);
     }
 

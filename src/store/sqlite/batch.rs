@@ -181,8 +181,7 @@ impl FileConnection {
                 if self.last_failed {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
-                    let read = "SELECT count(*) FROM sqlite_schema";
-                    let _ = self.read(read, |statement| statement.query_row([], |_| Ok(())));
+                    let _ = self.number("SELECT count(*) FROM sqlite_schema");
                 }
                 Ok(true)
             }
@@ -231,9 +230,7 @@ impl FileConnection {
     fn rewrite_header(&mut self) -> Result<(), StoreError> {
         // From here on, no other process can change it.
         self.open_transaction()?;
-        let version: i64 = self.read("PRAGMA user_version", |statement| {
-            statement.query_row([], |row| row.get(0))
-        })?;
+        let version = self.number("PRAGMA user_version")?;
         self.change(&format!("PRAGMA user_version = {version}"), &[])
             .map(drop)
     }
@@ -310,11 +307,11 @@ impl FileConnection {
                     "records of Idempotency-Keys were of later than now; their 24 hours begin now"
                 );
             }
-            let values = params![
+            let (share, until) = (
                 retries::share(self.recorded),
-                now.saturating_sub(retries::KEPT)
-            ];
-            self.change(retries::FORGET, values)?;
+                now.saturating_sub(retries::KEPT),
+            );
+            self.change(retries::FORGET, params![share, until])?;
         }
         Ok(())
     }

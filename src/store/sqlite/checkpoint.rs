@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 use rusqlite::ffi::SQLITE_IOERR_FSYNC;
 use rusqlite::hooks::Wal;
 
@@ -67,10 +66,7 @@ impl FileReader {
         let detail = format!("{error}; the next start moves its whole log into it again");
         let error = StoreError::Unavailable(Cause::Unflushed, detail);
         self.watch.fail(&error);
-        // Otherwise, SQLite would run a checkpoint when it closes the database.
-        let _ = self
-            .raw()
-            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        self.keep_log();
         error
     }
 }

@@ -13,13 +13,11 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-use super::connection::connect;
+use super::connection::connect_alone;
 use super::journal::{check_journal, has_journal};
-use super::open_file::{
-    FileId, OpenFile, cannot_open, failed, immutable, index_of, journal_of, log_of,
-};
+use super::open_file::{FileId, OpenFile, cannot_open, failed, index_of, journal_of, log_of};
 use super::schema::identity;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::{create_private, is_location};
@@ -252,9 +250,8 @@ fn pages_with_log(path: &Path) -> io::Result<u64> {
 
 /// The identity of the database in the file without its log; `None` if it cannot be read now.
 pub fn identity_of_file(path: &Path) -> Option<String> {
-    let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let real = fs::canonicalize(path).ok()?;
-    identity(&connect(&immutable(&real), access).ok()?).ok()?
+    identity(&connect_alone(&real).ok()?).ok()?
 }
 
 /// Refuses a log next to a file that announces none, and a journal that may be another database's.

@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::journal::has_journal;
-use super::open_file::log_of;
+use super::open_file::{immutable, log_of};
 use super::{BUSY_TIMEOUT, StoreError};
 use crate::base::error::{Error, ErrorKind as Kind};
 use crate::base::files::whose;
@@ -42,6 +42,12 @@ pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     guard_tables(&mut connection)?;
     Ok(connection)
+}
+
+/// Opens a connection that reads a file without locks and without other files.
+pub fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
+    let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    connect(&immutable(path), access)
 }
 
 /// The tables that triggers of other programs may not write: a copy from elsewhere could have one that adds a key of its

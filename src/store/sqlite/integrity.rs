@@ -4,11 +4,11 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::Snapshot;
 use super::connection::{DAMAGED, cannot_open};
-use super::schema::{schema_version, texts};
+use super::schema::{changed, loss, schema_version, texts};
 use super::schema_diff::SchemaDiff;
 use super::trial::why;
 use super::values::not_utf8;
-use crate::base::error::{Error, ErrorKind};
+use crate::base::error::Error;
 use crate::model::{MAX_BROUGHT_ID, PetCounts};
 use crate::store::pets::{COUNT, counts};
 use crate::store::statements::LAST_ID;
@@ -44,7 +44,7 @@ impl Snapshot {
             }
             result => result.map_err(|error| cannot_open(self.reader.watch.path(), error))?,
         }
-        self.ensure_unchanged().map(|()| checked)
+        self.reader.ensure_unchanged().map(|()| checked)
     }
 }
 
@@ -55,15 +55,6 @@ const DANGLING: &str = "SELECT DISTINCT f.\"from\", f.\"table\", f.\"to\", \
     iif(t.\"notnull\", 'DELETE FROM ' || ?1, format('UPDATE %s SET %s = NULL', ?1, f.\"from\")) \
     FROM pragma_foreign_key_check(?1) AS c JOIN pragma_foreign_key_list(?1) AS f ON f.id = c.fkid \
     JOIN pragma_table_info(?1) AS t ON t.name = f.\"from\"";
-
-fn loss(line: String) -> Error {
-    Error::new(ErrorKind::DatabaseDamaged, line)
-}
-
-/// A value that stops no service.
-fn wrong(line: String) -> Error {
-    Error::new(ErrorKind::SchemaChanged, line)
-}
 
 fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()> {
     checked.schema_version = schema_version(connection)?;
@@ -91,7 +82,7 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
             .rsplit_once(" index ")
             .map(|(_, name)| format!("the index {name}"));
         match line.split_once(" value in ") {
-            Some((_, place)) if is_ours(place, &tables) => checked.values.push(wrong(line)),
+            Some((_, place)) if is_ours(place, &tables) => checked.values.push(changed(line)),
             // What others have added is not judged.
             Some(_) => {}
             None if index.is_some_and(|index| checked.foreign.contains(&index)) => {
@@ -118,7 +109,7 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
             lines.extend(broken_checks(connection, table, definition)?);
         }
         lines.extend(dangling(connection, table, definition)?);
-        checked.values.extend(lines.into_iter().map(wrong));
+        checked.values.extend(lines.into_iter().map(changed));
     }
     Ok(())
 }

@@ -18,8 +18,7 @@ use crate::base::error::{Error, ErrorKind, fail};
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 /// The length of its header, which is followed by nothing up to the end of the sector.
 const HEADER: usize = 28;
-const MIN_PAGE: u32 = 512;
-const MAX_PAGE: u32 = 65_536;
+const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=65_536;
 /// What a switch changes in the first page: the format versions, the change counter, and the version of SQLite with the
 /// counter at its last change (`sqlite.org/fileformat2.html`, section 1.3).
 const SWITCHED: [std::ops::Range<usize>; 3] = [18..20, 24..28, 92..100];
@@ -67,22 +66,11 @@ fn is_of_a_switch(journal: &Path, file: &OpenFile) -> io::Result<bool> {
         size != u64::from(before) * u64::from(page) && (before, size) != (0, u64::from(page));
     // A second part, with more pages, would begin in the next sector.
     let has_more = journal.metadata()?.len() > u64::from(sector) + 4 + u64::from(page) + 4;
-    // 1 means 65,536 (`sqlite.org/fileformat2.html`, section 1.3.2).
-    let mut of_file = [0; 2];
-    if size > 0 {
-        file.read_exact_at(&mut of_file, 16)?;
-    }
-    let is_of_file = match u32::from(u16::from_be_bytes(of_file)) {
-        0 => true,
-        1 => page == MAX_PAGE,
-        of_file => of_file == page,
-    };
     if header[..MAGIC.len()] != MAGIC
         || is_cut
         || has_more
-        || !is_of_file
         || pages > 1
-        || !(MIN_PAGE..=MAX_PAGE).contains(&page)
+        || !PAGE_SIZES.contains(&page)
     {
         return Ok(false);
     }

@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 
 pub use claim::{Claim, lacks_log, left_of};
 pub use integrity::Checked;
-pub use open_file::{journal_of, log_of};
+pub use open_file::{FileId, journal_of, log_of};
 pub use reader::FileReader;
 pub use restore::{RestoredKeys, carry_over, lock_old};
 pub use schema::VERSION as SCHEMA_VERSION;

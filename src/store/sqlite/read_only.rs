@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 
 use super::claim::{has_log, open_with_own_log, refuse_log_of_another};
-use super::connection::{cannot_open, connect, reading};
-use super::open_file::{immutable, modified};
+use super::connection::{cannot_open, connect, connect_alone, reading};
+use super::open_file::modified;
 use super::{FileReader, schema};
 use crate::base::error::Error;
 
@@ -33,35 +33,33 @@ impl FileReader {
 
     fn open_with(path: &Path, access: OpenFlags) -> Result<Self, Error> {
         let file = open_with_own_log(path)?;
-        let open = |path: &Path, access: OpenFlags| {
+        let read = |connection: Connection| {
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+            Ok::<Connection, rusqlite::Error>(connection)
+        };
+        let open = |access: OpenFlags| {
             let connection = connect(path, access)?;
             // Otherwise SQLite would leave a log that the file's owner could not write.
             if access.contains(OpenFlags::SQLITE_OPEN_READ_WRITE)
                 && connection.is_readonly(MAIN_DB)?
             {
-                return Err(rusqlite::Error::SqliteFailure(
-                    ffi::Error::new(ffi::SQLITE_READONLY),
-                    None,
-                ));
+                let failure = ffi::Error::new(ffi::SQLITE_READONLY);
+                return Err(rusqlite::Error::SqliteFailure(failure, None));
             }
-            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-            Ok::<Connection, rusqlite::Error>(connection)
+            read(connection)
         };
         let mut unlocked_since = None;
-        let opened = open(path, access).or_else(|error| match error.sqlite_error() {
+        let opened = open(access).or_else(|error| match error.sqlite_error() {
             // SQLite cannot make the log's index here, and the file alone is whole
             // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices. A journal that
             // is not refused would change nothing in it.
             Some(failure) if lacks_index(failure) && !has_log(path) => {
                 unlocked_since = modified(path);
-                open(
-                    &immutable(path),
-                    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
-                )
+                connect_alone(path).and_then(read)
             }
             // With a log as well, as a power cut may leave them, the journal comes first.
             Some(failure) if failure.extended_code == ffi::SQLITE_READONLY_ROLLBACK => {
-                open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+                open(OpenFlags::SQLITE_OPEN_READ_WRITE)
             }
             _ => Err(error),
         });

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::SystemTime;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Statement, ToSql};
 
 use super::open_file::OpenFile;
@@ -142,11 +143,20 @@ impl FileReader {
             .map(drop)
     }
 
+    /// The number in the only row of a statement that only reads.
+    pub(super) fn number(&self, sql: &str) -> Result<i64, StoreError> {
+        self.read(sql, |statement| statement.query_one([], |row| row.get(0)))
+    }
+
     pub(super) fn read_data_version(&mut self) -> Result<(), StoreError> {
-        self.data_version = self.read("PRAGMA data_version", |statement| {
-            statement.query_row([], |row| row.get(0))
-        })?;
+        self.data_version = self.number("PRAGMA data_version")?;
         Ok(())
+    }
+
+    /// Has SQLite leave the log as it is when it closes the database. Otherwise it would run a checkpoint.
+    pub(super) fn keep_log(&self) {
+        let kept = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        let _ = self.connection.set_db_config(kept, true);
     }
 
     // The methods of `Reader`, which describes them.

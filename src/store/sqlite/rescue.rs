@@ -4,8 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rusqlite::config::DbConfig;
-
 use super::open_file::FileId;
 use super::{Cause, FileConnection, StoreError};
 use crate::base::clock::{rfc3339, unix_time};
@@ -27,10 +25,7 @@ impl FileConnection {
         };
         self.undo();
         // The log stays as it is, and may be needed.
-        let _ = self
-            .reader
-            .raw()
-            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        self.keep_log();
         match self.rescue {
             Some(Ok(())) => return true,
             Some(Err(at)) if at.elapsed() < AGAIN => return false,

@@ -11,6 +11,7 @@ use super::backup::open_copy;
 use super::connection::{cannot_open, connect};
 use super::schema;
 use crate::base::error::{Error, ErrorKind as Kind, fail};
+use crate::store::statements::{ADD_SEQUENCE, RAISE_SEQUENCE};
 
 /// As bytes, so that a name that is not UTF-8 is carried over too.
 const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at \
@@ -24,10 +25,6 @@ const SERVED: &str = "SELECT 'the domain ' || name FROM domains \
 const HIGHEST: &str = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?1";
 /// The tables that never give an id twice.
 const NUMBERED: [&str; 3] = ["pets", "api_keys", "deploys"];
-const RAISE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = ?2";
-/// There is a row for a table only after its first insert (`sqlite.org/autoinc.html`).
-const ADD: &str = "INSERT INTO sqlite_sequence (seq, name) SELECT ?1, ?2 \
-    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?2)";
 
 /// Locks a database, runs a checkpoint and removes SQLite's other files. Nobody else can read or write it as long as the
 /// connection is open. `None` if it is too damaged; then nothing is changed. Call this while nobody in this process has
@@ -140,8 +137,8 @@ pub fn carry_over(
         }
         for table in NUMBERED {
             if let Some(id) = highest(old, table) {
-                transaction.execute(RAISE, (id, table))?;
-                transaction.execute(ADD, (id, table))?;
+                transaction.execute(RAISE_SEQUENCE, (id, table))?;
+                transaction.execute(ADD_SEQUENCE, (id, table))?;
             }
         }
         transaction.commit()?;

@@ -77,12 +77,27 @@ pub fn texts<const COLUMNS: usize>(
     rows.collect()
 }
 
+/// The fault of something that only a backup has.
+pub fn loss(line: String) -> Error {
+    Error::new(ErrorKind::DatabaseDamaged, line)
+}
+
+/// The fault of something that another program has changed.
+pub fn changed(line: String) -> Error {
+    Error::new(ErrorKind::SchemaChanged, line)
+}
+
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
 /// nothing, and returns the version.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<i64, Error> {
     let say = |error| cannot_open(path, error);
     if lacks_mark(connection).map_err(say)? {
-        return Err(unmarked(path));
+        let name = path.display();
+        let message = format!(
+            "{name} has the tables of petstore without the marks of its file, which a dump as SQL leaves out; \
+             this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}"
+        );
+        return fail(ErrorKind::SchemaChanged, message);
     }
     if is_foreign(connection).map_err(say)? {
         return Err(foreign(path));
@@ -129,17 +144,8 @@ pub fn foreign(path: &Path) -> Error {
     Error::new(ErrorKind::DatabaseForeign, message)
 }
 
-/// The refusal of a database of ours whose header does not name us, which a start could take for a new one.
-fn unmarked(path: &Path) -> Error {
-    let name = path.display();
-    let message = format!(
-        "{name} has the tables of petstore without the marks of its file, which a dump as SQL leaves out; \
-         this SQL repairs it: PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}"
-    );
-    Error::new(ErrorKind::SchemaChanged, message)
-}
-
-/// Returns true if a database that names no application, or no version, has our tables.
+/// Returns true if a database that names no application, or no version, has our tables, so that a start could take it for a
+/// new one.
 fn lacks_mark(connection: &Connection) -> rusqlite::Result<bool> {
     let sql =
         "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('pets', 'api_keys', 'retries')";

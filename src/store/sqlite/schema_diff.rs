@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::connection::cannot_open;
-use super::schema::{STEPS, schema_version, texts};
+use super::schema::{STEPS, changed, loss, schema_version, texts};
 use super::trial::try_writes;
 use crate::base::error::{Error, ErrorKind, fail};
 
@@ -46,15 +46,10 @@ impl SchemaDiff {
         let mut found = objects(connection)?;
         let (mut tables, mut gaps) = (Vec::new(), Vec::new());
         let (mut obstacles, mut foreign) = (Vec::new(), Vec::new());
-        let loss = |line| Error::new(ErrorKind::DatabaseDamaged, line);
-        for (object, sql) in objects(&model)? {
-            let is_it = |(name, kind): &&(String, String)| {
-                name.eq_ignore_ascii_case(&object.0) && *kind == object.1
-            };
-            let other = found.keys().find(is_it).cloned();
-            let other = other.and_then(|other| found.remove(&other));
-            let is_same = other.as_deref().map(essence) == Some(essence(&sql));
-            let (name, kind) = object;
+        for (key, (name, sql)) in objects(&model)? {
+            let other = found.remove(&key).map(|(_, sql)| essence(&sql));
+            let is_same = other.as_ref() == Some(&essence(&sql));
+            let (_, kind) = key;
             match (kind.as_str(), other) {
                 ("table", Some(_)) => {
                     if !is_same {
@@ -82,19 +77,17 @@ impl SchemaDiff {
                         None => ("missing", sql),
                     };
                     let line = format!("the {kind} {name} is {how}; this SQL repairs it: {repair}");
-                    gaps.push(Error::new(ErrorKind::SchemaChanged, line));
+                    gaps.push(changed(line));
                 }
             }
         }
         // Other programs have chosen these names.
-        foreign.extend(
-            found
-                .keys()
-                .map(|(name, kind)| format!("the {kind} {}", name.escape_debug())),
-        );
+        for ((_, kind), (name, _)) in found {
+            foreign.push(format!("the {kind} {}", name.escape_debug()));
+        }
         // A part that is missing would fail there too.
         if gaps.is_empty() && !foreign.is_empty() && done == STEPS.len() {
-            (gaps, obstacles) = try_writes(connection)?;
+            (gaps, obstacles) = try_writes(connection, model)?;
         }
         if gaps.is_empty() && done == STEPS.len() {
             gaps.extend(late_sequence(connection)?);
@@ -133,12 +126,14 @@ fn late_sequence(connection: &Connection) -> rusqlite::Result<Option<Error>> {
         "the last id of pets is {last}, and {given} was given; this SQL repairs it: DELETE FROM sqlite_sequence \
          WHERE name = 'pets'; INSERT INTO sqlite_sequence (name, seq) VALUES ('pets', {given});"
     );
-    Ok((last < given).then(|| Error::new(ErrorKind::SchemaChanged, line)))
+    Ok((last < given).then(|| changed(line)))
 }
 
-/// The names and kinds of tables, indexes, views and triggers, without SQLite's own, and how each is defined, on one
-/// line.
-fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), String>> {
+/// Tables, indexes, views and triggers, without SQLite's own, by name in lower case and kind.
+type Objects = BTreeMap<(String, String), (String, String)>;
+
+/// The name of each object, and how it is defined, on one line.
+fn objects(connection: &Connection) -> rusqlite::Result<Objects> {
     let objects = texts(
         connection,
         "SELECT name, type, sql FROM sqlite_schema WHERE type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
@@ -149,7 +144,7 @@ fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String
             .lines()
             .map(|line| line.split("--").next().unwrap_or_default());
         let words: Vec<&str> = code.flat_map(str::split_whitespace).collect();
-        ((name, kind), words.join(" "))
+        ((name.to_ascii_lowercase(), kind), (name, words.join(" ")))
     };
     Ok(objects.into_iter().map(one_line).collect())
 }
@@ -174,7 +169,7 @@ mod tests {
     use super::*;
 
     /// A database of the newest version, changed by some SQL.
-    fn changed(sql: &str) -> (Connection, SchemaDiff) {
+    fn changed_by(sql: &str) -> (Connection, SchemaDiff) {
         let connection = Connection::open_in_memory().unwrap();
         STEPS
             .iter()
@@ -195,7 +190,7 @@ mod tests {
             "ALTER TABLE pets RENAME TO animals; ALTER TABLE animals RENAME TO pets",
             "ALTER TABLE pets RENAME COLUMN status TO state; ALTER TABLE pets RENAME COLUMN state TO status",
         ] {
-            let (_, found) = changed(sql);
+            let (_, found) = changed_by(sql);
             assert!(found.gaps.is_empty() && found.foreign.is_empty(), "{sql}");
         }
     }
@@ -224,7 +219,7 @@ mod tests {
             ),
             ("CREATE TABLE \"a\nb\u{1b}\" (x)", "the table a\\nb\\u{1b}"),
         ] {
-            let (_, found) = changed(sql);
+            let (_, found) = changed_by(sql);
             assert_eq!(found.foreign, [expected], "{sql}");
             assert!(found.gaps.is_empty(), "{sql}");
         }
@@ -237,7 +232,7 @@ mod tests {
             "DROP INDEX pets_by_status; CREATE INDEX pets_by_status ON pets (name)",
             "DROP INDEX primary_domain; DROP INDEX pets_by_status",
         ] {
-            let (connection, found) = changed(sql);
+            let (connection, found) = changed_by(sql);
             assert_eq!(
                 kind_of(&found.gaps),
                 Some(ErrorKind::SchemaChanged),
@@ -272,7 +267,7 @@ mod tests {
                 "the table pets lacks the column status",
             ),
         ] {
-            let (_, found) = changed(sql);
+            let (_, found) = changed_by(sql);
             assert_eq!(
                 kind_of(&found.gaps),
                 Some(ErrorKind::DatabaseDamaged),

@@ -13,7 +13,7 @@ use crate::store::pets::{COUNT, counts};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
-    pub(super) reader: FileReader,
+    pub reader: FileReader,
 }
 
 impl Snapshot {
@@ -29,19 +29,6 @@ impl Snapshot {
             .execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
         begun.map_err(|error| cannot_open(path, error))?;
         Ok(Self { reader })
-    }
-
-    /// Checks that all reads have seen the same state of the file.
-    ///
-    /// # Errors
-    /// If nothing kept others from writing to the file, and somebody has.
-    pub(super) fn ensure_unchanged(&self) -> Result<(), Error> {
-        if self.reader.watch.is_written_to() {
-            let path = self.reader.watch.path().display();
-            let line = format!("{path} was written to while it was read; try again");
-            return fail(Kind::Conflict, line);
-        }
-        Ok(())
     }
 
     /// Takes a snapshot of a file that somebody has named.

@@ -5,8 +5,8 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::connection::guard_tables;
-use super::schema::{STEPS, text, texts};
-use crate::base::error::{Error, ErrorKind};
+use super::schema::{changed, text, texts};
+use crate::base::error::Error;
 
 /// The statements. Above each is its table, and what that has lost if the outcome is another one than with petstore's
 /// schema.
@@ -81,7 +81,7 @@ impl Object {
             let (kind, name) = (kind.to_uppercase(), name.replace('"', "\"\""));
             line += &format!("; this SQL repairs it: DROP {kind} \"{name}\";");
         }
-        Error::new(ErrorKind::SchemaChanged, line)
+        changed(line)
     }
 }
 
@@ -90,13 +90,16 @@ const OBJECTS: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE
     AND (type = 'trigger' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\') ORDER BY type <> 'table', rowid";
 
 /// Tries what petstore writes with the schema of a database, whose version is the newest. Returns the tables that were
-/// rebuilt in a way in which they lose what is written, and the triggers and indexes that let a statement fail.
-pub fn try_writes(connection: &Connection) -> rusqlite::Result<(Vec<Error>, Vec<Error>)> {
-    let (mut memory, model) = (Connection::open_in_memory()?, Connection::open_in_memory()?);
+/// rebuilt in a way in which they lose what is written, and the triggers and indexes that let a statement fail. `model` is
+/// an empty database with petstore's schema.
+pub fn try_writes(
+    connection: &Connection,
+    model: Connection,
+) -> rusqlite::Result<(Vec<Error>, Vec<Error>)> {
+    let mut memory = Connection::open_in_memory()?;
     guard_tables(&mut memory)?;
     memory.progress_handler(MOST, Some(|| true))?;
     memory.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_BYTES)?;
-    model.execute_batch(&STEPS.concat())?;
     let is_ours = |name: &str| tries().any(|(table, ..)| name.eq_ignore_ascii_case(table));
     let (mut rebuilt, mut stopped, mut triggers) = (Vec::new(), Vec::new(), Vec::new());
     // Why an object cannot be made, which the statements that need it do not tell.
@@ -151,7 +154,7 @@ pub fn try_writes(connection: &Connection) -> rusqlite::Result<(Vec<Error>, Vec<
         // A rule of another program, such as a CHECK, is no loss.
         if *outcome != Outcome::Rejected {
             let line = format!("the table {table} was rebuilt, and has lost {what}{why}");
-            rebuilt.push(Error::new(ErrorKind::SchemaChanged, line));
+            rebuilt.push(changed(line));
         }
     }
     for object in triggers {
