@@ -1,7 +1,7 @@
 //! A private folder for the database of an ephemeral service or a restored backup, and the choice of the folder for
 //! temporary files.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use crate::base::files::folder_of;
 
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-private-";
+/// The name of the database in it.
+const DATABASE: &str = "pets.db";
 
 /// A folder that only this user may enter. Dropping it removes it. It stays locked, so that systemd's clean-up of
 /// `/tmp` (`systemd.io/TEMPORARY_DIRECTORIES`) skips it, and that of the next [`PrivateFolder`].
@@ -27,11 +29,16 @@ impl PrivateFolder {
     /// # Errors
     /// Fails if the folder cannot be created.
     pub fn new(database: &Path) -> Result<Self, Error> {
+        remove_abandoned(&std::env::temp_dir());
         temporarily(database, Self::new_in)
     }
 
+    /// The path of the database in the folder.
+    pub fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
     fn new_in(parent: &Path) -> Result<Self, Error> {
-        remove_abandoned(parent);
         Self::create(parent).map_err(|error| {
             let parent = parent.display();
             Error::io(
@@ -43,7 +50,7 @@ impl PrivateFolder {
 
     fn create(parent: &Path) -> io::Result<Self> {
         let random = getrandom::u64().map_err(io::Error::other)?;
-        let name = format!("{PREFIX}{random:016x}");
+        let name = name_of(random);
         // Locked before it has a name that others look for.
         let [new, path] = [format!(".{name}"), name].map(|name| parent.join(name));
         DirBuilder::new().mode(0o700).create(&new)?;
@@ -55,19 +62,49 @@ impl PrivateFolder {
     }
 }
 
-/// Removes the folders of this user that nobody holds any more, because their process was killed.
+fn name_of(random: u64) -> String {
+    format!("{PREFIX}{random:016x}")
+}
+
+/// Removes the folders that killed processes of this user have left.
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
-            && entry
-                .metadata()
-                .is_ok_and(|found| found.uid() == geteuid().as_raw() && found.is_dir())
-            && File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok())
-        {
-            let _ = fs::remove_dir_all(entry.path());
-        }
+        let _ = remove_if_abandoned(&entry);
     }
+}
+
+/// Removes a folder that nobody holds. Its name, mode and owner, and the names of all its files, must be as this program
+/// makes them: anything else may be somebody's work.
+fn remove_if_abandoned(entry: &DirEntry) -> io::Result<()> {
+    let (name, found) = (entry.file_name(), entry.metadata()?);
+    let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    let number = random.and_then(|random| u64::from_str_radix(random, 16).ok());
+    if number.is_none_or(|number| name != *name_of(number))
+        || !found.is_dir()
+        || found.mode() & 0o777 != 0o700
+        || found.uid() != geteuid().as_raw()
+    {
+        return Ok(());
+    }
+    let lock = File::open(entry.path())?;
+    lock.try_lock()?;
+    let files: Vec<DirEntry> = fs::read_dir(entry.path())?.collect::<io::Result<_>>()?;
+    if files.iter().all(is_made) {
+        files
+            .iter()
+            .try_for_each(|file| fs::remove_file(file.path()))?;
+        fs::remove_dir(entry.path())?;
+    }
+    Ok(())
+}
+
+/// True for a file of the database, or of the one that a restore writes.
+fn is_made(file: &DirEntry) -> bool {
+    let name = file.file_name();
+    let end = name.to_str().and_then(|name| name.strip_prefix(DATABASE));
+    let end = end.map(|end| end.strip_prefix(".partial").unwrap_or(end));
+    matches!(end, Some("" | "-wal" | "-shm" | "-journal"))
+        && file.file_type().is_ok_and(|kind| kind.is_file())
 }
 
 /// Calls `make` with the folder for temporary files (`TMPDIR`) or, if that fails, with the folder of the database,
@@ -112,23 +149,52 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_nobody_holds_are_removed() {
+    fn folders_that_nobody_holds_are_removed_if_all_in_them_is_ours() {
         let parent = Folder::for_sockets();
         let held = PrivateFolder::new_in(&parent.0).unwrap();
-        let [left, foreign, file] = [
-            "petstore-private-1",
-            "petstore-other-1",
-            "petstore-private-2",
-        ]
-        .map(|name| parent.0.join(name));
-        std::fs::create_dir_all(left.join("pets.db")).unwrap();
-        std::fs::create_dir(&foreign).unwrap();
-        std::os::unix::fs::symlink(&foreign, &file).unwrap();
-        let next = PrivateFolder::new_in(&parent.0).unwrap();
-        assert!(!left.exists());
-        for kept in [&held.path, &next.path, &foreign, &file] {
+        let make = |random: &str, mode, files: &[&str]| {
+            let path = parent.0.join(format!("{PREFIX}{random}"));
+            DirBuilder::new().mode(mode).create(&path).unwrap();
+            for file in files {
+                std::fs::write(path.join(file), "").unwrap();
+            }
+            path
+        };
+        let names = ["pets.db", "pets.db-wal", "pets.db.partial-journal"];
+        let left = make("00000000000000a1", 0o700, &names);
+        let empty = make("00000000000000a2", 0o700, &[]);
+        let mut kept = vec![
+            held.path.clone(),
+            make("1", 0o700, &names),
+            make("00000000000000A1", 0o700, &names),
+            make("+0000000000000a1", 0o700, &names),
+            make("00000000000000a1-mine", 0o700, &names),
+            make("00000000000000b1", 0o755, &names),
+            make("00000000000000b2", 0o700, &["pets.db", "pets.db.mine"]),
+            make("00000000000000b3", 0o700, &["pets.db", "notes"]),
+            make("00000000000000b4", 0o700, &["pets.db"]),
+            parent.0.join(format!("{PREFIX}00000000000000b5")),
+        ];
+        std::fs::create_dir(kept[8].join("pets.db-wal")).unwrap();
+        std::os::unix::fs::symlink(&kept[7], &kept[9]).unwrap();
+        kept.extend([6, 7, 8].map(|folder| kept[folder].join("pets.db")));
+        remove_abandoned(&parent.0);
+        for removed in [left, empty] {
+            assert!(!removed.exists(), "{}", removed.display());
+        }
+        for kept in kept {
             assert!(kept.exists(), "{}", kept.display());
         }
+    }
+
+    #[test]
+    fn only_the_folder_for_temporary_files_is_tidied() {
+        let parent = Folder::for_sockets();
+        let left = parent.0.join(format!("{PREFIX}00000000000000a1"));
+        DirBuilder::new().mode(0o700).create(&left).unwrap();
+        drop(PrivateFolder::new(&parent.0.join("pets.db")).unwrap());
+        drop(PrivateFolder::new_in(&parent.0).unwrap());
+        assert!(left.exists());
     }
 
     #[test]
@@ -136,6 +202,7 @@ mod tests {
         let parent = Folder::for_sockets();
         let make = || {
             (0..50).for_each(|_| {
+                remove_abandoned(&parent.0);
                 let folder = PrivateFolder::new_in(&parent.0).unwrap();
                 std::fs::write(folder.path.join("pets.db"), "").unwrap();
                 assert!(folder.path.exists());
