@@ -109,7 +109,7 @@ pub fn bytes_after(name: &str, text: &str) -> Option<u64> {
 }
 
 /// Returns whether the location of a database is a path, or the address of a cluster, and not the URL of another program,
-/// such as `sqlite:pets.db` or `pets.db?mode=ro`, which would become the name of a new file.
+/// such as `sqlite:pets.db` or `pets.db?mode=ro`, which would become the name of a new file, or a name that SQLite uses.
 pub fn is_location(location: &Path) -> bool {
     let text = location.to_string_lossy();
     let text = text.trim_start().to_ascii_lowercase();
@@ -119,10 +119,16 @@ pub fn is_location(location: &Path) -> bool {
         .is_some_and(|(scheme, _)| scheme.len() != 1 && scheme.chars().all(is_part));
     let name = text.rsplit('/').next().unwrap_or_default();
     let has_query = name
-        .split_once('?')
+        .split_once(['?', ';'])
         .is_some_and(|(_, query)| query.contains('='));
     let is_file = !text.is_empty() && !is_url && !has_query;
-    is_file || is_url && text.starts_with("rqlite")
+    is_file && !is_next_to_database(location) || is_url && text.starts_with("rqlite")
+}
+
+/// Returns whether SQLite takes a file of this name for the log, its index or the journal of the database next to it.
+pub fn is_next_to_database(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    matches!(name.rsplit_once('-'), Some((_, "wal" | "shm" | "journal")))
 }
 
 /// Creates a file that only its owner may read, to write it.
@@ -165,7 +171,7 @@ mod tests {
     use rustix::io::Errno;
 
     #[test]
-    fn url_of_another_program_is_no_location() {
+    fn url_of_another_program_or_name_of_sqlite_is_no_location() {
         for url in [
             "",
             ":memory:",
@@ -179,6 +185,11 @@ mod tests {
             "pets.db?mode=ro",
             "/srv/pets.db?cache=shared&mode=rwc",
             "sqlite:pets.db?mode=rwc",
+            "pets.db;Mode=ReadOnly",
+            "Data Source=pets.db;Mode=ReadOnly",
+            "pets.db-wal",
+            "/srv/pets-shm",
+            "pets.db-journal",
         ] {
             assert!(!is_location(url.as_ref()), "{url}");
         }
@@ -189,6 +200,9 @@ mod tests {
             "pets.db-2026-11-29T02:30:00",
             "C:pets.db",
             "what?.db",
+            "pets.db-wal2",
+            "a-wal/pets.db",
+            "rqlite://h/a-wal",
             "/srv/a?b=c/pets.db",
             "rqlite://h/?ca=f",
             "Rqlites://h/?ca=f",

@@ -21,7 +21,7 @@ fn missing_folder_is_refused() {
         "nowhere",
     );
     expect_refusal(run(SERVE, folder.path()), 1, "is a folder");
-    for url in [":memory:", "sqlite:pets.db", "pets.db?mode=ro"] {
+    for url in [":memory:", "sqlite:pets.db", "pets.db?mode=ro", "a.db-wal"] {
         expect_refusal(run(SERVE, url.as_ref()), 2, "must be the path of a file");
     }
     std::os::unix::fs::symlink("nowhere", folder.database()).unwrap();

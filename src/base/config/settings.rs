@@ -23,7 +23,7 @@ pub const SETTINGS: &[Setting] = &[
         .default("petstore.db")
         .set(|config, text| {
             let path = Some(PathBuf::from(text)).filter(|path| is_location(path));
-            put(&mut config.database, path, "the path of a file")
+            put(&mut config.database, path, "the path of a file, without -wal, -shm or -journal at the end")
         }),
     Setting::switch("read-only")
         .help("never write to the database; requests that change something get 503 read_only")

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::base::clock::{rfc3339, unix_time};
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::{create_private, flush_folder, folder_of, open_at_once};
+use crate::base::files::{
+    create_private, flush_folder, folder_of, is_next_to_database, open_at_once,
+};
 
 /// An incomplete file that only its owner may read, locked while it is written. It is removed on drop or, if the
 /// process is killed, by the next process with the same target.
@@ -25,8 +27,12 @@ impl Partial {
     /// [`ErrorKind::Conflict`] if another process is writing this file. Fails if the target is not the name of a file,
     /// or no file can be created in its folder.
     pub fn beside(target: &Path) -> Result<Self, Error> {
-        if target.as_os_str().is_empty() || target.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            let line = format!("'{}' is not the name of a file", target.display());
+        let name = target.as_os_str().as_encoded_bytes();
+        if name.is_empty() || name.ends_with(b"/") || is_next_to_database(target) {
+            let line = format!(
+                "'{}' is not the name of a file, or ends in -wal, -shm or -journal",
+                target.display()
+            );
             return fail(ErrorKind::InvalidInput, line);
         }
         let path = target.with_added_extension("partial");
@@ -185,10 +191,12 @@ mod tests {
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.to_string().contains(words), "{error}");
         }
-        for name in ["", "copies/"] {
+        for name in ["", "copies/", "pets.db-wal", "-journal"] {
             let error = Partial::beside(Path::new(name)).err().unwrap();
             assert!(
-                error.to_string().ends_with("is not the name of a file"),
+                error
+                    .to_string()
+                    .ends_with("or ends in -wal, -shm or -journal"),
                 "{error}"
             );
         }
