@@ -3,6 +3,7 @@
 //!
 //! No advice may lose data: none may say to delete or overwrite a file.
 
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
 use petstore::{Error, ErrorKind, SETTINGS};
@@ -18,19 +19,29 @@ pub fn line(error: &Error, call: &Invocation) -> String {
     }
 }
 
-/// The database of the service of this machine, which its settings name, or the unit; `None` if there is none. A user who
-/// may not look there gets it too.
+/// The database of the service of this machine, which its settings name, or the unit; `None` if there is none, and empty
+/// if it is not known for sure. A user who may not look there gets it too.
 pub fn database_of_service() -> Option<String> {
-    let settings = std::fs::read_to_string("/etc/petstore.env").unwrap_or_default();
-    let mut given = settings
-        .lines()
-        .filter_map(|line| line.strip_prefix("PETSTORE_DATABASE="));
-    let unit = "/var/lib/petstore/petstore.db";
+    let settings = std::fs::read_to_string("/etc/petstore.env");
+    if settings
+        .as_ref()
+        .is_err_and(|error| error.kind() != NotFound)
+        || Path::new("/etc/systemd/system/petstore.service.d").exists()
+    {
+        return Some(String::new());
+    }
+    let settings = settings.unwrap_or_default();
+    let mut given = settings.lines().filter_map(|line| line.split_once('='));
+    // What systemd reads in another way, such as a backslash, is the name of no file.
     let path = given
-        .next_back()
-        .map_or(unit, |path| path.trim_matches('"'));
-    let is_there = Path::new(path).try_exists().unwrap_or(true);
-    is_there.then(|| path.to_owned())
+        .rfind(|(name, _)| name.trim() == "PETSTORE_DATABASE")
+        .map_or("/var/lib/petstore/petstore.db", |(_, path)| {
+            path.trim().trim_matches(['"', '\''])
+        });
+    Path::new(path)
+        .try_exists()
+        .unwrap_or(true)
+        .then(|| path.to_owned())
 }
 
 /// If there is no database in this folder, returns the command with that of the service.
@@ -39,7 +50,7 @@ fn on_service(error: &Error, call: &Invocation) -> Option<String> {
     if error.kind() != ErrorKind::DatabaseMissing || has_file || call.is_on("database") {
         return None;
     }
-    let path = quote(&database_of_service()?);
+    let path = quote(&database_of_service().filter(|path| !path.is_empty())?);
     let words = std::env::args_os().skip(1);
     let words: String = words
         .map(|word| format!(" {}", quote(&word.to_string_lossy())))

@@ -26,6 +26,30 @@ fn name_that_is_too_long_is_reported_as_that() {
     }
 }
 
+#[test]
+fn name_that_sqlite_gives_to_a_log_or_a_journal_is_refused() {
+    let folder = Folder::new();
+    add_key(&folder.database(), &["ci"]);
+    for end in ["-wal", "-shm", "-journal"] {
+        let name = folder.path().join(format!("other.db{end}"));
+        let said = "-wal, -shm or -journal";
+        expect_refusal(
+            run(&["backup", name.to_str().unwrap()], &folder.database()),
+            1,
+            said,
+        );
+        for words in [
+            &["--listen", "127.0.0.1:0"][..],
+            &["restore", "backup.db"],
+            &["import", "--create"],
+            &["key", "add", "ci", "--create"],
+        ] {
+            expect_refusal(run(words, &name), 2, said);
+        }
+        assert!(!name.exists());
+    }
+}
+
 /// Runs a command without `--database`, on a machine that a script has prepared.
 fn on_machine(script: &str, words: &[&str], folder: &Folder) -> Output {
     let mut command = Command::new("unshare");
@@ -83,4 +107,57 @@ fn missing_database_is_named_with_the_folder_in_which_it_was_looked_for() {
         );
     }
     assert!(!folder.path().join("petstore.db").exists());
+}
+
+#[test]
+fn database_of_the_service_is_only_named_if_it_is_known_for_sure() {
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("other db"), "").unwrap();
+    let other = std::fs::canonicalize(folder.path())
+        .unwrap()
+        .join("other db");
+    let other = other.display();
+    let name = |script: &str| {
+        let script =
+            format!("mkdir /var/lib/petstore; touch /var/lib/petstore/petstore.db; {script};");
+        let refused = on_machine(&script, &["check"], &folder);
+        let line = String::from_utf8(refused.stderr).unwrap();
+        let named = line.split_once("petstore --database ");
+        named.map(|(_, named)| named.trim_end().to_owned())
+    };
+    let set = |line: &str| name(&format!("cat >/etc/petstore.env <<'E'\n{line}\nE\n:"));
+    let (known, unit) = (
+        Some(format!("'{other}' check")),
+        Some("/var/lib/petstore/petstore.db check".to_owned()),
+    );
+    assert_eq!(set("#PETSTORE_DATABASE=/srv/x"), unit);
+    for line in [
+        format!("PETSTORE_DATABASE={other}"),
+        format!(" PETSTORE_DATABASE = {other} "),
+        format!("PETSTORE_DATABASE=/srv/x\nPETSTORE_DATABASE='{other}'"),
+        format!("PETSTORE_DATABASE=\"{other}\"\r"),
+    ] {
+        assert_eq!(set(&line), known, "{line}");
+    }
+    for value in [
+        "",
+        "pets.db",
+        "/srv/my\\ pets.db",
+        "\"/srv/a\"'b'",
+        "/srv/a\\",
+    ] {
+        assert_eq!(set(&format!("PETSTORE_DATABASE={value}")), None, "{value}");
+    }
+    for script in [
+        "mkdir /etc/petstore.env",
+        "mkdir -p /etc/systemd/system/petstore.service.d",
+    ] {
+        assert_eq!(name(script), None, "{script}");
+        let restored = on_machine(&format!("{script};"), &["restore", "backup.db"], &folder);
+        expect_refusal(
+            restored,
+            1,
+            "there is no database petstore.db in the folder",
+        );
+    }
 }
