@@ -12,7 +12,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
-use super::output::print_error;
+use super::output::{absolute, print_error};
 use super::signals;
 
 /// Caught signals, each with who sent it.
@@ -42,7 +42,10 @@ pub fn run(
     if let Some(origin) = signals.pending().next() {
         return Ok(u8::try_from(128 + origin.signal).unwrap_or(u8::MAX));
     }
-    let setting = |address: &Address| address.to_string().replace("http://", "");
+    let setting = |address: &Address| match address {
+        Address::Unix(path) => Address::Unix(absolute(path)).to_string(),
+        other => other.to_string().replace("http://", ""),
+    };
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -52,7 +55,7 @@ pub fn run(
         .env("PETSTORE_DATABASE", server.database())
         .env_remove("PETSTORE_EPHEMERAL");
     if let Address::Unix(path) = server.address() {
-        command.env("PETSTORE_SOCKET", path);
+        command.env("PETSTORE_SOCKET", absolute(path));
     }
     if let Some(admin) = server.admin_address() {
         command.env("PETSTORE_ADMIN", setting(admin));

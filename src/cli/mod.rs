@@ -35,7 +35,7 @@ use args::Action;
 use command::{Command, CommandError, Invocation};
 use output::{print, print_error};
 use petstore::ErrorKind;
-use signal_hook::consts::SIGXFSZ;
+use signal_hook::consts::{SIGCHLD, SIGXFSZ};
 
 /// Every command, in the order of the help text. The first is the default command.
 const COMMANDS: &[&[Command]] = &[
@@ -73,8 +73,9 @@ pub fn run() -> ExitCode {
                 logging::warn_plainly();
                 unknown_variables::warn_unknown();
             }
-            // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
-            let caught = signals::end_as_first().and_then(|()| signals::note(&[SIGXFSZ]));
+            // A write beyond the file size limit (ulimit -f) fails instead of killing the process. While SIGCHLD is ignored,
+            // which a parent may pass on, no process learns how another one ends.
+            let caught = signals::end_as_first().and_then(|()| signals::note(&[SIGXFSZ, SIGCHLD]));
             let done = caught
                 .map_err(CommandError::from)
                 .and_then(|_| (command.run)(&call));

@@ -147,6 +147,30 @@ fn command_gets_url_and_key_and_its_exit_code_is_that_of_the_service() {
 }
 
 #[test]
+fn command_has_absolute_paths_and_its_end_is_known_if_the_parent_ignores_it() {
+    let folder = Folder::new();
+    let script =
+        "cd /; test -S \"$PETSTORE_SOCKET\" && echo \"$PETSTORE_LISTEN $PETSTORE_ADMIN\"; exit 7";
+    let service = serving(&folder, script);
+    let ignoring = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])";
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", ignoring])
+        .arg(service.get_program())
+        .args(service.get_args())
+        .env_remove("PETSTORE_API_KEY")
+        .env("PETSTORE_LISTEN", "unix:a.sock")
+        .env("PETSTORE_ADMIN", "unix:b.sock")
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path());
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(7), "{done:?}");
+    let place = fs::canonicalize(folder.path()).unwrap();
+    let said = format!("unix:{0}/a.sock unix:{0}/b.sock\n", place.display());
+    assert_eq!(String::from_utf8_lossy(&done.stdout), said);
+}
+
+#[test]
 fn signals_reach_the_command_and_the_service_ends_after_it() {
     let folder = Folder::new();
     for (signal, code) in [("TERM", 4), ("INT", 5), ("HUP", 6), ("QUIT", 7)] {
