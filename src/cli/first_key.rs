@@ -13,6 +13,7 @@ use std::path::Path;
 use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState, flush_folder};
 
 use super::keys::create;
+use super::manual::quote;
 use super::output::{absolute, print};
 
 /// The name of the key.
@@ -52,11 +53,8 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, E
         // The database is damaged: requests that need a damaged page fail, and others succeed.
         _ => return Ok(None),
     };
-    let database = absolute(&config.database);
-    log::warn!(
-        "{state}; to create one, run: petstore key add NAME --database {}",
-        database.display()
-    );
+    let database = quote(&absolute(&config.database).to_string_lossy());
+    log::warn!("{state}; to create one, run: petstore key add NAME --database {database}");
     Ok(None)
 }
 

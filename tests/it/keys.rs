@@ -169,6 +169,21 @@ fn printed_and_logged(folder: Folder, words: &[&str]) -> (String, String, Folder
 }
 
 #[test]
+fn printed_path_of_a_database_is_quoted_for_a_shell() {
+    let mut folder = Folder::new();
+    let place = folder.path().join("my shop");
+    std::fs::create_dir(&place).unwrap();
+    let path = place.join("pets.db");
+    let given = path.to_str().unwrap();
+    let (_, logged, _) = {
+        let taken = std::mem::replace(&mut folder, Folder::new());
+        printed_and_logged(taken, &["--database", given])
+    };
+    let advice = format!("petstore key add NAME --database '{given}'");
+    assert!(logged.contains(&advice), "{logged}");
+}
+
+#[test]
 fn no_key_is_shown_but_on_a_terminal() {
     let (printed, logged, folder) = printed_and_logged(Folder::new(), &[]);
     assert_eq!(printed, "");
