@@ -6,7 +6,8 @@ use lexopt::{Arg, Parser, ValueExt};
 use petstore::Config;
 
 use super::command::{Command, Invocation};
-use super::{all, help, unknown_variables};
+use super::unknown_variables::meant;
+use super::{all, help};
 
 /// The result of parsing a command line.
 pub enum Action {
@@ -68,7 +69,8 @@ fn parse_words(
                         .flat_map(flags_of)
                         .map(|(flag, _)| flag)
                         .chain(["help", "version"]);
-                    let meant = meant(name, known).map(|flag| format!("; did you mean --{flag}?"));
+                    let meant =
+                        meant(name, known, 2).map(|flag| format!("; did you mean --{flag}?"));
                     return Err(format!(
                         "unknown flag --{name}{}",
                         meant.unwrap_or_default()
@@ -152,20 +154,13 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
                 .map(|(group, _)| group);
             let known = all().map(|command| command.name).chain(groups);
             let typed = words.get(..2).unwrap_or(words).join(" ");
-            let meant = meant(&typed, known.clone()).or_else(|| meant(words.first()?, known));
+            let meant = meant(&typed, known.clone(), 2).or_else(|| meant(words.first()?, known, 2));
             let meant = meant
                 .map(|name| format!("; did you mean {name}?"))
                 .unwrap_or_default();
             Err(format!("there is no command '{}'{meant}", words.join(" ")))
         }
     }
-}
-
-/// Returns the known word that was probably meant by another one: both differ in the middle, by about two letters.
-fn meant<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let known = known.filter(|known| known.len().abs_diff(word.len()) <= 2);
-    let (alike, nearest) = unknown_variables::most_alike(word, known)?;
-    (alike + 2 >= word.len().max(3)).then_some(nearest)
 }
 
 fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {

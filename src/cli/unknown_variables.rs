@@ -1,24 +1,20 @@
 //! Finds environment variables that are probably misspelt.
 
-use std::cmp::Reverse;
-
 use petstore::{SETTINGS, VARIABLES};
 
 /// Warns of every `PETSTORE_` variable that the program does not know.
 pub fn warn_unknown() {
     for (name, value) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if let Some(known) = nearest(&name, &value.to_string_lossy()) {
-            log::warn!(
-                "the environment variable {name} is unknown and has no effect; did you mean {known}?"
-            );
+        if let Some(meant) = unknown(&name, &value.to_string_lossy()) {
+            log::warn!("the environment variable {name} is unknown and has no effect{meant}");
         }
     }
 }
 
-/// Returns the known variable that is most similar to an unknown one; `None` if it is known, or does not belong to
-/// petstore.
-fn nearest(name: &str, value: &str) -> Option<String> {
+/// Returns the question for an unknown variable, which is empty if none is similar; `None` if it is known, or does not
+/// belong to petstore.
+fn unknown(name: &str, value: &str) -> Option<String> {
     // Kubernetes sets these variables for services with names such as petstore and petstore-admin.
     let is_foreign = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"]
         .iter()
@@ -27,32 +23,34 @@ fn nearest(name: &str, value: &str) -> Option<String> {
     if !name.starts_with("PETSTORE_") || is_foreign {
         return None;
     }
-    let mut known = SETTINGS
-        .iter()
-        .map(petstore::Setting::variable)
-        .collect::<Vec<_>>();
-    known.extend(VARIABLES.iter().map(|variable| variable.name.to_owned()));
+    let others = VARIABLES.iter().map(|variable| variable.name.to_owned());
+    let settings = SETTINGS.iter().map(petstore::Setting::variable);
+    let known: Vec<String> = settings.chain(others).collect();
     if known.iter().any(|known| known == name) {
         return None;
     }
-    most_alike(&name.to_ascii_uppercase(), known.into_iter()).map(|(_, nearest)| nearest)
+    let name = name.to_ascii_uppercase();
+    let differing = if name.len() < 16 { 1 } else { 2 };
+    let meant = meant(&name, known.iter().map(String::as_str), differing);
+    let question = meant.map(|known| format!("; did you mean {known}?"));
+    Some(question.unwrap_or_default())
 }
 
-/// Returns the word with the longest beginning and end in common with another, and their length.
-pub fn most_alike<T: AsRef<str>>(word: &str, known: impl Iterator<Item = T>) -> Option<(usize, T)> {
+/// Returns the known word that was probably meant by another one: at most this number of letters in the middle differ.
+pub fn meant<'k>(
+    word: &str,
+    known: impl Iterator<Item = &'k str>,
+    differing: usize,
+) -> Option<&'k str> {
     let same = |(a, b): &(char, char)| a == b;
-    let rated = known.map(|known| {
-        let other = known.as_ref();
+    let alike = |other: &str| {
         let first = word.chars().zip(other.chars()).take_while(same).count();
-        let last = word
-            .chars()
-            .rev()
-            .zip(other.chars().rev())
-            .take_while(same)
-            .count();
-        (first + last, known)
-    });
-    rated.max_by_key(|(alike, known)| (*alike, Reverse(known.as_ref().len())))
+        let ends = word.chars().rev().zip(other.chars().rev());
+        first + ends.take_while(same).count()
+    };
+    known
+        .filter(|known| alike(known) + differing >= word.len().max(known.len()).max(3))
+        .max_by_key(|known| alike(known))
 }
 
 #[cfg(test)]
@@ -60,17 +58,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_variable_is_named_for_unknown_ones_alone() {
+    fn typing_error_of_a_variable_is_named_and_no_other_meaning_suggested() {
         for (name, known) in [
             ("PETSTORE_DATABSE", "PETSTORE_DATABASE"),
             ("PETSTORE_WORKER", "PETSTORE_WORKERS"),
+            ("PETSTORE_LISTN", "PETSTORE_LISTEN"),
             ("PETSTORE_API_KEYS", "PETSTORE_API_KEY"),
-            ("PETSTORE_LISTEN_ADDRESS", "PETSTORE_LISTEN"),
-            ("PETSTORE_TRUSTED_PROXIES", "PETSTORE_TRUSTED_PROXY"),
+            ("PETSTORE_TRUSTED_PROXYS", "PETSTORE_TRUSTED_PROXY"),
             ("PETSTORE_log_format", "PETSTORE_LOG_FORMAT"),
-            ("PETSTORE_ADMIN_PORT", "PETSTORE_ADMIN_HOST"),
         ] {
-            assert_eq!(nearest(name, "x").as_deref(), Some(known), "{name}");
+            let question = format!("; did you mean {known}?");
+            assert_eq!(unknown(name, "x"), Some(question), "{name}");
+        }
+        for name in [
+            "ADMIN_PORT",
+            "DB",
+            "PORT",
+            "LOG_LEVEL",
+            "FILE",
+            "DATA_DIR",
+            "API_URL",
+            "TIMEOUT",
+        ] {
+            let name = format!("PETSTORE_{name}");
+            assert_eq!(unknown(&name, "x").as_deref(), Some(""), "{name}");
         }
         for (name, value) in [
             ("PETSTORE_API_KEY_FILE", "/run/key"),
@@ -87,7 +98,7 @@ mod tests {
             ("MY_PETSTORE_WORKER", "1"),
             ("PETSTORE", "target/release/petstore"),
         ] {
-            assert_eq!(nearest(name, value), None, "{name}");
+            assert_eq!(unknown(name, value), None, "{name}");
         }
     }
 }
