@@ -167,7 +167,9 @@ fn change_is_made_only_to_the_pet_that_the_client_knows() {
         let fields = format!("If-Match: {known}\r\nIf-None-Match: {unwanted}\r\n");
         for method in ["PATCH", "DELETE"] {
             let refused = ask(&server, method, "/v1/pets/1", &fields, r#"{"name":"Tom"}"#);
-            refused.expect_error(412, "precondition_failed", "or If-None-Match");
+            let why =
+                "or If-None-Match. If If-Match has an earlier ETag, the pet was changed since";
+            refused.expect_error(412, "precondition_failed", why);
         }
     }
     patch(&server, "/v1/pets/1", "If-None-Match: \"x\"\r\n", "{}").expect(200);
