@@ -52,7 +52,7 @@ impl Opened {
         let store = match &config.ephemeral {
             Some(ephemeral) => {
                 let private = folder.insert(PrivateFolder::new(&config.database)?);
-                config.database = private.database();
+                config.database = private.path.join("pets.db");
                 store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
             }
             None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,

@@ -13,8 +13,6 @@ use crate::base::files::folder_of;
 
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-private-";
-/// The name of the database in it.
-const DATABASE: &str = "pets.db";
 
 /// A folder that only this user may enter. Dropping it removes it. It stays locked, so that systemd's clean-up of
 /// `/tmp` (`systemd.io/TEMPORARY_DIRECTORIES`) skips it, and that of the next [`PrivateFolder`].
@@ -33,11 +31,6 @@ impl PrivateFolder {
         temporarily(database, Self::new_in)
     }
 
-    /// The path of the database in the folder.
-    pub fn database(&self) -> PathBuf {
-        self.path.join(DATABASE)
-    }
-
     fn new_in(parent: &Path) -> Result<Self, Error> {
         Self::create(parent).map_err(|error| {
             let parent = parent.display();
@@ -50,7 +43,7 @@ impl PrivateFolder {
 
     fn create(parent: &Path) -> io::Result<Self> {
         let random = getrandom::u64().map_err(io::Error::other)?;
-        let name = name_of(random);
+        let name = format!("{PREFIX}{random:016x}");
         // Locked before it has a name that others look for.
         let [new, path] = [format!(".{name}"), name].map(|name| parent.join(name));
         DirBuilder::new().mode(0o700).create(&new)?;
@@ -62,49 +55,30 @@ impl PrivateFolder {
     }
 }
 
-fn name_of(random: u64) -> String {
-    format!("{PREFIX}{random:016x}")
-}
-
-/// Removes the folders that killed processes of this user have left.
+/// Removes the folders that killed processes of this user have left. Name, mode and files must be those that this program
+/// makes: anything else may be somebody's work.
 fn remove_abandoned(parent: &Path) {
+    let is_made = |file: DirEntry| {
+        file.file_name().as_encoded_bytes().starts_with(b"pets.db")
+            && file.file_type().is_ok_and(|kind| kind.is_file())
+    };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let _ = remove_if_abandoned(&entry);
+        let (name, path) = (entry.file_name(), entry.path());
+        let random = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX))
+            .unwrap_or_default();
+        if u64::from_str_radix(random, 16).is_ok_and(|made| random == format!("{made:016x}"))
+            // A folder that only its user may enter (inode(7)).
+            && entry
+                .metadata()
+                .is_ok_and(|found| found.uid() == geteuid().as_raw() && found.mode() == 0o40700)
+            && File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok())
+            && fs::read_dir(&path).is_ok_and(|mut files| files.all(|file| file.is_ok_and(is_made)))
+        {
+            let _ = fs::remove_dir_all(path);
+        }
     }
-}
-
-/// Removes a folder that nobody holds. Its name, mode and owner, and the names of all its files, must be as this program
-/// makes them: anything else may be somebody's work.
-fn remove_if_abandoned(entry: &DirEntry) -> io::Result<()> {
-    let (name, found) = (entry.file_name(), entry.metadata()?);
-    let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-    let number = random.and_then(|random| u64::from_str_radix(random, 16).ok());
-    if number.is_none_or(|number| name != *name_of(number))
-        || !found.is_dir()
-        || found.mode() & 0o777 != 0o700
-        || found.uid() != geteuid().as_raw()
-    {
-        return Ok(());
-    }
-    let lock = File::open(entry.path())?;
-    lock.try_lock()?;
-    let files: Vec<DirEntry> = fs::read_dir(entry.path())?.collect::<io::Result<_>>()?;
-    if files.iter().all(is_made) {
-        files
-            .iter()
-            .try_for_each(|file| fs::remove_file(file.path()))?;
-        fs::remove_dir(entry.path())?;
-    }
-    Ok(())
-}
-
-/// True for a file of the database, or of the one that a restore writes.
-fn is_made(file: &DirEntry) -> bool {
-    let name = file.file_name();
-    let end = name.to_str().and_then(|name| name.strip_prefix(DATABASE));
-    let end = end.map(|end| end.strip_prefix(".partial").unwrap_or(end));
-    matches!(end, Some("" | "-wal" | "-shm" | "-journal"))
-        && file.file_type().is_ok_and(|kind| kind.is_file())
 }
 
 /// Calls `make` with the folder for temporary files (`TMPDIR`) or, if that fails, with the folder of the database,
@@ -170,7 +144,7 @@ mod tests {
             make("+0000000000000a1", 0o700, &names),
             make("00000000000000a1-mine", 0o700, &names),
             make("00000000000000b1", 0o755, &names),
-            make("00000000000000b2", 0o700, &["pets.db", "pets.db.mine"]),
+            make("00000000000000b2", 0o700, &["pets.db", "my pets.db"]),
             make("00000000000000b3", 0o700, &["pets.db", "notes"]),
             make("00000000000000b4", 0o700, &["pets.db"]),
             parent.0.join(format!("{PREFIX}00000000000000b5")),

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// of [`restore`] and of [`Server::start`].
 pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = PrivateFolder::new(file)?;
-    let database = folder.database();
+    let database = folder.path.join("pets.db");
     let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
     let listener = LaneListener::bind(&folder.path)?;
     let listen = Listen::Socket(Arc::new(listener.0.listener.into()));
