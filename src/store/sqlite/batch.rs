@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_WRITE};
 use rusqlite::types::ValueRef;
-use rusqlite::{ErrorCode, OptionalExtension, Row, Statement, ToSql, params};
+use rusqlite::{OptionalExtension, Row, Statement, ToSql, params};
 
 use super::checkpoint::{TRUNCATE, WORTH_A_CHECKPOINT};
 use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
@@ -235,13 +235,23 @@ impl FileConnection {
             .map(drop)
     }
 
-    /// Writes every page that a create writes. Also writes a large pet into the log, so that it grows, and undoes it.
+    /// Writes every page that a create writes, and a large pet, into the log, so that it grows. Nothing of the pets is
+    /// committed, as triggers of other programs may have changed them.
     fn write_trial(&mut self) -> Result<(), StoreError> {
         let large = NewPet::new("x".repeat(LARGE_PET), 1);
         self.change("SAVEPOINT trial", &[])?;
         let inserted = self.statement(&STATEMENTS.insert, true, |statement| {
-            statement.insert(large.values())
+            statement.insert(large.values()).map(drop)
         });
+        // The pets, their indexes.
+        let pets = if self.last_failed { 1000 } else { 10 };
+        let tried = match inserted {
+            Ok(()) | Err(StoreError::Rejected(_)) if self.is_in_transaction() => self
+                .write(&STATEMENTS.rewrite, |statement| {
+                    statement.execute([pets]).map(drop)
+                }),
+            inserted => inserted,
+        };
         let flushed = self
             .flush_cache()
             .map_err(|error| self.failed(error.into()));
@@ -254,25 +264,14 @@ impl FileConnection {
             // RAISE(ROLLBACK), or a failure that comes again.
             self.undo();
         }
-        match inserted {
+        match tried {
             // A rule of another program; the disk has nothing against it.
-            Ok(_) | Err(StoreError::Rejected(_)) => flushed?,
+            Ok(()) | Err(StoreError::Rejected(_)) => flushed?,
             Err(error) => return Err(self.failed(error)),
         }
         self.rewrite_header()?;
-        // The sequence, the pets, their indexes.
-        self.change("UPDATE sqlite_sequence SET seq = seq", &[])?;
-        let pets = if self.last_failed { 1000 } else { 10 };
-        let rewritten = self.write(&STATEMENTS.rewrite, |statement| {
-            match statement.execute([pets]) {
-                // Another program has written a value that the table does not allow. Creates still work.
-                Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                    Ok(0)
-                }
-                rewritten => rewritten,
-            }
-        });
-        rewritten.map(drop)
+        self.change("UPDATE sqlite_sequence SET seq = seq", &[])
+            .map(drop)
     }
 
     /// Adds a pet to the batch, and returns its id.
@@ -658,6 +657,29 @@ mod tests {
         refuse_writes(&writer, false);
         assert_eq!(writer.probe(), Ok(()));
         assert!(!writer.last_failed, "the next need not write");
+    }
+
+    #[test]
+    fn probe_commits_nothing_that_a_trigger_of_others_does() {
+        let (folder, mut writer, mut reader) = pair();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
+        writer.commit().unwrap();
+        let other = rusqlite::Connection::open(folder.database()).unwrap();
+        for does in [
+            "DELETE FROM pets WHERE id = NEW.id",
+            "SELECT json_extract('{', '$')",
+            "SELECT RAISE(ROLLBACK, 'no')",
+        ] {
+            let sql = format!(
+                "DROP TRIGGER IF EXISTS theirs; CREATE TRIGGER theirs AFTER UPDATE ON pets BEGIN {does}; END"
+            );
+            other.execute_batch(&sql).unwrap();
+            for last_failed in [false, true] {
+                (writer.has_written, writer.last_failed) = (false, last_failed);
+                assert_eq!(writer.probe(), Ok(()), "{does}");
+                assert_eq!(names(&mut reader), ["Rex"], "{does}");
+            }
+        }
     }
 
     #[test]
