@@ -121,6 +121,48 @@ fn restore_keeps_the_journal_with_the_old_database() {
 }
 
 #[test]
+fn database_that_another_program_is_changing_is_not_replaced() {
+    let (folder, source) = (filled(400), Folder::new());
+    let backup = source.path().join("copy.db");
+    succeed(&["backup", backup.to_str().unwrap()], &filled(9).database());
+    let shell = rusqlite::Connection::open(folder.database()).unwrap();
+    let change =
+        "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; DELETE FROM pets WHERE id % 2";
+    shell.execute_batch(change).unwrap();
+    // Before pages of it are in the file, and then.
+    for _ in 0..2 {
+        refuse(
+            &["restore", backup.to_str().unwrap()],
+            &folder.database(),
+            "; stop the other process, or try again",
+        );
+        shell.cache_flush().unwrap();
+    }
+    shell.execute_batch("COMMIT").unwrap();
+    assert_eq!(count(&folder.database()), 200);
+    assert_eq!(names(folder.path()), ["pets.db"]);
+}
+
+#[test]
+fn named_pipe_in_place_of_a_journal_is_not_opened() {
+    let folder = filled(1);
+    let journal = folder.path().join("pets.db-journal");
+    let made = std::process::Command::new("mkfifo").arg(&journal).status();
+    assert!(made.unwrap().success());
+    for words in [
+        &["export"][..],
+        &["check"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ] {
+        refuse(
+            words,
+            &folder.database(),
+            "pets.db-journal undoes a change of ",
+        );
+    }
+}
+
+#[test]
 fn journal_that_is_done_with_stands_in_nobodys_way() {
     let folder = filled(9);
     let shell = rusqlite::Connection::open(folder.database()).unwrap();

@@ -112,9 +112,10 @@ pub fn restore(
     }
     let pets = fill(&partial, file, &target, stop)?;
     // The log of another database must not be applied to the old one.
-    let is_whole = old
-        .as_ref()
-        .is_some_and(|old| old.check_log(&target).is_ok());
+    let is_whole = match old.as_ref().map(|old| old.check_log(&target)) {
+        Some(Err(error)) if error.kind() == ErrorKind::DatabaseLocked => return Err(error),
+        checked => checked.is_some_and(|checked| checked.is_ok()),
+    };
     // Held until the new database is in place, so that nobody writes to the old one.
     let locked = is_whole.then(|| lock_old(&target)).transpose()?.flatten();
     let (has_old_keys, served_again) = carry_over(locked.as_ref(), &partial.path, keys)?;

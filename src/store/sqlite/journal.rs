@@ -6,13 +6,18 @@
 //! and nothing else. Such a journal is played back. Any other is left for an operator to look at: nothing in it tells
 //! which file it belongs to, as after `cp backup.db petstore.db`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
+use rusqlite::{ErrorCode, OpenFlags};
+
+use super::connection::connect;
 use super::open_file::{OpenFile, journal_of};
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::files::open_at_once;
 
 /// The first bytes of a journal that may be played back; those of one that is done with are 0.
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
@@ -27,7 +32,11 @@ const SWITCHED: [std::ops::Range<usize>; 3] = [18..20, 24..28, 92..100];
 pub fn has_journal(path: &Path) -> bool {
     let journal = journal_of(path);
     let mut first = [0];
-    let read = File::open(&journal).and_then(|mut file| file.read(&mut first));
+    // Not of a named pipe, which would keep whoever opens it waiting.
+    let read = open_at_once(&journal).and_then(|mut file| match file.metadata()?.is_file() {
+        true => file.read(&mut first),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    });
     match read {
         Ok(_) => first != [0],
         Err(_) => fs::symlink_metadata(&journal).is_ok(),
@@ -42,6 +51,13 @@ pub fn check_journal(path: &Path, file: &OpenFile) -> Result<(), Error> {
     if !has_journal(path) || is_of_a_switch(&journal_of(path), file).unwrap_or(false) {
         return Ok(());
     }
+    if is_in_use(path) {
+        let line = format!(
+            "another program is changing the database {}",
+            path.display()
+        );
+        return fail(ErrorKind::DatabaseLocked, line);
+    }
     let message = format!(
         "{} undoes a change of {} that another program has not finished, unless one of the two was replaced",
         journal_of(path).display(),
@@ -50,9 +66,27 @@ pub fn check_journal(path: &Path, file: &OpenFile) -> Result<(), Error> {
     fail(ErrorKind::LogForeign, message)
 }
 
+/// Returns true if the program whose journal it is still holds its lock. Otherwise, a connection that may not write fails
+/// instead of playing it back.
+fn is_in_use(path: &Path) -> bool {
+    // SQLite would wait for whoever opens a named pipe, and takes no journal for that of an empty file.
+    let has_content = |path: &Path| fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() > 0);
+    let read = || {
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(Duration::ZERO)?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+    };
+    has_content(path)
+        && has_content(&journal_of(path))
+        && match read() {
+            Ok(()) => true,
+            Err(error) => error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy),
+        }
+}
+
 /// Returns true if the journal is that of a switch of this file: playing it back changes nothing else.
 fn is_of_a_switch(journal: &Path, file: &OpenFile) -> io::Result<bool> {
-    let journal = File::open(journal)?;
+    let journal = open_at_once(journal)?;
     let mut header = [0; HEADER];
     if journal.read_at(&mut header, 0)? < HEADER {
         // SQLite finds no page in it.
