@@ -183,6 +183,22 @@ fn nothing_is_removed_if_far_fewer_pets_are_left() {
 }
 
 #[test]
+fn nothing_is_removed_if_the_new_backup_has_faults() {
+    let (folder, target) = (filled(9), Folder::new());
+    back_up(&folder.database(), &target, &["--keep", "1"]);
+    let before = dated(&target);
+    Connection::open(folder.database())
+        .unwrap()
+        .execute_batch("UPDATE pets SET name = CAST(x'ff' AS TEXT)")
+        .unwrap();
+    let words = ["backup", "--to", text(target.path()), "--keep", "1"];
+    let said = succeed(&words, &folder.database());
+    assert!(said.contains("complete, but not sound"), "{said}");
+    let after = dated(&target);
+    assert!(after.len() == 2 && after.contains(&before[0]), "{after:?}");
+}
+
+#[test]
 fn only_what_shows_whose_it_is_counts_or_goes() {
     let (folder, target) = (filled(9), Folder::new());
     let at = |name: &str| target.path().join(name);

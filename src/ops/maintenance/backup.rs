@@ -82,8 +82,8 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
 /// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Only
 /// files with such a name count and are removed, so two databases that are backed up into one folder need different
 /// names. Backups of an earlier database with the same name, and files that cannot be read, are retained and do not
-/// count. During the call, the disk needs space for one file more than `keep`. If the copy is not sound, nothing is
-/// removed.
+/// count. During the call, the disk needs space for one file more than `keep`. If the copy is not sound, or has faults,
+/// nothing is removed.
 ///
 /// A small file next to the database, `petstore.db.last-backup`, reports the result to a running service, for its
 /// metrics. For a cluster there is no such file.
@@ -149,7 +149,9 @@ pub fn backup_to(
         is_sound: copy.faults.is_empty(),
     });
     let mut backup = Backup { file, ..copy };
-    if let Some(keep) = keep {
+    if !backup.faults.is_empty() && keep.is_some() {
+        log::warn!("the backup is not sound: no older one was removed");
+    } else if let Some(keep) = keep {
         let rotated = rotate(&series, &backup, keep);
         let complete = || format!("{} is complete, but", backup.file.display());
         backup.removed = rotated.map_err(|error| error.context(complete()))?;
