@@ -143,6 +143,10 @@ fn index_that_lacks_a_row_is_found() {
             .for_each(|sql| Connection::open(file).unwrap().execute_batch(sql).unwrap());
     });
     assert!(said.contains("missing from index pets_by_status"), "{said}");
+    assert!(
+        said.contains("; this SQL repairs it: REINDEX pets_by_status;"),
+        "{said}"
+    );
     // Whatever SQLite says about the tables of others.
     let theirs = "CREATE TABLE a (price CHECK (price > 0)); PRAGMA ignore_check_constraints = ON;
         INSERT INTO a SELECT -1 FROM pets";
@@ -193,11 +197,11 @@ fn another_schema_is_found() {
     );
     expect_fault(
         "ALTER TABLE pets DROP COLUMN name",
-        "the table pets lacks the column name",
+        "the table pets lacks the column name, which may have another name now",
     );
     expect_fault(
         "ALTER TABLE pets RENAME COLUMN status TO state",
-        "the table pets lacks the column status",
+        "the table pets lacks the column status, which may have another name now",
     );
     let (_folder, said) = damaged(|file| {
         Connection::open(file)

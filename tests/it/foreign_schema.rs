@@ -132,6 +132,37 @@ const WAYS: &[(&str, &str)] = &[
         "DELETE FROM pets WHERE id > 2; UPDATE sqlite_sequence SET seq = 1 WHERE name = 'pets'",
         "the last id of pets is 1, and 2 was given; this SQL repairs it: ",
     ),
+    // A rule of theirs hides nothing, and no SQL is named that cures nothing.
+    (
+        "id INTEGER PRIMARY KEY, name TEXT CHECK (length(name) <> 3), category_id INT, status TEXT",
+        "has lost AUTOINCREMENT",
+    ),
+    (
+        "id INTEGER PRIMARY KEY, name TEXT, category_id INT CHECK (category_id < 9), status TEXT",
+        "has lost AUTOINCREMENT",
+    ),
+    (
+        "CREATE TABLE kinds (id INTEGER PRIMARY KEY); INSERT INTO kinds SELECT DISTINCT category_id FROM pets; \
+         ALTER TABLE pets RENAME TO old; CREATE TABLE pets (id BIGINT, name TEXT, category_id INT REFERENCES kinds (id), \
+         status TEXT); INSERT INTO pets SELECT * FROM old; DROP TABLE old; \
+         CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL",
+        "has lost its key",
+    ),
+    (
+        "ALTER TABLE pets RENAME TO old; CREATE TABLE pets (id INTEGER PRIMARY KEY, name TEXT NOT NULL, category_id INT, \
+         status TEXT) WITHOUT ROWID; INSERT INTO pets SELECT * FROM old; DROP TABLE old; \
+         CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL",
+        "has lost its key: NOT NULL constraint failed: pets.id",
+    ),
+    (
+        "ALTER TABLE pets RENAME TO old; ALTER TABLE old RENAME TO \"Pets\"",
+        "the table pets was rebuilt, and is named Pets now",
+    ),
+    (
+        "id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, category_id INT, status TEXT, \
+         UNIQUE (name, category_id, status) ON CONFLICT IGNORE",
+        "has lost pets of an equal name",
+    ),
     // It stops what is written.
     (
         "CREATE TABLE log (a); CREATE TRIGGER t AFTER INSERT ON pets BEGIN INSERT INTO log VALUES (1); END; DROP TABLE log",

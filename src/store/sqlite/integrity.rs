@@ -84,10 +84,17 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
     for line in integrity(connection, checked, &tables)? {
         if line.contains(" value in ") {
             checked.values.push(changed(line));
-        } else if index_of(&line).is_some_and(|index| checked.foreign.contains(&index)) {
-            checked.foreign.push(line);
-        } else {
-            checked.faults.push(loss(line));
+            continue;
+        }
+        match index_of(&line) {
+            Some(index) if checked.foreign.contains(&index) => checked.foreign.push(line),
+            // Only if no page is broken, and no row is there twice.
+            Some(index) if line.contains(" missing from ") && !has_broken_pages(checked) => {
+                let name = index.replace("the index ", "");
+                let line = format!("{line}; this SQL repairs it: REINDEX {name};");
+                checked.faults.push(changed(line));
+            }
+            _ => checked.faults.push(loss(line)),
         }
     }
     if has_pets {
@@ -98,10 +105,7 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
         }
     }
     // If pages contradict each other, SQL could change the rows of another table.
-    let has_broken_pages = checked
-        .faults
-        .iter()
-        .any(|fault| fault.to_string().contains(BROKEN_PAGES));
+    let has_broken_pages = has_broken_pages(checked);
     for (table, definition) in tables.iter().filter(|_| !has_broken_pages) {
         let mut lines = not_utf8(connection, table)?;
         if has_pets {
@@ -111,6 +115,11 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
         checked.values.extend(lines.into_iter().map(changed));
     }
     Ok(())
+}
+
+fn has_broken_pages(checked: &Checked) -> bool {
+    let mut faults = checked.faults.iter();
+    faults.any(|fault| fault.to_string().contains(BROKEN_PAGES))
 }
 
 /// Returns true if a column, such as `pets.name`, is one of petstore's.

@@ -47,27 +47,38 @@ impl SchemaDiff {
         let (mut tables, mut gaps) = (Vec::new(), Vec::new());
         let (mut obstacles, mut foreign) = (Vec::new(), Vec::new());
         for (key, (name, sql)) in objects(&model)? {
-            let other = found.remove(&key).map(|(_, sql)| essence(&sql));
+            let other = found.remove(&key);
+            let renamed = other.as_ref().map(|(other, _)| other.clone());
+            let renamed = renamed.filter(|other| *other != name);
+            let other = other.map(|(_, sql)| essence(&sql));
             let is_same = other.as_ref() == Some(&essence(&sql));
             let (_, kind) = key;
             match (kind.as_str(), other) {
                 ("table", Some(_)) => {
+                    // SQLite notes the last id by the letters of the name.
+                    if let Some(other) = renamed {
+                        gaps.push(changed(format!(
+                            "the table {name} was rebuilt, and is named {other} now"
+                        )));
+                    }
                     if !is_same {
                         let there = columns(connection, &name)?;
                         let lost = columns(&model, &name)?.into_iter().filter(|column| {
                             !there.iter().any(|it| it.eq_ignore_ascii_case(column))
                         });
                         gaps.extend(
-                            lost.map(|it| loss(format!("the table {name} lacks the column {it}"))),
+                            lost.map(|it| loss(format!("the table {name} lacks the column {it}, which may have another name now"))),
                         );
                         foreign.push(format!("another definition of the table {name}"));
                     }
                     tables.push((name, sql));
                 }
                 ("table", None) => gaps.push(loss(format!(
-                    "the table {name} is missing with all its rows"
+                    "the table {name} is missing with all its rows, unless it has another name now"
                 ))),
                 _ if is_same => {}
+                // Its table is missing.
+                _ if columns(connection, table_of(&sql))?.is_empty() => {}
                 (_, other) => {
                     let (how, repair) = match other {
                         Some(_) => (
@@ -152,6 +163,12 @@ fn objects(connection: &Connection) -> rusqlite::Result<Objects> {
 /// A definition without spaces, quotes and capital letters, which `ALTER TABLE` changes.
 fn essence(sql: &str) -> String {
     sql.replace([' ', '"'], "").to_ascii_lowercase()
+}
+
+/// The table of an index.
+fn table_of(sql: &str) -> &str {
+    let on = sql.split(" ON ").nth(1).unwrap_or_default();
+    on.split([' ', '(']).next().unwrap_or_default()
 }
 
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
@@ -256,15 +273,15 @@ mod tests {
         for (sql, expected) in [
             (
                 "DROP TABLE api_keys",
-                "the table api_keys is missing with all its rows",
+                "the table api_keys is missing with all its rows, unless it has another name now",
             ),
             (
                 "ALTER TABLE pets DROP COLUMN name",
-                "the table pets lacks the column name",
+                "the table pets lacks the column name, which may have another name now",
             ),
             (
                 "ALTER TABLE pets RENAME COLUMN status TO state",
-                "the table pets lacks the column status",
+                "the table pets lacks the column status, which may have another name now",
             ),
         ] {
             let (_, found) = changed_by(sql);

@@ -5,17 +5,21 @@ SELECT id FROM pets WHERE name = '1e2';
 -- pets: the types of its columns
 SELECT quote(name) || quote(category_id) || quote(status) FROM pets WHERE id = 1;
 -- pets: what its columns take
-UPDATE pets SET name = '', category_id = 7, status = NULL WHERE id = 1;
--- pets: what its columns take
 DELETE FROM pets WHERE id = 1;
 -- pets: what its columns take
-INSERT INTO pets (name, category_id) VALUES ('Rex', 1);
+INSERT INTO pets (name, category_id, status) VALUES ('Rex', 1, 'sold');
 -- pets: AUTOINCREMENT
 SELECT id FROM pets WHERE name = 'Rex';
+-- pets: what its columns take
+INSERT INTO pets (name, category_id, status) VALUES ('Rex', 1, 'sold');
+-- pets: pets of an equal name or category
+SELECT count(*) FROM pets WHERE name = 'Rex';
 -- pets: what its columns take
 INSERT INTO pets (name, category_id) VALUES ('Rex', 1);
 -- pets: pets of an equal name or category
 SELECT count(*) FROM pets WHERE name = 'Rex';
+-- pets: what its columns take
+UPDATE pets SET name = '', category_id = 7, status = NULL WHERE id = 2;
 -- api_keys: its independence of other tables
 SELECT count(*) FROM pragma_foreign_key_list('api_keys');
 -- api_keys: its key
