@@ -12,9 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::connection::connect;
 use super::open_file::{OpenFile, journal_of};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::open_at_once;
@@ -72,7 +71,7 @@ fn is_in_use(path: &Path) -> bool {
     // SQLite would wait for whoever opens a named pipe, and takes no journal for that of an empty file.
     let has_content = |path: &Path| fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() > 0);
     let read = || {
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.busy_timeout(Duration::ZERO)?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
     };
@@ -126,8 +125,6 @@ fn is_of_a_switch(journal: &Path, file: &OpenFile) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::Connection;
-
     use super::super::tests::{new_pet, pair};
     use super::super::{Claim, FileConnection, FileReader, Snapshot};
     use super::*;

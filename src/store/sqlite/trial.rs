@@ -200,12 +200,11 @@ pub fn try_writes(
                 let found = outcomes(&memory)?;
                 let drop = format!("DROP TRIGGER \"{}\"", object.name.replace('"', "\"\""));
                 memory.execute_batch(&drop)?;
-                let failed = found.into_iter().zip(&alone).find_map(|both| match both {
+                found.into_iter().zip(&alone).find_map(|both| match both {
                     (_, Outcome::Failed(_)) => None,
                     (Outcome::Failed(why), _) => Some(why),
                     _ => None,
-                });
-                failed
+                })
             }
             Err(error) => Some(why(error)),
         };
