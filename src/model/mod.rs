@@ -12,7 +12,7 @@ pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
 pub use pet::{
     BROUGHT_ID, FILTERS, ID, MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts,
-    PetPatch, PetQuery, PetStatus, column, pet_schemas,
+    PetPatch, PetQuery, PetStatus, any_id, column, pet_schemas,
 };
 pub use project::{
     CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason,

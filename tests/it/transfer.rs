@@ -583,6 +583,9 @@ fn edited_export_changes_the_pets_or_is_refused() {
         "{new}"
     );
     let input = "{\"id\":99,\"name\":\"a\",\"categoryId\":1}\n{\"id\":\"A-7\",\"name\":\"b\",\"categoryId\":1}\n";
+    let refused = text(import(&database, &[], input).stderr);
+    assert!(refused.contains("left out with --new-ids"), "{refused}");
+    let input = input.replace("A-7", "");
     let output = import(&database, &[], &input.repeat(2));
     let said =
         "imported 4, with new ids in place of those of the input; its ids are from 13 to 16\n";

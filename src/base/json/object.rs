@@ -213,6 +213,13 @@ impl<'a> JsonObject<'a> {
         self.read(member.name, &member.schema)
     }
 
+    /// Returns true if a member is null.
+    pub fn is_null(&self, name: &str) -> bool {
+        self.0
+            .iter()
+            .any(|(n, raw)| n == name && raw.get() == "null")
+    }
+
     fn read<S: Schema>(&self, name: &str, schema: &S) -> Result<Option<S::Value<'a>>, Invalid> {
         let Some((_, raw)) = self.0.iter().find(|(n, _)| n == name) else {
             return Ok(None);

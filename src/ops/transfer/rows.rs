@@ -8,7 +8,7 @@ use super::input::cannot_read;
 use super::{Format, ImportIds};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::json::{Invalid, shown};
-use crate::model::{BROUGHT_ID, ID, MEMBERS, NewPet, PetPatch, column};
+use crate::model::{BROUGHT_ID, ID, MEMBERS, NewPet, PetPatch, any_id, column};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
@@ -210,7 +210,7 @@ impl<'i, R: BufRead> InputRows<'i, R> {
                 return Err(NO_ID.to_owned());
             }
             ImportIds::Update => id.map(|id| column(&ID, id)).transpose(),
-            ImportIds::NewUnlessTaken => Ok(id.and_then(|id| column(&ID, id).ok())),
+            ImportIds::NewUnlessTaken => id.map_or(Ok(None), any_id),
             ImportIds::New => Ok(None),
         };
         let members = places.members.map(|place| place.map(|place| fields[place]));
@@ -305,6 +305,38 @@ mod tests {
             ]
         );
         assert_eq!(read("", Format::Ndjson, KEEP), []);
+    }
+
+    #[test]
+    fn id_that_is_no_integer_is_not_taken_for_none() {
+        let unless_taken = ImportIds::NewUnlessTaken;
+        for id in ["\"=\"\"3\"\"\"", "'3", "#3", "\"1,003\"", "+3", "abc"] {
+            let text = format!("id,name,categoryId\n{id},a,1\n");
+            let said = read(&text, Format::Csv, unless_taken)[0].1.clone();
+            let said = said.unwrap_err();
+            assert!(
+                said.contains("'id' must be a 64-bit integer (int64), not"),
+                "{said}"
+            );
+            assert!(said.contains("left out with --new-ids"), "{said}");
+            assert_eq!(read(&text, Format::Csv, NEW)[0].1, Ok("0 a 1".to_owned()));
+        }
+        for (id, read_as) in [
+            ("\"+3\"", None),
+            ("1.5", None),
+            ("null", Some(0)),
+            ("\"\"", Some(0)),
+            ("\"3\"", Some(3)),
+        ] {
+            let text = format!("{{\"id\":{id},\"name\":\"a\",\"categoryId\":1}}");
+            let found = read(&text, Format::Ndjson, unless_taken)[0].1.clone().ok();
+            assert_eq!(found, read_as.map(|id| format!("{id} a 1")), "{id}");
+        }
+        let empty = "id,name,categoryId\n ,a,1\n";
+        assert_eq!(
+            read(empty, Format::Csv, unless_taken)[0].1,
+            Ok("0 a 1".to_owned())
+        );
     }
 
     #[test]
