@@ -41,8 +41,9 @@ pub fn unsupported() -> Error {
 /// Refuses the project of a cluster.
 ///
 /// # Errors
-/// [`ErrorKind::Config`], if the location is a cluster.
+/// [`ErrorKind::Config`], if the location is a cluster, and [`ErrorKind::ClusterUnsupported`].
 pub fn require_file(path: &Path) -> Result<(), Error> {
+    check_supported(path)?;
     if !is_cluster(path) {
         return Ok(());
     }
