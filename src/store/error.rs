@@ -33,7 +33,7 @@ pub enum Cause {
     Unreachable,
     /// A cluster rejects the user or the password.
     Denied,
-    /// Another instance of a cluster changed what this one had read and was about to change, or it is being restored.
+    /// Another instance of a cluster changed what this one had read and was about to change.
     Conflict,
     /// The outcome of a write is unknown: a cluster did not answer, or the disk failed at the commit and again when it was
     /// to be undone.
@@ -80,7 +80,7 @@ impl Cause {
                 ErrorKind::PasswordRefused,
             ),
             Self::Conflict => (
-                "is being restored, or another instance changed it at the same time",
+                "was changed by another instance at the same time",
                 ErrorKind::Conflict,
             ),
             Self::Unknown => (

@@ -92,7 +92,7 @@ impl Writer {
     ///
     /// # Errors
     /// If the commit, or a write before it, failed. [`Cause::Unknown`](super::Cause::Unknown) if the batch may have been
-    /// carried out. On a cluster also `Conflict`, if another instance was faster or a restore is under way.
+    /// carried out. On a cluster also `Conflict`, if another instance was faster.
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         on_engine!(&mut self.reader.engine, it => it.commit())
     }

@@ -63,10 +63,10 @@ struct MustUndo;
 
 /// What came of a batch.
 struct Answered {
-    /// The responses, in order; `None` for a request whose pet another instance of a cluster has changed meanwhile.
-    responses: Vec<Option<Response>>,
     /// The duration of the flush, or zero if nothing was written.
     flush: Duration,
+    /// The places of the responses that are still to come: another instance of a cluster has changed their pets meanwhile.
+    overtaken: Vec<usize>,
 }
 
 impl WriteService {
@@ -145,6 +145,7 @@ impl WriteService {
     fn answer_together(
         &mut self,
         requests: &[Request],
+        responses: &mut Vec<Response>,
         until: Instant,
     ) -> Result<Answered, MustUndo> {
         if let Err(error) = self.context.store.begin() {
@@ -178,7 +179,7 @@ impl WriteService {
                 self.report_undone(&unanswered, error);
             }
         }
-        let mut responses = Vec::with_capacity(requests.len());
+        let mut overtaken = Vec::new();
         for Unanswered {
             request,
             entry,
@@ -194,14 +195,15 @@ impl WriteService {
             };
             let is_overtaken = matches!(&done, Err(Failure::Store(error)) if error.is_conflict());
             responses.push(if is_overtaken && Instant::now() < until {
-                None
+                overtaken.push(responses.len());
+                unanswered_yet()
             } else {
-                Some(self.pipeline.finish(request, entry, done))
+                self.pipeline.finish(request, entry, done)
             });
         }
         if writes == 0 {
             let flush = Duration::ZERO;
-            return Ok(Answered { responses, flush });
+            return Ok(Answered { flush, overtaken });
         }
         self.pipeline
             .shared
@@ -213,16 +215,19 @@ impl WriteService {
             LONG_QUIET
         };
         self.rests_at = Some(Instant::now() + pause);
-        Ok(Answered { responses, flush })
+        Ok(Answered { flush, overtaken })
     }
 
     /// Answers a request in a transaction of its own, again as long as another instance overtakes it. Returns the duration
     /// of the flush as well.
     fn answer_alone(&mut self, request: &Request, until: Instant) -> (Response, Duration) {
         loop {
+            let mut response = Vec::new();
             // One request by itself need not be undone.
-            if let Ok(mut answered) = self.answer_together(slice::from_ref(request), until)
-                && let Some(response) = answered.responses.pop().flatten()
+            let request = slice::from_ref(request);
+            if let Ok(answered) = self.answer_together(request, &mut response, until)
+                && answered.overtaken.is_empty()
+                && let Some(response) = response.pop()
             {
                 return (response, answered.flush);
             }
@@ -282,6 +287,11 @@ impl WriteService {
     }
 }
 
+/// Keeps the place of a response that is still to come.
+fn unanswered_yet() -> Response {
+    Response::new(503, b"")
+}
+
 /// Describes the outcome of writes whose commit failed, for the log.
 fn fate(writes: usize, error: &StoreError) -> String {
     match (writes, error.is_unknown()) {
@@ -296,21 +306,22 @@ impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         self.context.store.set_busy_timeout(BUSY_TIMEOUT);
         let until = Instant::now() + CONTENDS_FOR;
-        let together = self.answer_together(requests, until);
-        let mut answered = together.unwrap_or_else(|MustUndo| Answered {
-            responses: requests.iter().map(|_| None).collect(),
-            flush: Duration::ZERO,
+        let first = responses.len();
+        let together = self.answer_together(requests, responses, until);
+        let Answered {
+            mut flush,
+            overtaken,
+        } = together.unwrap_or_else(|MustUndo| {
+            responses.extend(requests.iter().map(|_| unanswered_yet()));
+            Answered {
+                flush: Duration::ZERO,
+                overtaken: (first..responses.len()).collect(),
+            }
         });
-        let mut flush = answered.flush;
-        for (request, response) in requests.iter().zip(answered.responses.drain(..)) {
-            responses.push(match response {
-                Some(response) => response,
-                None => {
-                    let (response, own_flush) = self.answer_alone(request, until);
-                    flush += own_flush;
-                    response
-                }
-            });
+        for place in overtaken {
+            let (response, own_flush) = self.answer_alone(&requests[place - first], until);
+            responses[place] = response;
+            flush += own_flush;
         }
         self.end_if_lost();
         flush
