@@ -7,7 +7,7 @@ use rusqlite::{Row, ToSql, params};
 use super::reader::{Engine, on_engine};
 use super::rows::{integer, text};
 use super::sqlite::FileConnection;
-use super::statements::STATEMENTS;
+use super::statements::{BY_ID, PAGES, UPDATE};
 use super::{Changed, Reader, StoreError, Transaction};
 use crate::model::{MemberValue, Pet, PetCounts, PetPatch, PetQuery};
 
@@ -79,7 +79,7 @@ impl FileConnection {
     ) -> Result<Option<T>, StoreError> {
         let mut read = Some(read);
         let mut found = None;
-        self.rows(&STATEMENTS.by_id, params![id], &mut |row| {
+        self.rows(BY_ID, params![id], &mut |row| {
             found = read.take().map(|read| pet(row, read)).transpose()?;
             Ok(ControlFlow::Break(()))
         })?;
@@ -97,7 +97,7 @@ impl FileConnection {
             .iter()
             .flat_map(|(changes, new)| [changes as &dyn ToSql, new]);
         let values: Vec<_> = std::iter::once(&id as &dyn ToSql).chain(members).collect();
-        self.change_pet(&STATEMENTS.update, &values)
+        self.change_pet(UPDATE, &values)
     }
 
     fn delete_pet(&mut self, id: i64) -> Result<Changed, StoreError> {
@@ -121,7 +121,7 @@ impl Reader {
     /// # Errors
     /// If the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
-        self.first(&STATEMENTS.by_id, params![id], |row| pet(row, read))
+        self.first(BY_ID, params![id], |row| pet(row, read))
     }
 
     /// Counts the pets. This takes a tenth of a second for a million pets.
@@ -154,9 +154,7 @@ impl Reader {
         let mut values: Vec<&dyn ToSql> =
             filters.iter().flatten().map(|value| value as _).collect();
         values.extend([&first as &dyn ToSql, &rows]);
-        self.rows(&STATEMENTS.pages[set], &values, &mut |row| {
-            pet(row, &mut visit)
-        })
+        self.rows(PAGES[set], &values, &mut |row| pet(row, &mut visit))
     }
 }
 

@@ -7,20 +7,28 @@ use rusqlite::{Connection, Row, ToSql};
 use super::StoreError;
 use super::pets::pet;
 use super::rows::visit_rows;
-use super::statements::{COLUMNS, places};
+use super::statements::COLUMNS;
 use crate::model::{MemberValue, Pet, PetPatch};
 
 /// The bytes that a page of the database takes for a byte of the rows: in the table, its index and the log, which the
 /// next checkpoint writes into the database.
 const ROOM: i64 = 3;
 
+/// Nothing of it outlives the process.
+const TABLE: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+    CREATE TABLE pets (line INTEGER PRIMARY KEY, id INTEGER, name, category_id, status, given INTEGER);
+    CREATE UNIQUE INDEX ids ON pets (id) WHERE id IS NOT NULL;
+    BEGIN";
+const ADD: &str =
+    "INSERT OR IGNORE INTO pets (name, category_id, status, id, given) VALUES (?1, ?2, ?3, ?4, ?5)";
+/// Begins with the columns of a pet, for [`pet`].
+const ALL: &str = "SELECT 0, name, category_id, status, id, given FROM pets ORDER BY line";
+
 /// Rows in a temporary database of their own. SQLite keeps what does not fit in its cache in a file without a name, which
 /// is gone when the process ends, even if it is killed (`sqlite.org/inmemorydb.html`).
 #[derive(Debug)]
 pub struct Staging {
     connection: Connection,
-    /// The statement that adds a row.
-    insert: String,
     /// The number of rows.
     pub rows: usize,
 }
@@ -48,19 +56,9 @@ impl Staging {
     /// If SQLite has too little memory.
     pub fn new() -> Result<Self, StoreError> {
         let connection = Connection::open("")?;
-        let columns = COLUMNS.join(", ");
-        // Nothing of it outlives the process.
-        connection.execute_batch(&format!(
-            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-            CREATE TABLE pets (line INTEGER PRIMARY KEY, id INTEGER, {columns}, given INTEGER);
-            CREATE UNIQUE INDEX ids ON pets (id) WHERE id IS NOT NULL;
-            BEGIN"
-        ))?;
-        let values = places(COLUMNS.len() + 2);
-        let insert = format!("INSERT OR IGNORE INTO pets ({columns}, id, given) VALUES ({values})");
+        connection.execute_batch(TABLE)?;
         Ok(Self {
             connection,
-            insert,
             rows: 0,
         })
     }
@@ -79,10 +77,7 @@ impl Staging {
             .map(|value| value.unwrap_or(MemberValue::None));
         let mut all: Vec<&dyn ToSql> = values.iter().map(|value| value as _).collect();
         all.extend([&id as &dyn ToSql, &given]);
-        let added = self
-            .connection
-            .prepare_cached(&self.insert)?
-            .execute(&*all)?;
+        let added = self.connection.prepare_cached(ADD)?.execute(&*all)?;
         self.rows += added;
         Ok(added > 0)
     }
@@ -115,8 +110,6 @@ impl Staging {
         &self,
         mut visit: impl FnMut(StagedRow) -> Result<(), E>,
     ) -> Result<(), E> {
-        let columns = COLUMNS.join(", ");
-        let sql = format!("SELECT 0, {columns}, id, given FROM pets ORDER BY line");
         let (id, given) = (COLUMNS.len() + 1, COLUMNS.len() + 2);
         let mut visited = Ok(());
         let mut visit_row = |row: &Row| {
@@ -128,7 +121,7 @@ impl Staging {
                 ControlFlow::Break(())
             })
         };
-        let statement = self.connection.prepare_cached(&sql);
+        let statement = self.connection.prepare_cached(ALL);
         let read = statement.and_then(|mut all| visit_rows(&mut all, &[], &mut visit_row));
         read.map_err(StoreError::from)?;
         visited

@@ -1,6 +1,4 @@
-//! The statements that name every column of a pet, for both engines.
-
-use std::sync::LazyLock;
+//! The statements that name every column of a pet. A test compares each with [`COLUMNS`].
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
@@ -12,73 +10,33 @@ pub const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
 /// The columns that filter a list, in the order of `PetQuery::filters`. Each set of them needs an index in `schema.sql`.
 pub const FILTERS: [&str; crate::model::FILTERS] = ["status"];
 
-/// The statement of a page with this set of filters.
-fn page(set: usize) -> String {
-    let given = FILTERS
-        .iter()
-        .enumerate()
-        .filter(|(n, _)| set & (1 << n) != 0);
-    let filters: String = (1..)
-        .zip(given)
-        .map(|(n, (_, column))| format!("{column} = ?{n} AND "))
-        .collect();
-    let (first, rows) = (set.count_ones() + 1, set.count_ones() + 2);
-    let columns = COLUMNS.join(", ");
-    format!(
-        "SELECT id, {columns} FROM pets WHERE {filters}id >= ?{first} ORDER BY id LIMIT ?{rows}"
-    )
-}
+/// The pet with an id.
+pub const BY_ID: &str = "SELECT id, name, category_id, status FROM pets WHERE id = ?1";
 
-/// The statements that name every column of a pet.
-pub struct Statements {
-    pub by_id: String,
-    /// The pages of a list, for each set of [`FILTERS`]: bit `n` of the place stands for the filter at `n`. Their values are
-    /// those of the filters, the first id, and the number of rows. The cost does not depend on how many pets come before.
-    pub pages: Vec<String>,
-    pub every: String,
-    /// Its values are those of the pet.
-    pub insert: String,
-    /// After the values of the pet comes its id.
-    pub insert_as: String,
-    /// Its values are the id, and for each member whether it changes, and its new value.
-    pub update: String,
-    /// Writes this many of the newest pets as they are, and so every index.
-    pub rewrite: String,
-}
+/// The pages of a list, for each set of [`FILTERS`]: bit `n` of the place stands for the filter at `n`. Their values are
+/// those of the filters, the first id, and the number of rows. The cost does not depend on how many pets come before.
+pub const PAGES: [&str; 1 << FILTERS.len()] = [
+    "SELECT id, name, category_id, status FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2",
+    "SELECT id, name, category_id, status FROM pets WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3",
+];
 
-pub static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
-    let columns = COLUMNS.join(", ");
-    let (values, values_and_id) = (places(COLUMNS.len()), places(COLUMNS.len() + 1));
-    let change = |(n, column): (usize, &&str)| {
-        format!("{column} = iif(?{}, ?{}, {column})", 2 * n + 2, 2 * n + 3)
-    };
-    let changes = COLUMNS
-        .iter()
-        .enumerate()
-        .map(change)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let same = COLUMNS
-        .map(|column| format!("{column} = {column}"))
-        .join(", ");
-    Statements {
-        by_id: format!("SELECT id, {columns} FROM pets WHERE id = ?1"),
-        pages: (0..1 << FILTERS.len()).map(page).collect(),
-        every: format!("SELECT id, {columns} FROM pets ORDER BY id"),
-        insert: format!("INSERT INTO pets ({columns}) VALUES ({values})"),
-        insert_as: format!("INSERT INTO pets ({columns}, id) VALUES ({values_and_id})"),
-        update: format!("UPDATE pets SET {changes} WHERE id = ?1"),
-        rewrite: format!("UPDATE pets SET {same} WHERE id > (SELECT max(id) - ?1 FROM pets)"),
-    }
-});
+/// Every pet.
+pub const EVERY: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
 
-/// The places of this many values.
-pub fn places(count: usize) -> String {
-    (1..=count)
-        .map(|n| format!("?{n}"))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
+/// Adds a pet.
+pub const INSERT: &str = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)";
+
+/// Adds a pet with an id.
+pub const INSERT_AS: &str =
+    "INSERT INTO pets (name, category_id, status, id) VALUES (?1, ?2, ?3, ?4)";
+
+/// Changes the pet with the id `?1`. For each member there are two values: whether it changes, and its new value.
+pub const UPDATE: &str = "UPDATE pets SET name = iif(?2, ?3, name), category_id = iif(?4, ?5, category_id), \
+    status = iif(?6, ?7, status) WHERE id = ?1";
+
+/// Writes this many of the newest pets as they are, and so every index.
+pub const REWRITE: &str = "UPDATE pets SET name = name, category_id = category_id, status = status \
+    WHERE id > (SELECT max(id) - ?1 FROM pets)";
 
 /// The greatest id ever assigned, including deleted pets.
 pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'pets'), \
@@ -103,5 +61,56 @@ impl ToSql for MemberValue<'_> {
 impl ToSql for PetStatus {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(self.as_str().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_statement_names_every_column_in_the_order_of_the_members() {
+        let snake = |name: &str| name.replace("Id", "_id");
+        assert_eq!(
+            COLUMNS.map(str::to_owned),
+            MEMBERS.map(|member| snake(member.name()))
+        );
+        let listed = COLUMNS.join(", ");
+        let places: Vec<String> = (1..=COLUMNS.len() + 1).map(|n| format!("?{n}")).collect();
+        let (values, and_id) = (places[..COLUMNS.len()].join(", "), places.join(", "));
+        for select in [BY_ID, EVERY].iter().chain(&PAGES) {
+            assert!(
+                select.starts_with(&format!("SELECT id, {listed} FROM pets ")),
+                "{select}"
+            );
+        }
+        for (set, page) in PAGES.iter().enumerate() {
+            let filters = (0..).zip(FILTERS).filter(|(n, _)| set & (1 << n) != 0);
+            let filters: String = (1..)
+                .zip(filters)
+                .map(|(n, (_, column))| format!("{column} = ?{n} AND "))
+                .collect();
+            assert!(page.contains(&format!(" WHERE {filters}id >= ")), "{page}");
+        }
+        assert_eq!(
+            INSERT,
+            format!("INSERT INTO pets ({listed}) VALUES ({values})")
+        );
+        assert_eq!(
+            INSERT_AS,
+            format!("INSERT INTO pets ({listed}, id) VALUES ({and_id})")
+        );
+        let changed = (1..)
+            .zip(COLUMNS)
+            .map(|(n, column)| format!("{column} = iif(?{}, ?{}, {column})", 2 * n, 2 * n + 1));
+        let changed = changed.collect::<Vec<_>>().join(", ");
+        assert_eq!(UPDATE, format!("UPDATE pets SET {changed} WHERE id = ?1"));
+        let same = COLUMNS
+            .map(|column| format!("{column} = {column}"))
+            .join(", ");
+        assert!(
+            REWRITE.starts_with(&format!("UPDATE pets SET {same} WHERE ")),
+            "{REWRITE}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::{Row, ToSql, params};
 
 use super::pets::pet;
-use super::statements::{ADD_SEQUENCE, LAST_ID, RAISE_SEQUENCE, STATEMENTS};
+use super::statements::{ADD_SEQUENCE, EVERY, INSERT_AS, LAST_ID, RAISE_SEQUENCE};
 use super::{Reader, StoreError, Writer};
 use crate::base::clock::unix_time;
 use crate::model::{NewPet, Pet};
@@ -39,7 +39,7 @@ impl Reader {
         mut visit: impl FnMut(Pet) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         // A single statement reads from one snapshot.
-        self.rows(&STATEMENTS.every, &[], &mut |row| pet(row, &mut visit))
+        self.rows(EVERY, &[], &mut |row| pet(row, &mut visit))
     }
 
     /// The greatest id ever assigned; 0 if none was.
@@ -100,7 +100,7 @@ impl Writer {
             .map(|value| value as &dyn ToSql)
             .chain([&id as _])
             .collect();
-        self.change(&STATEMENTS.insert_as, &values).map(drop)
+        self.change(INSERT_AS, &values).map(drop)
     }
 
     /// Notes an import of an input with this digest, which is the last one of the batch. `ids` are the least and the

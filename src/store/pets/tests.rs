@@ -201,12 +201,12 @@ fn pages_read_only_their_rows() {
             .unwrap()
             .unwrap()
     };
-    let filtered = plan(&STATEMENTS.pages[1], params![PetStatus::Sold, 5, 20]);
+    let filtered = plan(PAGES[1], params![PetStatus::Sold, 5, 20]);
     assert!(
         filtered.contains("INDEX pets_by_status (status=? AND rowid>?)"),
         "{filtered}"
     );
-    let plain = plan(&STATEMENTS.pages[0], params![5, 20]);
+    let plain = plan(PAGES[0], params![5, 20]);
     assert!(plain.contains("INTEGER PRIMARY KEY (rowid>?)"), "{plain}");
 }
 

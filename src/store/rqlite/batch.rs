@@ -25,7 +25,7 @@ use crate::base::error::Error;
 use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch};
 use crate::store::outcome::{Changed, Committed, Inserted};
 use crate::store::pets::pet;
-use crate::store::statements::STATEMENTS;
+use crate::store::statements::BY_ID;
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError, retries};
 
 /// The time during which a batch is sent again until a node answers. After that, its outcome is unknown.
@@ -331,11 +331,10 @@ impl ClusterConnection {
             Some(pet) => pet,
             None => {
                 let mut found = None;
-                self.reader
-                    .rows(&STATEMENTS.by_id, params![id], &mut |row| {
-                        found = Some(pet(row, |pet| pet.into_owned())?);
-                        Ok(ControlFlow::Break(()))
-                    })?;
+                self.reader.rows(BY_ID, params![id], &mut |row| {
+                    found = Some(pet(row, |pet| pet.into_owned())?);
+                    Ok(ControlFlow::Break(()))
+                })?;
                 self.read.borrow_mut().insert(id, found.clone());
                 found
             }

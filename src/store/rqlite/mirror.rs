@@ -11,7 +11,6 @@ use super::revision::Revision;
 use crate::store::StoreError;
 use crate::store::rows::{Visit, visit_rows};
 use crate::store::sqlite::schema::STEPS;
-use crate::store::statements::places;
 
 /// The small tables. The mirror has all their rows. `sqlite_sequence` must be last, because inserts into the others add
 /// rows to it.
@@ -129,7 +128,7 @@ impl Mirror {
             let mut flow = ControlFlow::Continue(());
             let values: Vec<&dyn ToSql> = row.iter().map(|value| value as &dyn ToSql).collect();
             self.rows(
-                &format!("VALUES ({})", places(row.len())),
+                &format!("VALUES ({})", vec!["?"; row.len()].join(", ")),
                 &values,
                 &mut |row| {
                     flow = visit(row)?;

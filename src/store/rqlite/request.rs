@@ -10,7 +10,7 @@ use crate::model::{IdempotencyKey, NewPet};
 use crate::store::StoreError;
 use crate::store::outcome::Outcome;
 use crate::store::retries::{self, FIND, FORGET, RECORD};
-use crate::store::statements::{COLUMNS, places};
+use crate::store::statements::COLUMNS;
 
 /// Records the batch, and the first id that its pets can have. `is_current` is NULL, and rejected, if the batch is not
 /// the next one of its writer, or was made for another state of the database.
@@ -31,6 +31,11 @@ const COUNTED: &str = "UPDATE cluster_batches \
 const NOTE: &str = "UPDATE cluster_batches SET fits = fits || changes() WHERE writer = ?1";
 /// Rejects the batch if the statement before it has not changed its pet.
 const REQUIRE: &str = "UPDATE cluster_batches SET fits = CASE WHEN changes() = 1 THEN fits || 1 END WHERE writer = ?1";
+/// Adds pets; a row of values for each follows.
+const INSERT_MANY: &str = "INSERT INTO pets (name, category_id, status) VALUES ";
+/// Adds a pet, unless the key `?4` is recorded; [`RECORD`] then sees `changes() = 0`.
+const INSERT_ONCE: &str = "INSERT INTO pets (name, category_id, status) SELECT ?1, ?2, ?3 \
+    WHERE NOT EXISTS (SELECT 1 FROM retries WHERE key = ?4)";
 const FIRST: &str = "SELECT first, fits FROM cluster_batches WHERE writer = ?1 AND batch = ?2";
 /// The message for a create that has made no pet although its batch was carried out.
 pub const LEFT_OUT: &str = "a trigger of another program leaves out pets, or adds some";
@@ -116,7 +121,6 @@ impl<'b> BatchRequest<'b> {
             writes.push((About::Nothing, Statement::new(FORGET, forget)?));
         }
         let mut finds = vec![Statement::new(FIRST, params![name, batch])?];
-        let columns = COLUMNS.join(", ");
         if !plain.is_empty() {
             let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
             let row = format!("({})", ["?"; COLUMNS.len()].join(", "));
@@ -126,19 +130,13 @@ impl<'b> BatchRequest<'b> {
                 .flat_map(|place| creates[*place].new.values())
                 .collect();
             let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-            let insert = format!("INSERT INTO pets ({columns}) VALUES {rows}");
+            let insert = format!("{INSERT_MANY}{rows}");
             writes.push((About::Plain, Statement::new(&insert, &values)?));
             writes.push((
                 About::Nothing,
                 Statement::new(COUNTED, params![name, count])?,
             ));
         }
-        // Inserts nothing if the key is recorded; `RECORD` then sees `changes() = 0`.
-        let (values, key) = (places(COLUMNS.len()), COLUMNS.len() + 1);
-        let insert_once = format!(
-            "INSERT INTO pets ({columns}) SELECT {values} \
-             WHERE NOT EXISTS (SELECT 1 FROM retries WHERE key = ?{key})"
-        );
         for &place in &once {
             let Create {
                 new,
@@ -154,7 +152,7 @@ impl<'b> BatchRequest<'b> {
                 .chain([&key.0 as _]);
             writes.push((
                 About::Once(place),
-                Statement::new(&insert_once, &values.collect::<Vec<_>>())?,
+                Statement::new(INSERT_ONCE, &values.collect::<Vec<_>>())?,
             ));
             let record = params![key.0, new.fingerprint(), now];
             writes.push((About::Nothing, Statement::new(RECORD, record)?));

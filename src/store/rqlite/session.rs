@@ -19,7 +19,7 @@ use super::revision::{REVISION, Revision};
 use crate::base::error::ErrorKind;
 use crate::store::error::names_what_is_missing;
 use crate::store::rows::Visit;
-use crate::store::statements::STATEMENTS;
+use crate::store::statements::BY_ID;
 use crate::store::{Cause, StoreError};
 
 /// The time during which a read tries one node after the other.
@@ -209,7 +209,7 @@ impl Session {
             return self.mirror.rows(sql, values, visit);
         }
         let statement = Statement::new(sql, values)?;
-        let rows = if sql == STATEMENTS.by_id {
+        let rows = if sql == BY_ID {
             self.prefetch(statement)?
         } else {
             self.ask(&[statement])?.pop().unwrap_or_default()
@@ -226,7 +226,7 @@ impl Session {
     }
 
     pub fn announce_pets(&self, ids: impl Iterator<Item = i64>) {
-        let statements = ids.filter_map(|id| Statement::new(&STATEMENTS.by_id, params![id]).ok());
+        let statements = ids.filter_map(|id| Statement::new(BY_ID, params![id]).ok());
         self.prefetch.borrow_mut().announced = statements.collect();
     }
 

@@ -14,7 +14,7 @@ use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, Sto
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::retries;
-use crate::store::statements::STATEMENTS;
+use crate::store::statements::{INSERT, REWRITE};
 
 /// The size in bytes of a large pet. After a failure, a probe checks that there is room for one.
 const LARGE_PET: usize = 64 * 1024;
@@ -240,16 +240,15 @@ impl FileConnection {
     fn write_trial(&mut self) -> Result<(), StoreError> {
         let large = NewPet::new("x".repeat(LARGE_PET), 1);
         self.change("SAVEPOINT trial", &[])?;
-        let inserted = self.statement(&STATEMENTS.insert, true, |statement| {
+        let inserted = self.statement(INSERT, true, |statement| {
             statement.insert(large.values()).map(drop)
         });
         // The pets, their indexes.
         let pets = if self.last_failed { 1000 } else { 10 };
         let tried = match inserted {
-            Ok(()) | Err(StoreError::Rejected(_)) if self.is_in_transaction() => self
-                .write(&STATEMENTS.rewrite, |statement| {
-                    statement.execute([pets]).map(drop)
-                }),
+            Ok(()) | Err(StoreError::Rejected(_)) if self.is_in_transaction() => {
+                self.write(REWRITE, |statement| statement.execute([pets]).map(drop))
+            }
             inserted => inserted,
         };
         let flushed = self
@@ -276,9 +275,7 @@ impl FileConnection {
 
     /// Adds a pet to the batch, and returns its id.
     pub(super) fn insert(&mut self, new: &NewPet) -> Result<i64, StoreError> {
-        self.write(&STATEMENTS.insert, |statement| {
-            statement.insert(new.values())
-        })
+        self.write(INSERT, |statement| statement.insert(new.values()))
     }
 
     /// The time by which records of retries age: see [`retries::begin`].
@@ -731,7 +728,7 @@ mod tests {
         let (_folder, writer, _reader) = pair();
         let mut program = writer
             .raw()
-            .prepare(&format!("EXPLAIN {}", STATEMENTS.insert))
+            .prepare(&format!("EXPLAIN {}", INSERT))
             .unwrap();
         let pet = new_pet("a");
         let steps: Vec<String> = program

@@ -13,7 +13,7 @@ use super::schema::STEPS;
 use super::tests::pair;
 use crate::model::{Page, PetQuery, PetStatus};
 use crate::store::reader::Engine;
-use crate::store::statements::{COLUMNS, FILTERS, STATEMENTS, places};
+use crate::store::statements::{FILTERS, PAGES};
 use crate::store::{Reader, StoreError};
 
 /// Tables, and their aliases, whose rows only operators create: a scan of them is short.
@@ -34,7 +34,7 @@ const SMALL: &[&str] = &[
 /// Statements that read or sort more than a page: how they begin, and why they may.
 const EXCEPTIONS: &[(&str, &str)] = &[
     (
-        "SELECT id, {columns} FROM pets ORDER BY id",
+        "SELECT id, name, category_id, status FROM pets ORDER BY id",
         "an export reads every pet",
     ),
     (
@@ -63,7 +63,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "it looks at as many as it may remove",
     ),
     (
-        "UPDATE pets SET {same} WHERE id >",
+        "UPDATE pets SET name = name, category_id = category_id, status = status WHERE id >",
         "a trial of the disk rewrites the last few pets",
     ),
     (
@@ -160,25 +160,16 @@ fn scans(connection: &Connection, sql: &str) -> Vec<String> {
     // Texts that are assembled from parts.
     let sql = sql
         .replace("{COLUMNS}", "*")
-        .replace("{columns}", &COLUMNS.join(", "))
-        .replace("{values}", &places(COLUMNS.len()))
-        .replace("{values_and_id}", &places(COLUMNS.len() + 1))
-        .replace(
-            "{filters}id >= ?{first} ORDER BY id LIMIT ?{rows}",
-            "id >= ?1 ORDER BY id LIMIT ?2",
-        )
-        .replace("{same}", "name = name")
-        .replace("{changes}", "name = iif(?2, ?3, name)")
         .replace("{REVISION}", "SELECT 1, 2, 3")
         .replace("{counts}", "")
         .replace("{contents}", "id")
         .replace("{column}", "content")
         .replace("{table}", "pets")
-        .replace("{others}", "= ?1")
-        .replace("{rows}", &format!("({})", places(COLUMNS.len())))
-        .replace("?{key}", "?9");
+        .replace("{others}", "= ?1");
     let sql = if sql.ends_with(" WHERE") {
         format!("{sql} id = ?1)")
+    } else if sql.ends_with(" VALUES") {
+        format!("{sql} (?, ?, ?)")
     } else {
         sql
     };
@@ -373,7 +364,7 @@ fn rare(page: Page) -> [PetQuery; 2] {
 #[test]
 fn every_set_of_filters_has_an_index_with_all_of_them() {
     let (_folder, writer, _reader) = pair();
-    for (set, sql) in STATEMENTS.pages.iter().enumerate() {
+    for (set, sql) in PAGES.iter().enumerate() {
         let mut plan = writer
             .raw()
             .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
