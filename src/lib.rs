@@ -69,6 +69,7 @@ mod app;
 mod base;
 #[cfg(feature = "cli")]
 mod cli;
+mod cluster;
 mod model;
 mod net;
 mod ops;
@@ -81,12 +82,15 @@ mod testing;
 
 pub use base::config::{Address, Config, Deadlines, Ephemeral, Hosting, Listen, Network, Secret};
 pub use base::error::{Error, ErrorKind, Expected};
+#[cfg(feature = "cluster")]
+pub use cluster::set_database_password;
 pub use model::{ApiKey, KeyScope, NewPet, Pet, PetCounts, PetPatch, PetStatus};
-pub use ops::inventory::{Inventory, ListOptions, PetIds};
+pub use ops::inventory::{Inventory, ListOptions};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
     Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore,
 };
+pub use ops::pet_store::PetIds;
 pub use ops::transfer::{Format, Import, ImportIds, ImportOptions, Imported, Source, export};
 pub use server::{HealthCheck, Server, Stopper, drill};
 pub use site::document::print as openapi;
@@ -95,8 +99,6 @@ pub use site::project::{
     Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
     RefusalCode, Removed,
 };
-#[cfg(feature = "cluster")]
-pub use store::set_database_password;
 
 /// For the tests of the documents.
 #[doc(hidden)]
@@ -118,7 +120,7 @@ pub(crate) use {
     base::json::Json,
     base::metrics::note_dropped_log_lines,
     base::threads::start_thread,
-    store::exists as database_exists,
+    cluster::{exists as database_exists, is_cluster},
 };
 
 #[doc(hidden)]

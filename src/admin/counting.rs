@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::base::threads::lock;
-use crate::store::{Counted, Counts, Reader, StoreError};
+use crate::store::{Counted, Reader, StoreError};
+
+/// Counts the pets. It gets the connection of the worker.
+pub type Count = Box<dyn FnMut(&mut Reader) -> Result<Counted, StoreError> + Send>;
 
 /// The time between two counts, at least.
 pub const EVERY: Duration = Duration::from_secs(1);
@@ -33,13 +36,12 @@ impl LastCounts {
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn refresh(&self, counts: &mut Counts, store: &mut Reader) -> Result<(), StoreError> {
+    pub fn refresh(&self, count: &mut Count, store: &mut Reader) -> Result<(), StoreError> {
         let is_wanted = |state: &State| state.is_read || state.last.is_none();
         if is_wanted(&lock(&self.0)) {
-            let counted = store.begin().and_then(|()| counts.current(store));
-            store.end()?;
+            let counted = count(store)?;
             *lock(&self.0) = State {
-                last: Some(counted?),
+                last: Some(counted),
                 is_read: false,
             };
         }

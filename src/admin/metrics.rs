@@ -11,10 +11,11 @@ use crate::base::clock::unix_time;
 use crate::base::files::bytes_after;
 use crate::base::http::{Request, Response, Target};
 use crate::base::metrics::Exposition;
+use crate::cluster::meters;
 use crate::model::DomainState;
 use crate::ops::keys::last_expiries;
 use crate::ops::maintenance::last_backup;
-use crate::store::{StoreError, log_of, meters};
+use crate::store::{StoreError, log_of};
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -93,6 +94,7 @@ fn print(context: &AdminContext, text: &mut Exposition) {
         let help = "Time since petstore_pets was exact.";
         text.value("pets_age_seconds", help, counted.age().as_secs_f64());
     }
+    (context.refresh)();
     let keys = context.store.keys().inspect_err(note).unwrap_or_default();
     let expiries = last_expiries(&keys)
         .map(|(_, at)| at)

@@ -20,9 +20,9 @@ use crate::base::http::{ApiError, Code, Request, Response, Target};
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::net::worker::Service;
-use crate::store::{Counts, Damage, Reader};
+use crate::store::{Damage, Reader};
 
-pub use counting::LastCounts;
+pub use counting::{Count, LastCounts};
 pub use settings::ProjectSettings;
 
 /// The methods of a path, as Allow lists them, and its handler.
@@ -45,6 +45,8 @@ fn route(path: &str) -> Option<Route> {
 pub struct AdminContext {
     pub metrics: Metrics,
     pub store: Reader,
+    /// Brings the database up to date, if it is only a copy.
+    pub refresh: Refresh,
     /// The damage to the database that the service has found.
     pub damage: Damage,
     /// The path of the database.
@@ -60,6 +62,9 @@ pub struct AdminContext {
     pub counts: Option<LastCounts>,
 }
 
+/// Brings a copy up to date.
+pub type Refresh = Arc<dyn Fn() + Send + Sync>;
+
 /// Returns the service to its first state.
 pub type Reset = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
 
@@ -68,16 +73,16 @@ pub struct AdminService {
     context: AdminContext,
     failures: QuietLog,
     /// `None`: another worker counts the pets.
-    counts: Option<Counts>,
+    count: Option<Count>,
 }
 
 impl AdminService {
-    /// Creates the service of a worker. If the service counts the pets, one worker does, which is a counter.
-    pub fn new(context: AdminContext, is_counter: bool) -> Self {
+    /// Creates the service of a worker. If the service counts the pets, one worker does with `count`.
+    pub fn new(context: AdminContext, count: Option<Count>) -> Self {
         Self {
             context,
             failures: QuietLog::new(module_path!()),
-            counts: is_counter.then(Counts::default),
+            count,
         }
     }
 
@@ -134,8 +139,8 @@ impl Service for AdminService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        let (counts, last) = (self.counts.as_mut()?, self.context.counts.as_ref()?);
-        if let Err(error) = last.refresh(counts, &mut self.context.store) {
+        let (count, last) = (self.count.as_mut()?, self.context.counts.as_ref()?);
+        if let Err(error) = last.refresh(count, &mut self.context.store) {
             // If the database cannot be read, /readyz reports the cause.
             self.context.damage.note(&error);
         }

@@ -16,10 +16,10 @@ use crate::base::http::{
     ApiError, AssetFields, Assets, Code, Request, Response, Target, percent, query,
 };
 use crate::base::json::{AnyString, Integer, JsonObject, Optional, Required, object};
+use crate::cluster::require_file;
 use crate::model::KeyScope;
 use crate::site::html::SETTINGS_PAGE;
 use crate::site::project::{Refusal, RefusalCode, Upkeep};
-use crate::store::require_file;
 
 /// A longer name is cut off in the log, at the length of the longest name in DNS, in characters.
 const MAX_NAME: usize = 253;

@@ -273,7 +273,9 @@ fn announce(address: &Address, admin: Option<&Address>, config: &Config, made_ke
     let mut text = format!("petstore listening on {address}\n");
     if let Some(admin) = admin {
         text += &format!("petstore admin on {admin}\n");
-        if cfg!(feature = "site") && !config.read_only && admin.tcp().is_some() {
+        let has_settings =
+            cfg!(feature = "site") && !config.read_only && !petstore::is_cluster(&config.database);
+        if has_settings && admin.tcp().is_some() {
             text += &format!(
                 "petstore settings on {}/settings/domains\n",
                 admin.local_url()

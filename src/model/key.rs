@@ -17,6 +17,17 @@ words! {
     }
 }
 
+impl KeyScope {
+    /// The scope with these values in the columns `read_only` and `is_admin`. An invalid value permits least.
+    pub(crate) fn of_columns(read_only: Option<i64>, is_admin: Option<i64>) -> Self {
+        match (read_only, is_admin) {
+            (Some(0), Some(1)) => Self::Admin,
+            (Some(0), _) => Self::Full,
+            _ => Self::ReadOnly,
+        }
+    }
+}
+
 /// A stored key: everything except the key itself.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

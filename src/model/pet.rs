@@ -110,6 +110,19 @@ pub struct PetCounts {
     pub total: i64,
 }
 
+impl PetCounts {
+    /// A value that no pet can have counts as none.
+    pub(crate) fn new(total: i64, available: i64, pending: i64, sold: i64) -> Self {
+        Self {
+            available,
+            pending,
+            sold,
+            unset: total - available - pending - sold,
+            total,
+        }
+    }
+}
+
 /// A query of a list: its page and its filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PetQuery {

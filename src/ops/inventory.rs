@@ -2,17 +2,17 @@
 //! delete them.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::slice;
 
+use super::pet_store::{Change, PetIds, PetStore};
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::json::Invalid;
 use crate::model::{
     Caller, IdempotencyKey, NewPet, Page, Pet, PetCounts, PetPatch, PetQuery, PetStatus,
 };
-use crate::store::{Cause, Outcome, Reader, StoreError, Transaction, Writer};
+use crate::store::Outcome;
 
 /// The pets of a database, without HTTP.
 ///
@@ -47,26 +47,7 @@ use crate::store::{Cause, Outcome, Reader, StoreError, Transaction, Writer};
 /// ```
 #[derive(Debug)]
 pub struct Inventory {
-    // Before the writer, which removes the log when it is the last to close.
-    reader: Reader,
-    /// `None` if it only reads.
-    writer: Option<Writer>,
-}
-
-/// Pets to change or to delete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PetIds {
-    /// The pet with this id, which must exist.
-    One(i64),
-    /// The pets from one id to another, however many there are.
-    Range(i64, i64),
-}
-
-impl PetIds {
-    fn each(ids: &[i64]) -> Vec<Self> {
-        ids.iter().copied().map(Self::One).collect()
-    }
+    store: PetStore,
 }
 
 /// The choice of a list. The default is the first 20 pets.
@@ -105,6 +86,10 @@ fn check(patch: &PetPatch) -> Result<(), Error> {
     Ok(())
 }
 
+fn each(ids: &[i64]) -> Vec<PetIds> {
+    ids.iter().copied().map(PetIds::One).collect()
+}
+
 impl Inventory {
     /// Opens a database, and creates it if it does not exist.
     ///
@@ -115,11 +100,8 @@ impl Inventory {
     /// [`ErrorKind::DatabaseOlder`] if a service must migrate it first, and the kinds of a database that cannot be opened
     /// or created, such as [`ErrorKind::DatabaseForeign`] or [`ErrorKind::PermissionDenied`].
     pub fn open(database: &Path) -> Result<Self, Error> {
-        // The writer first: it creates the database.
-        let writer = Writer::open(database)?;
         Ok(Self {
-            reader: Reader::open(database)?,
-            writer: Some(writer),
+            store: PetStore::open(database)?,
         })
     }
 
@@ -129,8 +111,7 @@ impl Inventory {
     /// [`ErrorKind::DatabaseMissing`] if it does not exist, and the kinds of a database that cannot be opened.
     pub fn open_to_read(database: &Path) -> Result<Self, Error> {
         Ok(Self {
-            reader: Reader::open(database)?,
-            writer: None,
+            store: PetStore::open_to_read(database)?,
         })
     }
 
@@ -183,13 +164,11 @@ impl Inventory {
         for pet in pets {
             check(&pet.borrowed().into())?;
         }
-        let writer = self.writer()?;
-        let inserted: Result<Vec<_>, _> =
-            pets.iter().map(|pet| writer.insert_pet(pet, key)).collect();
-        let inserted = inserted.inspect_err(|_| writer.undo())?;
-        let committed = writer.commit()?;
-        let added = pets.iter().zip(inserted).map(|(pet, inserted)| {
-            match inserted.outcome(&committed)? {
+        let outcomes = self.store.insert(pets, key)?;
+        let added = pets
+            .iter()
+            .zip(outcomes)
+            .map(|(pet, outcome)| match outcome {
                 Outcome::Made(id) | Outcome::Replayed(id) => {
                     Ok(pet.clone().with_id(id).into_owned())
                 }
@@ -197,8 +176,7 @@ impl Inventory {
                     ErrorKind::InvalidInput,
                     "another pet was added with this idempotency key; nothing was added",
                 ),
-            }
-        });
+            });
         added.collect()
     }
 
@@ -208,7 +186,7 @@ impl Inventory {
     /// # Errors
     /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, and those of [`add_all`](Self::add_all).
     pub fn update(&mut self, ids: &[i64], patch: &PetPatch) -> Result<Vec<Pet<'static>>, Error> {
-        self.update_all(&PetIds::each(ids), patch)
+        self.update_all(&each(ids), patch)
     }
 
     /// Changes pets as [`update`](Self::update) does, also those of ranges.
@@ -221,14 +199,7 @@ impl Inventory {
         patch: &PetPatch,
     ) -> Result<Vec<Pet<'static>>, Error> {
         check(patch)?;
-        self.change(ids, |transaction, id| {
-            let changed = transaction.pet(id, |pet| patch.apply(&pet).into_owned())?;
-            if changed.is_some() {
-                // All are changed, or none.
-                let _ = transaction.update_pet(id, patch)?;
-            }
-            Ok(changed)
-        })
+        self.change(ids, None, Some(patch))
     }
 
     /// Changes a pet if it is still as `expected`, as it was read, and returns it as it is then. So of two buyers, only one
@@ -242,9 +213,7 @@ impl Inventory {
         patch: &PetPatch,
     ) -> Result<Pet<'static>, Error> {
         check(patch)?;
-        self.change_if_match(expected, |transaction| {
-            transaction.update_pet(expected.id, patch).map(drop)
-        })?;
+        self.change(&[PetIds::One(expected.id)], Some(expected), Some(patch))?;
         Ok(patch.apply(expected).into_owned())
     }
 
@@ -253,31 +222,8 @@ impl Inventory {
     /// # Errors
     /// Those of [`update_if_match`](Self::update_if_match).
     pub fn delete_if_match(&mut self, expected: &Pet) -> Result<(), Error> {
-        self.change_if_match(expected, |transaction| {
-            transaction.delete_pet(expected.id).map(drop)
-        })
-    }
-
-    fn change_if_match(
-        &mut self,
-        expected: &Pet,
-        mut change: impl FnMut(&mut Transaction) -> Result<(), StoreError>,
-    ) -> Result<(), Error> {
-        let is_same = self.change(&[PetIds::One(expected.id)], |transaction, id| {
-            let is_same = transaction.pet(id, |pet| pet == *expected)?;
-            if is_same == Some(true) {
-                change(transaction)?;
-            }
-            Ok(is_same)
-        })?;
-        if is_same != [true] {
-            let message = format!(
-                "the pet {} has changed; nothing was changed now",
-                expected.id
-            );
-            return fail(ErrorKind::Conflict, message);
-        }
-        Ok(())
+        let ids = [PetIds::One(expected.id)];
+        self.change(&ids, Some(expected), None).map(drop)
     }
 
     /// Deletes pets in one transaction. On a failure none is deleted. The ids are never used again.
@@ -286,7 +232,7 @@ impl Inventory {
     /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, and those of
     /// [`add_all`](Self::add_all).
     pub fn delete(&mut self, ids: &[i64]) -> Result<(), Error> {
-        self.delete_all(&PetIds::each(ids)).map(drop)
+        self.delete_all(&each(ids)).map(drop)
     }
 
     /// Deletes pets as [`delete`](Self::delete) does, also those of ranges. Returns how many.
@@ -303,65 +249,22 @@ impl Inventory {
                 return fail(ErrorKind::PetUnknown, message);
             }
         }
-        let deleted = self.change(ids, |transaction, id| {
-            let found = transaction.pet(id, |_| ())?;
-            if found.is_some() {
-                let _ = transaction.delete_pet(id)?;
-            }
-            Ok(found)
-        })?;
-        Ok(deleted.len())
+        Ok(self.change(ids, None, None)?.len())
     }
 
-    /// Changes each of these pets in one transaction, which is committed if `change` finds all that are named.
-    fn change<T>(
+    fn change(
         &mut self,
         ids: &[PetIds],
-        mut change: impl FnMut(&mut Transaction, i64) -> Result<Option<T>, StoreError>,
-    ) -> Result<Vec<T>, Error> {
-        let mut change_all = |writer: &mut Writer| -> Result<Vec<T>, Error> {
-            let mut changed = Vec::new();
-            for ids in ids {
-                let mut there = Vec::new();
-                match *ids {
-                    PetIds::One(id) => there.push(id),
-                    PetIds::Range(from, to) => writer.visit_ids((from, to), |id| {
-                        there.push(id);
-                        ControlFlow::Continue(())
-                    })?,
-                }
-                for id in there {
-                    let found = change(&mut writer.transaction()?, id).map_err(|error| {
-                        Error::from(error).context(format!("the pet {id} cannot be changed"))
-                    })?;
-                    let Some(found) = found else {
-                        let message = format!("there is no pet with the id {id}");
-                        return fail(ErrorKind::PetUnknown, message);
-                    };
-                    changed.push(found);
-                }
+        expected: Option<&Pet>,
+        patch: Option<&PetPatch>,
+    ) -> Result<Vec<Pet<'static>>, Error> {
+        let changed = self.store.change(ids, &Change { expected, patch });
+        changed.map_err(|why| {
+            if matches!(ids, [PetIds::One(_)]) {
+                why
+            } else {
+                why.followed_by("nothing was changed")
             }
-            Ok(changed)
-        };
-        let is_one = matches!(ids, [PetIds::One(_)]);
-        self.writer()?.transact(|writer| {
-            change_all(writer).map_err(|why| {
-                if is_one {
-                    why
-                } else {
-                    why.followed_by("nothing was changed")
-                }
-            })
-        })
-    }
-
-    /// The connection that writes.
-    fn writer(&mut self) -> Result<&mut Writer, StoreError> {
-        self.writer.as_mut().ok_or_else(|| {
-            StoreError::Unavailable(
-                Cause::ReadOnly,
-                "the inventory was opened read-only".to_owned(),
-            )
         })
     }
 
@@ -371,7 +274,7 @@ impl Inventory {
     /// The kinds of a database that cannot be read, such as [`ErrorKind::DatabaseMoved`] and
     /// [`ErrorKind::DatabaseDamaged`].
     pub fn get(&mut self, id: i64) -> Result<Option<Pet<'static>>, Error> {
-        self.read(|store| store.pet(id, |pet| pet.into_owned()))
+        self.store.get(id)
     }
 
     /// Returns pets in ascending order of their ids.
@@ -384,15 +287,8 @@ impl Inventory {
             page: Page { limit, after },
             status: options.status,
         };
-        let mut pets = Vec::new();
-        let add = |pet: Pet| {
-            if pets.len() == limit as usize {
-                return ControlFlow::Break(());
-            }
-            pets.push(pet.into_owned());
-            ControlFlow::Continue(())
-        };
-        self.read(|store| store.visit_pets(&query, add))?;
+        let mut pets = self.store.list(&query)?;
+        pets.truncate(limit as usize);
         Ok(pets)
     }
 
@@ -401,16 +297,7 @@ impl Inventory {
     /// # Errors
     /// Those of [`get`](Self::get).
     pub fn counts(&mut self) -> Result<PetCounts, Error> {
-        self.read(Reader::count_pets)
-    }
-
-    /// Reads from one snapshot, which has everything that was acknowledged before.
-    fn read<T>(&mut self, work: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, Error> {
-        let read = self.reader.begin().and_then(|()| work(&self.reader));
-        let ended = self.reader.end();
-        let read = read?;
-        ended?;
-        Ok(read)
+        self.store.counts()
     }
 }
 
@@ -420,11 +307,24 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::store::Writer;
     use crate::store::tests::{lose_pets, refuse_writes};
     use crate::testing::Folder;
 
     fn kind<T: fmt::Debug>(failed: Result<T, Error>) -> ErrorKind {
         failed.unwrap_err().kind()
+    }
+
+    impl Inventory {
+        fn file(&mut self) -> &mut Writer {
+            match &mut self.store {
+                PetStore::File {
+                    writer: Some(writer),
+                    ..
+                } => writer,
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     fn inventory() -> (Folder, Inventory) {
@@ -638,35 +538,27 @@ mod tests {
         let new = NewPet::new("Rex", 1);
         let mut other = Writer::open(&folder.database()).unwrap();
         other.open_transaction().unwrap();
-        inventory
-            .writer
-            .as_mut()
-            .unwrap()
-            .set_busy_timeout(Duration::ZERO);
+        inventory.file().set_busy_timeout(Duration::ZERO);
         assert_eq!(kind(inventory.add(&new)), ErrorKind::DatabaseLocked);
         assert_eq!(inventory.list(&ListOptions::default()).unwrap(), []);
         other.undo();
         assert_eq!(inventory.add(&new).unwrap().id, 1);
 
-        let writer = inventory.writer.as_ref().unwrap();
-        crate::store::tests::run(writer, "PRAGMA max_page_count = 1");
+        crate::store::tests::run(inventory.file(), "PRAGMA max_page_count = 1");
         let large = NewPet::new("x".repeat(MAX_BODY_BYTES), 1);
         assert_eq!(
             kind(inventory.add_all(&[new.clone(), large.clone()])),
             ErrorKind::DiskFull
         );
-        crate::store::tests::run(
-            inventory.writer.as_ref().unwrap(),
-            "PRAGMA max_page_count = 1000000",
-        );
+        crate::store::tests::run(inventory.file(), "PRAGMA max_page_count = 1000000");
         assert_eq!(inventory.list(&ListOptions::default()).unwrap().len(), 1);
 
-        refuse_writes(inventory.writer.as_ref().unwrap(), true);
+        refuse_writes(inventory.file(), true);
         assert_eq!(kind(inventory.add(&new)), ErrorKind::PermissionDenied);
-        refuse_writes(inventory.writer.as_ref().unwrap(), false);
+        refuse_writes(inventory.file(), false);
         assert_eq!(inventory.add(&large).unwrap().id, 2);
 
-        lose_pets(inventory.writer.as_ref().unwrap());
+        lose_pets(inventory.file());
         assert_eq!(kind(inventory.get(1)), ErrorKind::SchemaChanged);
         assert_eq!(kind(inventory.add(&new)), ErrorKind::SchemaChanged);
     }

@@ -4,4 +4,5 @@
 pub mod inventory;
 pub mod keys;
 pub mod maintenance;
+pub mod pet_store;
 pub mod transfer;

@@ -1,10 +1,14 @@
 //! The admin address. It has a gate of its own, with the same rules of HTTP, limits and failures.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::workers::Workers;
-use crate::admin::{self, AdminContext, AdminService, LastCounts, ProjectSettings, Reset};
+use crate::admin::{
+    self, AdminContext, AdminService, Count, LastCounts, ProjectSettings, Refresh, Reset,
+};
 use crate::app::pipeline::{self, SharedState};
 use crate::base::error::Error;
 use crate::base::metrics::Metrics;
@@ -15,6 +19,16 @@ use crate::store::Reader;
 
 /// The memory budget of its clients is that of the service's clients, divided by this, and in addition to it.
 const MEMORY_SHARE: usize = 4;
+
+/// What the admin address needs of the database.
+pub struct AdminData {
+    /// The database, or the private one of a service on a cluster.
+    pub file: PathBuf,
+    /// Counts the pets.
+    pub count: Count,
+    /// Brings the private one up to date.
+    pub refresh: Refresh,
+}
 
 /// The running admin address. Dropping it stops it.
 pub struct Admin {
@@ -32,6 +46,7 @@ impl Admin {
         shared: &SharedState,
         listening: Listening,
         settings: &ProjectSettings,
+        data: AdminData,
         reset: Option<Reset>,
         service: Stopper,
     ) -> Result<Self, Error> {
@@ -39,13 +54,15 @@ impl Admin {
         let stopper = Stopper::default();
         let mut workers = Workers::new(&config.database, &stopper, None);
         let counts = config.experimental.then(LastCounts::default);
+        let mut count = Some(data.count);
         for (name, kind) in [
             ("admin-read", LaneKind::Read),
             ("admin-write", LaneKind::Write),
         ] {
             let context = AdminContext {
                 metrics: shared.metrics.clone(),
-                store: Reader::open(&config.database)?,
+                store: Reader::open(&data.file)?,
+                refresh: Arc::clone(&data.refresh),
                 damage: shared.damage.clone(),
                 database: config.database.clone(),
                 read_only: config.read_only,
@@ -54,7 +71,9 @@ impl Admin {
                 reset: reset.clone(),
                 counts: counts.clone(),
             };
-            let handler = AdminService::new(context, kind == LaneKind::Write);
+            // One worker counts, which has little else to do.
+            let count = count.take_if(|_| kind == LaneKind::Write);
+            let handler = AdminService::new(context, count);
             workers.start(kind, ADMIN_CONNECTIONS, name.to_owned(), handler)?;
         }
         let Workers { running, lanes, .. } = workers;

@@ -7,6 +7,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
+use crate::cluster::is_cluster;
 
 /// The descriptors of every service: standard streams, signals, a passed socket, the private folder, the gate and its
 /// listener, the database and its log (16); the project's connection to the database, and a socket for each of the most
@@ -20,6 +21,9 @@ const LANE: usize = 7;
 /// its clients.
 const ADMIN: usize = 4 + 2 * LANE + ADMIN_CONNECTIONS;
 
+/// The descriptors of a worker on a cluster: its connections to three nodes.
+const NODES: usize = 3;
+
 /// A service does not start with fewer connections than this.
 const FEWEST: usize = 4;
 /// The most connections of the admin address, since few programs monitor a service.
@@ -27,9 +31,13 @@ pub const ADMIN_CONNECTIONS: usize = 16;
 
 /// Returns the number of descriptors that a service needs in addition to those of its clients.
 fn reserved(config: &Config) -> usize {
-    SERVICE
-        + LANE * (config.workers + 1 + 2 * usize::from(config.experimental))
-        + if config.admin.is_some() { ADMIN } else { 0 }
+    let lanes = config.workers + 1 + 2 * usize::from(config.experimental);
+    let lane = if is_cluster(&config.database) {
+        LANE + NODES
+    } else {
+        LANE
+    };
+    SERVICE + lane * lanes + if config.admin.is_some() { ADMIN } else { 0 }
 }
 
 /// The files that the process can still open. Where `/proc` is missing, none counts as open.

@@ -15,8 +15,8 @@ use std::thread::JoinHandle;
 use crate::base::config::{Address, Config};
 use crate::base::error::{Error, ErrorKind};
 use crate::base::threads::start_thread;
+use crate::cluster;
 use crate::ops::inventory::Inventory;
-use crate::store;
 use opened::Opened;
 use private_folder::PrivateFolder;
 use running::Running;
@@ -151,7 +151,7 @@ impl Server {
     /// # Errors
     /// [`ErrorKind::DatabaseMissing`] if the database was deleted, and those of [`Inventory::open`].
     pub fn inventory(&self) -> Result<Inventory, Error> {
-        if !store::exists(&self.database) {
+        if !cluster::exists(&self.database) {
             return Err(Error::no_database(&self.database));
         }
         if self.read_only {

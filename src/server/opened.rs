@@ -1,5 +1,6 @@
 //! Opens the addresses and the database, before the threads of the service start.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::descriptors::available_connections;
@@ -7,6 +8,7 @@ use super::private_folder::PrivateFolder;
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::cluster::{self, Cluster};
 use crate::net::gate::Listening;
 use crate::ops::keys::secret;
 use crate::ops::maintenance::last_backup;
@@ -18,9 +20,39 @@ pub struct Opened {
     pub max_connections: usize,
     pub listening: Listening,
     pub admin: Option<Listening>,
+    /// The database, or the private one of a service on a cluster.
     pub store: OpenStore,
-    /// The folder of an ephemeral database.
+    /// Where that is.
+    pub file: PathBuf,
+    /// The folder of an ephemeral or a private database.
     pub folder: Option<PrivateFolder>,
+    /// The connections to a cluster.
+    pub cluster: Option<OpenCluster>,
+}
+
+/// The connections of a service to its cluster.
+pub struct OpenCluster {
+    pub writer: Cluster,
+    /// One for each worker that reads.
+    pub readers: Vec<Cluster>,
+    /// For the admin address.
+    pub admin: Cluster,
+}
+
+impl OpenCluster {
+    /// Opens as many connections as the service needs; `None` if its database is a file.
+    fn at(config: &Config) -> Result<Option<Self>, Error> {
+        let Some(writer) = Cluster::at(&config.database)? else {
+            return Ok(None);
+        };
+        let open = || Cluster::open_existing(&config.database);
+        let readers: Result<_, _> = (0..config.workers).map(|_| open()).collect();
+        Ok(Some(Self {
+            writer,
+            readers: readers?,
+            admin: open()?,
+        }))
+    }
 }
 
 impl Opened {
@@ -39,24 +71,41 @@ impl Opened {
             return fail(ErrorKind::Config("api_key"), line);
         }
         let mut config = config.checked()?;
-        config.database = store::absolute(&config.database)?;
+        config.database = cluster::absolute(&config.database)?;
         if config.hosting.platform_host.is_some() {
-            store::require_file(&config.database)?;
+            cluster::require_file(&config.database)?;
         }
         let max_connections = available_connections(&config)?;
         // Before the database, so that a start that fails here creates no database.
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.as_ref().map(Listening::bind).transpose()?;
         clock::warn_if_early(clock::unix_time());
-        let mut folder = None;
-        let store = match &config.ephemeral {
-            Some(ephemeral) => {
-                let private = folder.insert(PrivateFolder::new(&config.database)?);
-                config.database = private.path.join("pets.db");
-                store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
+        if config.read_only && cluster::is_cluster(&config.database) {
+            let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";
+            return fail(ErrorKind::Config("read_only"), message);
+        }
+        let (mut folder, mut cluster) = (None, None);
+        let mut private = |database: &Path| -> Result<PathBuf, Error> {
+            let made = folder.insert(PrivateFolder::new(database)?);
+            Ok(made.path.join("pets.db"))
+        };
+        let mut file = config.database.clone();
+        let store = if let Some(ephemeral) = &config.ephemeral {
+            file = private(&config.database)?;
+            config.database.clone_from(&file);
+            store::open_ephemeral(&file, config.workers, ephemeral.sample)?
+        } else if config.read_only {
+            store::open_only_to_read(&file, config.workers)?
+        } else if let Some(opened) = OpenCluster::at(&config)? {
+            file = private(&config.database)?;
+            let about = opened.writer.describe()?;
+            cluster = Some(opened);
+            OpenStore {
+                about,
+                ..store::open_ephemeral(&file, config.workers, 0)?
             }
-            None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
-            None => open_for_service(&config)?,
+        } else {
+            open_for_service(&config)?
         };
         Ok(Self {
             config: Arc::new(config),
@@ -64,7 +113,9 @@ impl Opened {
             listening,
             admin,
             store,
+            file,
             folder,
+            cluster,
         })
     }
 

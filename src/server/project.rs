@@ -18,12 +18,12 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
     use std::sync::Arc;
 
     use crate::app::pipeline::{Authenticator, OnServed};
+    use crate::cluster;
     use crate::site::html;
     use crate::site::project::{Project, Upkeep};
-    use crate::store;
 
     let is_needed = !config.read_only
-        && store::require_file(&config.database).is_ok()
+        && cluster::require_file(&config.database).is_ok()
         && (config.hosting.platform_host.is_some() || config.admin.is_some());
     let upkeep = if is_needed {
         Some(Arc::new(Upkeep::start(Project::open(config)?)?))

@@ -1,28 +1,34 @@
 //! Starts the threads of a service, and stops them in order.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use super::admin::Admin;
-use super::opened::Opened;
+use super::admin::{Admin, AdminData};
+use super::opened::{OpenCluster, Opened};
 use super::private_folder::PrivateFolder;
 use super::project;
 use super::workers::Workers;
-use crate::admin::Reset;
+use crate::admin::{Count, Reset};
 use crate::app::pipeline::{
-    self, Authenticator, Draws, Faults, ReadService, SharedState, WriteService,
+    self, Authenticator, ClusterReads, ClusterWrites, Draws, Faults, KeyCopy, ReadService,
+    SharedState, WriteService,
 };
 use crate::base::config::Config;
-use crate::base::error::Error;
+use crate::base::error::{Error, ErrorKind};
 use crate::base::metrics::Metrics;
-use crate::base::threads::check_threads;
+use crate::base::threads::{check_threads, lock};
 use crate::net::gate::{
     Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopper, TrustedProxies,
 };
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
-use crate::store::{self, Claim, Damage, OpenStore, WriteAccess};
+use crate::store::{self, Claim, Counts, Damage, OpenStore, Reader, StoreError, WriteAccess};
 
+/// The most requests in a read lane at once. They share a snapshot, which costs little: with more, none is answered sooner.
+const READS_AT_ONCE: usize = 64;
+/// The same for a cluster: they share a question, which takes as long as sixty cached lists.
+const CLUSTER_READS_AT_ONCE: usize = 256;
 /// The most requests in the write lane at once, which share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
 
@@ -48,7 +54,9 @@ impl Running {
             listening,
             admin,
             mut store,
+            file,
             folder,
+            cluster,
         } = opened;
         // tiny_http panics if it cannot start a thread. The threads that serve no lane count as one more lane.
         let lanes = config.workers + 1 + if admin.is_some() { 2 } else { 0 };
@@ -69,12 +77,21 @@ impl Running {
         };
         let draws = Draws::default();
         let claim = store.claim.take();
-        let Workers { running, lanes, .. } = start_workers(store, &shared, stopper, &draws)?;
+        let mut workers = Workers::new(&config.database, stopper, faults(&config, &draws));
+        let data = match cluster {
+            Some(cluster) => start_cluster_workers(cluster, store, &file, &shared, &mut workers)?,
+            None => {
+                start_workers(store, &shared, &mut workers)?;
+                admin_data(&file)
+            }
+        };
+        let Workers { running, lanes, .. } = workers;
         let admin = admin.zip(settings).map(|(listening, settings)| {
             Admin::start(
                 &shared,
                 listening,
                 &settings,
+                data,
                 reset(&shared, &draws),
                 stopper.clone(),
             )
@@ -113,25 +130,22 @@ fn metrics(config: &Config) -> Metrics {
     metrics
 }
 
-/// Starts a worker for each reader, and one for the write lane.
-fn start_workers<'a>(
-    store: OpenStore,
-    shared: &'a SharedState,
-    stopper: &'a Stopper,
-    draws: &Draws,
-) -> Result<Workers<'a>, Error> {
-    let rate = shared
-        .config
-        .ephemeral
-        .as_ref()
-        .map_or(0.0, |ephemeral| ephemeral.fail);
-    let is_experimental = shared.config.experimental;
-    let faults = (rate > 0.0).then(|| Faults {
+/// The faults that an ephemeral service injects.
+fn faults(config: &Config, draws: &Draws) -> Option<Faults> {
+    let rate = config.ephemeral.as_ref().map_or(0.0, |own| own.fail);
+    (rate > 0.0).then(|| Faults {
         rate,
-        is_experimental,
+        is_experimental: config.experimental,
         draws: draws.clone(),
-    });
-    let mut workers = Workers::new(&shared.config.database, stopper, faults);
+    })
+}
+
+/// Starts a worker for each reader, and one for the write lane.
+fn start_workers(
+    store: OpenStore,
+    shared: &SharedState,
+    workers: &mut Workers,
+) -> Result<(), Error> {
     let mut of_readers = shared.clone();
     if matches!(store.writer, WriteAccess::Writes(_)) {
         // The writer notices a lost database too, and can save it.
@@ -141,7 +155,7 @@ fn start_workers<'a>(
         let service = ReadService::new(reader, of_readers.clone());
         workers.start(
             LaneKind::Read,
-            store.reads_at_once,
+            READS_AT_ONCE,
             format!("reader-{i}"),
             service,
         )?;
@@ -150,14 +164,77 @@ fn start_workers<'a>(
     match store.writer {
         WriteAccess::Writes(writer) => {
             let service = WriteService::new(writer, shared.clone());
-            workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)?;
+            workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)
         }
         WriteAccess::Refused(reader) => {
             let service = ReadService::refusing(reader, shared.clone());
-            workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)?;
+            workers.start(LaneKind::Write, WRITES_AT_ONCE, name, service)
         }
     }
-    Ok(workers)
+}
+
+/// Starts the same workers for a cluster. Returns what the admin address needs of it.
+fn start_cluster_workers(
+    cluster: OpenCluster,
+    store: OpenStore,
+    file: &Path,
+    shared: &SharedState,
+    workers: &mut Workers,
+) -> Result<AdminData, Error> {
+    let database = Reader::open(file)?;
+    let WriteAccess::Writes(writer) = store.writer else {
+        return Err(Error::new(
+            ErrorKind::Internal,
+            "the private database cannot be written",
+        ));
+    };
+    let copy = KeyCopy::new(writer);
+    let readers = cluster.readers.into_iter().zip(store.readers);
+    for (i, (cluster, reader)) in readers.enumerate() {
+        let service = ClusterReads::new(cluster, copy.clone(), reader, shared.clone());
+        let name = format!("reader-{i}");
+        workers.start(LaneKind::Read, CLUSTER_READS_AT_ONCE, name, service)?;
+    }
+    let service = ClusterWrites::new(cluster.writer, copy.clone(), database, shared.clone());
+    workers.start(
+        LaneKind::Write,
+        WRITES_AT_ONCE,
+        "writer".to_owned(),
+        service,
+    )?;
+    let admin = Arc::new(Mutex::new(cluster.admin));
+    let (counter, mut counts, mut version) = (Arc::clone(&admin), Counts::default(), 0);
+    let count: Count = Box::new(move |_| {
+        let mut cluster = lock(&counter);
+        let counted = cluster.begin().and_then(|_| {
+            version += 1;
+            counts.current(version, || cluster.counts())
+        });
+        counted.map_err(|error| StoreError::Internal(error.to_string()))
+    });
+    Ok(AdminData {
+        file: file.to_owned(),
+        count,
+        // If it cannot be brought up to date, /readyz reports the cause.
+        refresh: Arc::new(move || _ = copy.begin(&mut lock(&admin))),
+    })
+}
+
+/// What the admin address needs of a database in a file.
+fn admin_data(file: &Path) -> AdminData {
+    let mut counts = Counts::default();
+    let count: Count = Box::new(move |store| {
+        let begun = store.begin();
+        let counted =
+            begun.and_then(|()| counts.current(store.data_version(), || store.count_pets()));
+        store.end()?;
+        counted
+    });
+    AdminData {
+        file: file.to_owned(),
+        count,
+        refresh: Arc::new(|| {}),
+    }
 }
 
 /// The configuration of the gate for clients.

@@ -1,6 +1,6 @@
 //! Access to the store for a handler that writes.
 
-use super::{Inserted, StoreError, Writer};
+use super::{Outcome, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 
 /// One request's access to the writer. It only adds pets. To read or change anything, a handler opens a
@@ -29,7 +29,7 @@ impl<'w> BatchWriter<'w> {
         &mut self,
         new: &NewPet,
         key: Option<&IdempotencyKey>,
-    ) -> Result<Inserted, StoreError> {
+    ) -> Result<Outcome, StoreError> {
         self.writer.insert_pet(new, key)
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Reader, StoreError};
 use crate::model::PetCounts;
 
 /// After a change, a result is used for this many times as long as its count took. So counting takes at most a tenth of
@@ -33,19 +32,23 @@ pub struct Counts(Option<Last>);
 
 struct Last {
     counted: Counted,
-    /// [`Reader::data_version`] of the counts.
+    /// The version of the database that was counted.
     version: i64,
     /// Until then they are used after a change.
     until: Instant,
 }
 
 impl Counts {
-    /// Returns the counts of the reader's snapshot, or earlier ones if a count takes long.
+    /// Returns the counts of this version of the database, or earlier ones if a count takes long.
     ///
     /// # Errors
-    /// If the database cannot be read.
-    pub fn current(&mut self, reader: &Reader) -> Result<Counted, StoreError> {
-        let (now, version) = (Instant::now(), reader.data_version());
+    /// Those of `count`.
+    pub fn current<E>(
+        &mut self,
+        version: i64,
+        count: impl FnOnce() -> Result<PetCounts, E>,
+    ) -> Result<Counted, E> {
+        let now = Instant::now();
         if let Some(last) = &mut self.0 {
             if last.version == version {
                 last.counted.as_of = now;
@@ -54,7 +57,7 @@ impl Counts {
                 return Ok(last.counted);
             }
         }
-        let counts = reader.count_pets()?;
+        let counts = count()?;
         let took = now.elapsed();
         let counted = Counted { counts, as_of: now };
         let holds = if took < CHEAP {
@@ -74,6 +77,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Reader;
     use crate::store::tests::{pair, run};
 
     const ADD: &str = "INSERT INTO pets (name, category_id, status) VALUES ('a', 1, 'sold')";
@@ -81,7 +85,9 @@ mod tests {
     /// The sold pets, in a snapshot of their own.
     fn sold(counts: &mut Counts, reader: &mut Reader) -> (i64, Duration) {
         reader.begin().unwrap();
-        let counted = counts.current(reader).unwrap();
+        let counted = counts
+            .current(reader.data_version(), || reader.count_pets())
+            .unwrap();
         reader.end().unwrap();
         (counted.counts.sold, counted.age())
     }

@@ -29,14 +29,8 @@ pub enum Cause {
     SchemaChanged,
     /// The operating system fails for another reason.
     Failing,
-    /// No node of a cluster answers, or it has no leader.
-    Unreachable,
-    /// A cluster rejects the user or the password.
-    Denied,
-    /// Another instance of a cluster changed what this one had read and was about to change.
-    Conflict,
-    /// The outcome of a write is unknown: a cluster did not answer, or the disk failed at the commit and again when it was
-    /// to be undone.
+    /// The outcome of a write is unknown, such as because the disk failed at the commit and again when it was to be
+    /// undone.
     Unknown,
 }
 
@@ -48,10 +42,7 @@ impl Cause {
 
     /// True if it passes, so that a client may try again soon.
     pub const fn passes(self) -> bool {
-        matches!(
-            self,
-            Self::Locked | Self::Unreachable | Self::Conflict | Self::Unknown
-        )
+        matches!(self, Self::Locked | Self::Unknown)
     }
 
     /// The cause in words that follow "the database", and the kind of its error.
@@ -73,15 +64,6 @@ impl Cause {
             Self::Failing => (
                 "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f, a quota)",
                 ErrorKind::Io,
-            ),
-            Self::Unreachable => ("cannot be reached", ErrorKind::DatabaseUnreachable),
-            Self::Denied => (
-                "refuses the user or the password",
-                ErrorKind::PasswordRefused,
-            ),
-            Self::Conflict => (
-                "was changed by another instance at the same time",
-                ErrorKind::Conflict,
             ),
             Self::Unknown => (
                 "did not confirm the request, and may or may not have carried it out",
@@ -106,11 +88,6 @@ impl StoreError {
     /// True if it passes without an operator.
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unavailable(cause, _) if cause.passes())
-    }
-
-    /// True if the caller should read and try again.
-    pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::Unavailable(Cause::Conflict, _))
     }
 
     /// True if the failed write may have been carried out.
@@ -168,7 +145,7 @@ impl std::fmt::Display for StoreError {
 }
 
 /// Recognizes SQLite's message about a missing table or column. For some statements, rusqlite does not report that they
-/// cannot be prepared, and a cluster reports the message alone.
+/// cannot be prepared.
 pub fn names_what_is_missing(message: &str) -> bool {
     message.starts_with("no such ")
         || message.starts_with("table ") && message.contains(" has no column named ")
@@ -315,22 +292,11 @@ mod tests {
             Unflushed,
             SchemaChanged,
             Failing,
-            Unreachable,
-            Denied,
-            Conflict,
             Unknown,
         ] {
             let error = StoreError::Unavailable(cause, String::new());
-            assert_eq!(
-                error.passes(),
-                matches!(cause, Locked | Unreachable | Conflict | Unknown),
-                "{error}"
-            );
-            assert_eq!(
-                (error.is_conflict(), error.is_unknown()),
-                (cause == Conflict, cause == Unknown),
-                "{error}"
-            );
+            assert_eq!(error.passes(), matches!(cause, Locked | Unknown), "{error}");
+            assert_eq!(error.is_unknown(), cause == Unknown, "{error}");
             assert_eq!(
                 error.is_lost(),
                 matches!(cause, Moved | Unflushed),

@@ -10,7 +10,6 @@ use std::process::Command;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::pets::tests::new_pet;
-use super::reader::Engine;
 use super::tests::{pair, run};
 use super::{Reader, StoreError, Writer};
 use crate::model::{
@@ -75,7 +74,7 @@ const CASES: &[Case] = &[
     }),
     ("expire a key", |writer| writer.expire_key(&key().digest, 5)),
     ("note an import", |writer| {
-        writer.note_import(&[2; 32], Some((1, 1)), 1)
+        writer.note_import(&[2; 32], (1, 1))
     }),
     ("reserve ids", |writer| writer.reserve_ids(1000)),
     ("set the plan", |writer| writer.set_plan(Plan::Pro)),
@@ -164,7 +163,7 @@ fn meet_a_full_disk() {
     writer
         .put_domain(&Domain::new("a.test".to_owned(), 0))
         .unwrap();
-    writer.note_import(&[1; 32], Some((1, 1)), 1).unwrap();
+    writer.note_import(&[1; 32], (1, 1)).unwrap();
     writer.commit().unwrap();
     let before = state(&reader);
     let log = folder.0.join("pets.db-wal");
@@ -174,7 +173,7 @@ fn meet_a_full_disk() {
             writer.checkpoint().unwrap();
             writer.begin().unwrap();
             for id in 1..=CHANGED {
-                let _ = writer.transaction().unwrap().update_pet(id, &SOLD).unwrap();
+                writer.transaction().unwrap().update_pet(id, &SOLD).unwrap();
             }
             // From here on, a page that is read takes the place of a changed one, which must be written first.
             run(&writer, "PRAGMA cache_size = 10");
@@ -198,15 +197,10 @@ fn meet_a_full_disk() {
 
 /// Interrupts every statement from now on, or none.
 fn interrupt_all(writer: &mut Writer, yes: bool) {
-    match &mut writer.reader.engine {
-        Engine::File(file) => file
-            .reader
-            .raw_mut()
-            .progress_handler(1, yes.then_some(|| true))
-            .unwrap(),
-        #[cfg(feature = "cluster")]
-        Engine::Cluster(_) => panic!("it is a file"),
-    }
+    let connection = writer.reader.raw_mut();
+    connection
+        .progress_handler(1, yes.then_some(|| true))
+        .unwrap();
 }
 
 /// Ways to end a transaction without a full disk.

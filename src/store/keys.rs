@@ -7,7 +7,19 @@ use super::rows::{integer, text};
 use super::{Reader, StoreError, Writer};
 use crate::model::{ApiKey, Digest, KeyScope};
 
-const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at, last_used_at";
+/// Every key, by name, the newest of a name last.
+pub const KEYS: &str = "SELECT digest, name, read_only, is_admin, created_at, expires_at, last_used_at FROM api_keys \
+    ORDER BY name, id";
+const KEY: &str = "SELECT digest, name, read_only, is_admin, created_at, expires_at, last_used_at FROM api_keys \
+    WHERE digest = ?1";
+
+/// Makes a key expire at the Unix time `?2` at the latest.
+pub const EXPIRE_KEY: &str =
+    "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE digest = ?1";
+pub const DELETE_KEY: &str = "DELETE FROM api_keys WHERE digest = ?1";
+/// Stores when a key was last used. A stored time that is later than the present, `?3`, counts as none.
+pub const KEEP_USE: &str = "UPDATE api_keys SET last_used_at = max(iif(last_used_at <= ?3, last_used_at, ?2), ?2) \
+    WHERE digest = ?1";
 
 /// Reads a key; `None` if its digest has the wrong length, so that nobody can use it. An invalid value of another
 /// column counts as the one that permits least.
@@ -18,11 +30,7 @@ fn api_key(row: &Row<'_>) -> rusqlite::Result<Option<ApiKey>> {
     Ok(Some(ApiKey {
         digest,
         name: text(row, 1)?.into_owned(),
-        scope: match (integer(row, 2)?, integer(row, 3)?) {
-            (Some(0), Some(1)) => KeyScope::Admin,
-            (Some(0), _) => KeyScope::Full,
-            _ => KeyScope::ReadOnly,
-        },
+        scope: KeyScope::of_columns(integer(row, 2)?, integer(row, 3)?),
         created_at: integer(row, 4)?.unwrap_or_default(),
         expires_at: match row.get_ref(5)? {
             ValueRef::Null => None,
@@ -38,8 +46,7 @@ impl Reader {
     /// # Errors
     /// If the database cannot be read.
     pub fn key(&self, digest: &Digest) -> Result<Option<ApiKey>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM api_keys WHERE digest = ?1");
-        Ok(self.first(&sql, params![digest], api_key)?.flatten())
+        Ok(self.first(KEY, params![digest], api_key)?.flatten())
     }
 
     /// Every key, by name, the newest of a name last.
@@ -47,10 +54,7 @@ impl Reader {
     /// # Errors
     /// If the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let keys = self.all(
-            &format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"),
-            api_key,
-        )?;
+        let keys = self.all(KEYS, api_key)?;
         Ok(keys.into_iter().flatten().collect())
     }
 
@@ -64,6 +68,15 @@ impl Reader {
 }
 
 impl Writer {
+    /// Makes these all keys that there are, in the batch.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub fn replace_keys(&mut self, keys: &[ApiKey]) -> Result<(), StoreError> {
+        self.change("DELETE FROM api_keys", &[])?;
+        keys.iter().try_for_each(|key| self.insert_key(key))
+    }
+
     /// Adds a key in the batch.
     ///
     /// # Errors
@@ -91,21 +104,15 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn expire_key(&mut self, digest: &Digest, at: i64) -> Result<(), StoreError> {
-        let expire =
-            "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE digest = ?1";
-        self.change(expire, params![digest, at]).map(drop)
+        self.change(EXPIRE_KEY, params![digest, at]).map(drop)
     }
 
-    /// Deletes these keys.
+    /// Deletes the key with this digest in the batch.
     ///
     /// # Errors
-    /// If the database cannot be written; then nothing is changed.
-    pub fn delete_keys(&mut self, keys: &[ApiKey]) -> Result<(), StoreError> {
-        let delete = "DELETE FROM api_keys WHERE digest = ?1";
-        self.transact(|writer| {
-            keys.iter()
-                .try_for_each(|key| writer.change(delete, params![key.digest]).map(drop))
-        })
+    /// If the database cannot be written.
+    pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
+        self.change(DELETE_KEY, params![digest]).map(drop)
     }
 
     /// Stores within the batch when keys were last used, in Unix time. It skips keys that no longer exist, and times
@@ -114,10 +121,8 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
-        let keep = "UPDATE api_keys SET last_used_at = max(iif(last_used_at <= ?3, last_used_at, ?2), ?2) \
-            WHERE digest = ?1";
         uses.iter().try_for_each(|(digest, at)| {
-            self.change(keep, params![digest, at.min(&now), now])
+            self.change(KEEP_USE, params![digest, at.min(&now), now])
                 .map(drop)
         })
     }

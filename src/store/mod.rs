@@ -1,60 +1,51 @@
-//! The store: the only place with SQL. Knows nothing of HTTP.
+//! The store: the only place with SQL, on an SQLite database in one file. Knows nothing of HTTP.
 //!
 //! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`], which
-//! can also read.
+//! can also read. They are connections of SQLite: `sqlite/` has their files, locks and transactions.
 //!
-//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two, and `statements.rs` and
-//!   `retries.rs` are for both engines. `rows.rs` reads columns.
+//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two. `statements.rs` has those
+//!   that name every column of a pet, and `retries.rs` those on retries. `rows.rs` reads columns.
 //! - `counts.rs` has the number of pets with each status.
-//! - `reader.rs` and `writer.rs` list what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of
-//!   several machines, with the feature `cluster`.
-//! - `location.rs` distinguishes a file from a cluster, and `open.rs` opens a database with its engine. `outcome.rs` has
-//!   the outcome of a batch, `whole.rs` a whole database, and `error.rs` why the store failed.
+//! - `batch_writer.rs` is what a handler may do with the writer, `transact.rs` work that is one transaction, and `outcome.rs`
+//!   the outcome of a create.
+//! - `open.rs` opens a database for a service, and `error.rs` has why the store failed.
 
 mod batch_writer;
 mod counts;
 mod error;
 #[cfg(test)]
 mod full_disk_tests;
-mod keys;
-mod location;
+pub(crate) mod keys;
 mod open;
 mod outcome;
 mod pets;
 mod project;
-mod reader;
-mod retries;
+pub(crate) mod retries;
 mod rows;
-#[cfg_attr(not(feature = "cluster"), path = "no_rqlite.rs")]
-mod rqlite;
 mod sqlite;
 mod staging;
-mod statements;
+pub(crate) mod statements;
+mod transact;
 mod transfer;
-mod whole;
-mod writer;
 
 pub use batch_writer::{BatchWriter, Transaction};
 pub use counts::{Counted, Counts};
-pub use error::{Cause, Damage, StoreError};
-pub use location::{absolute, check_supported, is_cluster, require_file};
-pub use open::{
-    OpenStore, WriteAccess, compare_nodes, exists, meters, open_ephemeral, open_for_service,
-    open_only_to_read,
-};
-pub use outcome::{Changed, Committed, Inserted, Outcome};
-pub use project::FileInfo;
-pub use reader::Reader;
-pub use rqlite::load;
 #[cfg(feature = "cluster")]
-pub use rqlite::set_database_password;
+pub use error::names_what_is_missing;
+pub use error::{Cause, Damage, StoreError};
+pub use open::{
+    OpenStore, WriteAccess, exists, open_ephemeral, open_for_service, open_only_to_read,
+};
+pub use outcome::Outcome;
+pub use project::FileInfo;
+#[cfg(feature = "cluster")]
+pub(crate) use sqlite::schema;
 pub use sqlite::{
-    BUSY_TIMEOUT, Checked, Claim, FileId, RestoredKeys, SCHEMA_VERSION, Snapshot, carry_over,
-    journal_of, kind_of, lacks_log, left_of, lock_old, log_of, reset_ephemeral,
+    BUSY_TIMEOUT, Checked, Claim, FileId, Reader, RestoredKeys, SCHEMA_VERSION, Snapshot, Writer,
+    carry_over, journal_of, kind_of, lacks_log, left_of, lock_old, log_of, reset_ephemeral,
 };
 pub use staging::Staging;
-pub use whole::Whole;
-pub use writer::{CONTENDS_FOR, Writer};
+pub use transfer::ImportNote;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -2,7 +2,7 @@
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
-use crate::model::{MEMBERS, MemberValue, PetStatus};
+use crate::model::{MEMBERS, MemberValue, PetQuery, PetStatus};
 
 /// The columns of [`MEMBERS`].
 pub const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
@@ -19,6 +19,22 @@ pub const PAGES: [&str; 1 << FILTERS.len()] = [
     "SELECT id, name, category_id, status FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2",
     "SELECT id, name, category_id, status FROM pets WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3",
 ];
+
+/// Counts all pets, and those with each status. It reads the pages of the table in order, which is fast, and each entry
+/// of an index.
+pub const COUNT: &str = "SELECT count(*), (SELECT count(*) FROM pets WHERE status = 'available'), \
+    (SELECT count(*) FROM pets WHERE status = 'pending'), (SELECT count(*) FROM pets WHERE status = 'sold') FROM pets NOT INDEXED";
+
+/// The statement of a list, with its first id and its number of rows; `None` if no pet can be on the page.
+pub fn page(
+    query: &PetQuery,
+    filters: &[Option<MemberValue>; FILTERS.len()],
+) -> Option<(&'static str, i64, u32)> {
+    let first = query.page.first()?;
+    let is_set = |(n, filter): (usize, &Option<MemberValue>)| usize::from(filter.is_some()) << n;
+    let set: usize = filters.iter().enumerate().map(is_set).sum();
+    Some((PAGES[set], first, query.page.rows()))
+}
 
 /// Every pet.
 pub const EVERY: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
@@ -41,6 +57,9 @@ pub const REWRITE: &str = "UPDATE pets SET name = name, category_id = category_i
 /// The greatest id ever assigned, including deleted pets.
 pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
+
+/// The note of an import whose input has the digest `?1`.
+pub const IMPORTED: &str = "SELECT at, first_id, last_id FROM imports WHERE input = ?1";
 
 /// Has a table give no id up to `?1` again; its name is `?2`. With [`ADD_SEQUENCE`], as there is a row for a table only
 /// after its first insert (`sqlite.org/autoinc.html`).

@@ -1,8 +1,6 @@
 use super::*;
 
 pub use crate::testing::Folder;
-#[cfg(feature = "cluster")]
-pub use support::rqlite_nodes::Nodes;
 
 /// Has SQLite refuse every write, as a file does that may only be read.
 pub fn refuse_writes(reader: &Reader, refuse: bool) {
@@ -11,9 +9,9 @@ pub fn refuse_writes(reader: &Reader, refuse: bool) {
 
 /// A writer that cannot checkpoint its log, as on a disk that fails.
 pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Writer {
-    let mut connection = sqlite::FileConnection::open(path).unwrap();
-    sqlite::tests::refuse_checkpoints(&mut connection);
-    Writer::new(reader::Engine::File(connection))
+    let mut writer = Writer::open(path).unwrap();
+    sqlite::tests::refuse_checkpoints(&mut writer);
+    writer
 }
 
 /// Drops the table of the pets, so that reading them fails.
@@ -23,11 +21,7 @@ pub fn lose_pets(writer: &Writer) {
 
 /// Runs statements as another program would, within the transaction if one is open.
 pub fn run(reader: &Reader, sql: &str) {
-    match &reader.engine {
-        reader::Engine::File(file) => sqlite::tests::run(file, sql),
-        #[cfg(feature = "cluster")]
-        reader::Engine::Cluster(_) => panic!("a cluster has no other programs"),
-    }
+    sqlite::tests::run(reader, sql);
 }
 
 /// The writer of a new database, and a reader.

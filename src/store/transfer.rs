@@ -5,15 +5,12 @@ use std::ops::ControlFlow;
 use rusqlite::{Row, ToSql, params};
 
 use super::pets::pet;
-use super::statements::{ADD_SEQUENCE, EVERY, INSERT_AS, LAST_ID, RAISE_SEQUENCE};
+use super::statements::{ADD_SEQUENCE, EVERY, IMPORTED, INSERT_AS, LAST_ID, RAISE_SEQUENCE};
 use super::{Reader, StoreError, Writer};
 use crate::base::clock::unix_time;
 use crate::model::{NewPet, Pet};
 
-const IMPORTED: &str = "SELECT at, first_id, last_id FROM imports WHERE input = ?1";
-/// New ids are consecutive; on a cluster, only the transaction knows them.
-const NOTE_IMPORT: &str = "INSERT INTO imports (input, at, first_id, last_id) \
-    VALUES (?1, ?2, ifnull(?3, (SELECT max(id) FROM pets) - (?5 - 1)), ifnull(?4, (SELECT max(id) FROM pets))) \
+const NOTE_IMPORT: &str = "INSERT INTO imports (input, at, first_id, last_id) VALUES (?1, ?2, ?3, ?4) \
     ON CONFLICT (input) DO UPDATE SET at = excluded.at, first_id = excluded.first_id, last_id = excluded.last_id";
 const ADDED: &str =
     "SELECT count(*), ifnull(min(id), 0), ifnull(max(id), 0) FROM pets WHERE id > ?1";
@@ -103,19 +100,16 @@ impl Writer {
         self.change(INSERT_AS, &values).map(drop)
     }
 
-    /// Notes an import of an input with this digest, which is the last one of the batch. `ids` are the least and the
-    /// greatest of its pets; `None` if it has added this number of pets with new ids.
+    /// Notes an import of an input with this digest, whose pets have got ids from the least to the greatest.
     ///
     /// # Errors
     /// If the database cannot be written.
     pub fn note_import(
         &mut self,
         input: &[u8],
-        ids: Option<(i64, i64)>,
-        pets: usize,
+        (least, greatest): (i64, i64),
     ) -> Result<(), StoreError> {
-        let (least, greatest) = ids.unzip();
-        let values = params![input, unix_time(), least, greatest, pets.cast_signed()];
+        let values = params![input, unix_time(), least, greatest];
         self.change(NOTE_IMPORT, values).map(drop)
     }
 
@@ -142,7 +136,8 @@ mod tests {
         for (reserved, given) in [(10, 11), (5, 12)] {
             writer.reserve_ids(reserved).unwrap();
             let inserted = writer.insert_pet(&new_pet("Rex"), None).unwrap();
-            assert_eq!(inserted.id(&writer.commit().unwrap()), given);
+            writer.commit().unwrap();
+            assert_eq!(inserted.id(), given);
         }
         writer.insert_pet_as(3, &new_pet("Tom")).unwrap();
         writer.commit().unwrap();
@@ -153,7 +148,7 @@ mod tests {
     fn last_id_counts_deleted_pets() {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
-        let _ = writer.transaction().unwrap().delete_pet(1).unwrap();
+        writer.transaction().unwrap().delete_pet(1).unwrap();
         writer.commit().unwrap();
         assert_eq!(writer.last_id(), Ok(1));
     }

@@ -19,6 +19,10 @@ pub static OPERATIONS: &[Operation] = &[
     },
 ];
 
+/// The body of a service that is alive.
+pub const ALIVE: &[u8] = OK.as_bytes();
+/// The body of a service that takes writes.
+pub const READY: &[u8] = br#"{"status":"ready"}"#;
 const OK: &str = r#"{"status":"ok"}"#;
 const HEALTH: Handler = Handler::Health {
     read: |_| Ok(()),
@@ -33,7 +37,7 @@ const READINESS: Handler = Handler::Health {
 
 /// Liveness: the writer has received the request, which is the proof.
 fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
-    Ok(Response::json_bytes(200, OK.as_bytes()))
+    Ok(Response::json_bytes(200, ALIVE))
 }
 
 fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
@@ -55,7 +59,7 @@ fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
         Err(StoreError::Unavailable(Cause::Locked, _)) => {}
         written => written?,
     }
-    Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
+    Ok(Response::json_bytes(200, READY))
 }
 
 #[cfg(test)]

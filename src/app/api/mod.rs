@@ -7,17 +7,17 @@ mod health;
 mod idempotency;
 mod orders;
 mod paging;
-mod pets;
+pub mod pets;
 mod site_files;
-mod store_inventory;
+pub mod store_inventory;
 mod well_known;
 
 pub use well_known::{API_CATALOG, FAVICON, ROBOTS, SITEMAP};
 
 use crate::app::endpoint::{Operation, Router};
 
+pub use health::{ALIVE, READY};
 pub use paging::{MAX_PAGE_ROWS, is_long_page};
-pub use pets::announced_pet;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, among_files, is_deployed};
 
 /// The rows of every resource. `is_experimental`: also those that only `--experimental` serves.

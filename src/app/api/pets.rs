@@ -7,10 +7,11 @@ use crate::app::endpoint::{
     Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
     Staged, Success, Tag, check_match, tagged, unless_known,
 };
-use crate::base::http::{ApiError, Code, Request, Response};
+use crate::base::config::Config;
+use crate::base::http::{ApiError, Code, Response};
 use crate::base::json::{Enumeration, Integer};
-use crate::model::{NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
-use crate::store::{BatchWriter, Changed, Outcome, StoreError, Transaction};
+use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
+use crate::store::{BatchWriter, Outcome};
 
 const PETS: &str = "/v1/pets";
 const PET: &str = "/v1/pets/{petId}";
@@ -183,21 +184,43 @@ pub fn schemas(is_experimental: bool) -> Vec<(&'static str, crate::base::json::J
 /// [{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"Tom","categoryId":3}]
 /// ```
 fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    if let Some(list) = context.kept(call) {
+    let version = context.store.data_version();
+    if let Some(list) = context.lists.known(call, version) {
         return Ok(list);
     }
-    let mut list = PageWriter::of(call)?;
-    let status = call.query(&STATUS)?;
+    let mut list = List::parse(call)?;
     // Each row is serialized from SQLite's memory into the body, without a copy in between.
-    context.store.visit_pets(
-        &PetQuery {
-            page: list.page,
+    context
+        .store
+        .visit_pets(&list.query, |pet| list.page.push(pet.id, &pet))?;
+    let response = list.respond(&context.config);
+    Ok(context.lists.keep(call, response))
+}
+
+/// A list, as a request asks for it.
+pub struct List {
+    pub query: PetQuery,
+    /// Takes the pets that the query finds.
+    pub page: PageWriter,
+}
+
+impl List {
+    /// # Errors
+    /// 400, if a parameter has a wrong value.
+    pub fn parse(call: &Call) -> Result<Self, ApiError> {
+        let page = PageWriter::of(call)?;
+        let status = call.query(&STATUS)?;
+        let query = PetQuery {
+            page: page.page,
             status,
-        },
-        |pet| list.push(pet.id, &pet),
-    )?;
-    let list = list.finish(&context.url(PETS));
-    Ok(context.keep(call, list))
+        };
+        Ok(Self { query, page })
+    }
+
+    /// The response, once the page has its pets.
+    pub fn respond(self, config: &Config) -> Response {
+        self.page.finish(&config.url(PETS))
+    }
 }
 
 /// `POST /v1/pets`: adds a pet.
@@ -205,31 +228,43 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 /// ```json
 /// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-fn create<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
-    let key = idempotency_key(call)?;
-    let new = NewPet::from_json(call.json_body()?)?;
-    let inserted = batch.insert_pet(&new, key.as_ref())?;
-    Ok(Box::new(move |committed| {
-        let (id, is_replayed) = match inserted.outcome(committed)? {
+fn create(batch: &mut BatchWriter, call: &Call) -> Result<Staged, Failure> {
+    let create = Create::parse(call)?;
+    let outcome = batch.insert_pet(&create.new, create.key.as_ref())?;
+    Ok(create.respond(outcome))
+}
+
+/// A create, as a request asks for it.
+pub struct Create<'r> {
+    pub new: NewPet<'r>,
+    pub key: Option<IdempotencyKey>,
+}
+
+impl<'r> Create<'r> {
+    /// # Errors
+    /// 400, if the key or the body is wrong, and 415.
+    pub fn parse(call: &Call<'r>) -> Result<Self, Failure> {
+        let key = idempotency_key(call)?;
+        let new = NewPet::from_json(call.json_body()?)?;
+        Ok(Self { new, key })
+    }
+
+    /// The response to a create with this outcome.
+    pub fn respond(&self, outcome: Outcome) -> Staged {
+        let (id, is_replayed) = match outcome {
             Outcome::Made(id) => (id, false),
             Outcome::Replayed(id) => (id, true),
-            Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
+            Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused)),
         };
         // A replay returns the pet as it was created, even if it was changed or deleted since.
-        let response = tagged(Response::json(201, &new.with_id(id)), None)
+        let response = tagged(Response::json(201, &self.new.borrowed().with_id(id)), None)
             .header("Location", format!("{PETS}/{id}"));
         Ok(if is_replayed {
             response.header(REPLAYED.name, REPLAYED.example)
         } else {
             response
         })
-    }))
-}
-
-/// The id of the pet that a request will read if nothing rejects it before: what a reader announces to the store.
-pub fn announced_pet(request: &Request) -> Option<i64> {
-    let path = request.target.split('?').next()?;
-    path.strip_prefix(PETS)?.strip_prefix('/')?.parse().ok()
+    }
 }
 
 /// `GET /v1/pets/{petId}`: one pet. An id that is not an int64 is 404, because no pet has it.
@@ -239,12 +274,24 @@ pub fn announced_pet(request: &Request) -> Option<i64> {
 /// ```
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let found = match call.path(&PET_ID) {
-        Some(id) => context.store.pet(id, |pet| {
-            unless_known(tagged(Response::json(200, &pet), None), call)
-        })?,
+        Some(id) => context.store.pet(id, |pet| shown(&pet, call))?,
         None => None,
     };
-    Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, NO_PET))?)
+    Ok(found.ok_or_else(no_pet)?)
+}
+
+/// The response to a request for one pet.
+pub fn shown(pet: &Pet, call: &Call) -> Response {
+    unless_known(tagged(Response::json(200, pet), None), call)
+}
+
+/// The id in the path of a request for one pet; `None` if no pet can have it.
+pub fn pet_id(call: &Call) -> Option<i64> {
+    call.path(&PET_ID)
+}
+
+pub fn no_pet() -> ApiError {
+    ApiError::with_message(Code::NotFound, NO_PET)
 }
 
 /// `PATCH /v1/pets/{petId}`: changes one pet.
@@ -252,59 +299,57 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 /// ```json
 /// {"status":"sold"}
 /// ```
-fn update<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
-    let patch = PetPatch::from_json(call.json_body()?)?;
-    let mut transaction = batch.transaction()?;
-    let found = find(&transaction, call, |pet| {
-        tagged(Response::json(200, &patch.apply(&pet)), None)
-    })?;
-    let changed = match &found {
-        Ok(found) => transaction.update_pet(found.id, &patch)?,
-        Err(_) => Changed::Now,
-    };
-    Ok(Box::new(move |committed| {
-        changed.check(committed)?;
-        Ok(found?.response)
-    }))
+fn update(batch: &mut BatchWriter, call: &Call) -> Result<Staged, Failure> {
+    carry_out(batch, call, &Change::parse(call)?)
 }
 
 /// `DELETE /v1/pets/{petId}`: deletes one pet.
-fn delete<'r>(batch: &mut BatchWriter, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
+fn delete(batch: &mut BatchWriter, call: &Call) -> Result<Staged, Failure> {
+    carry_out(batch, call, &Change::parse(call)?)
+}
+
+fn carry_out(batch: &mut BatchWriter, call: &Call, change: &Change) -> Result<Staged, Failure> {
     let mut transaction = batch.transaction()?;
-    let found = find(&transaction, call, |_| Response::new(204, b""))?;
-    let changed = match &found {
-        Ok(found) => transaction.delete_pet(found.id)?,
-        Err(_) => Changed::Now,
+    let Some(id) = change.id else {
+        return Ok(Err(no_pet()));
     };
-    Ok(Box::new(move |committed| {
-        changed.check(committed)?;
-        Ok(found?.response)
-    }))
-}
-
-/// The pet that a request changes, before the change.
-struct Found {
-    id: i64,
-    /// The response if the change is committed.
-    response: Response,
-}
-
-/// Finds the pet that a request changes. The inner error is the response if there is no pet with this id, or its tag is
-/// not in If-Match. An earlier request of the batch may be the cause, so it must not be sent before the commit.
-fn find(
-    transaction: &Transaction,
-    call: &Call,
-    respond: impl FnOnce(Pet) -> Response,
-) -> Result<Result<Found, ApiError>, StoreError> {
-    let mut found = None;
-    if let Some(id) = call.path(&PET_ID) {
-        found = transaction.pet(id, |pet| {
-            check_match(&pet, call)?;
-            Ok(Found {
-                id,
-                response: respond(pet),
-            })
-        })?;
+    let found = transaction.pet(id, |pet| change.respond(call, &pet))?;
+    let staged = found.unwrap_or_else(|| Err(no_pet()));
+    if staged.is_ok() {
+        match &change.patch {
+            Some(patch) => transaction.update_pet(id, patch)?,
+            None => transaction.delete_pet(id)?,
+        }
     }
-    Ok(found.unwrap_or_else(|| Err(ApiError::with_message(Code::NotFound, NO_PET))))
+    Ok(staged)
+}
+
+/// A change of a pet, as a request asks for it.
+pub struct Change<'r> {
+    /// `None`: no pet can have the id.
+    pub id: Option<i64>,
+    /// `None`: the pet is deleted.
+    pub patch: Option<PetPatch<'r>>,
+}
+
+impl<'r> Change<'r> {
+    /// # Errors
+    /// 400, if the body is wrong, and 415.
+    pub fn parse(call: &Call<'r>) -> Result<Self, Failure> {
+        let patch = match call.operation.body {
+            Some(_) => Some(PetPatch::from_json(call.json_body()?)?),
+            None => None,
+        };
+        let id = call.path(&PET_ID);
+        Ok(Self { id, patch })
+    }
+
+    /// The response once the change of this pet is committed. If it is 412, nothing is changed.
+    pub fn respond(&self, call: &Call, pet: &Pet) -> Staged {
+        check_match(pet, call)?;
+        Ok(match &self.patch {
+            Some(patch) => tagged(Response::json(200, &patch.apply(pet)), None),
+            None => Response::new(204, b""),
+        })
+    }
 }

@@ -8,6 +8,7 @@ use crate::app::endpoint::{
 };
 use crate::base::http::Response;
 use crate::base::json::{Integer, Json, Member, Required, describe, object};
+use crate::store::Counted;
 
 const AGE: HeaderField = HeaderField {
     name: "Age",
@@ -70,11 +71,19 @@ static MEMBERS: [&dyn Member; 5] = [
 /// {"available":2,"pending":0,"sold":1,"unset":0,"total":3}
 /// ```
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    let counted = context.counts.current(&context.store)?;
+    let store = &context.store;
+    let counted = context
+        .counts
+        .current(store.data_version(), || store.count_pets())?;
+    Ok(respond(call, counted))
+}
+
+/// The response with these counts.
+pub fn respond(call: &Call, counted: Counted) -> Response {
     // Rounded up.
     let age = counted.age().as_millis().div_ceil(1000);
     let response = Response::json(200, &counted.counts).header(AGE.name, age.to_string());
-    Ok(unless_known(tagged(response, None), call))
+    unless_known(tagged(response, None), call)
 }
 
 #[cfg(test)]

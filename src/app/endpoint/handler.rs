@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use super::list_cache::ListCache;
 use super::{Call, Failure};
 use crate::base::config::Config;
-use crate::base::http::{LazyAssets, Response};
-use crate::store::{
-    BUSY_TIMEOUT, BatchWriter, Cause, Committed, Counts, Damage, Reader, StoreError, Writer,
-};
+use crate::base::http::{ApiError, LazyAssets, Response};
+use crate::store::{BUSY_TIMEOUT, BatchWriter, Cause, Counts, Damage, Reader, StoreError, Writer};
 
-/// A response that waits for the commit: a closure that makes it once the batch is on disk.
-pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Result<Response, Failure> + 'r>;
+/// A response that waits for the commit. An error waits too: an earlier request of the batch may be its cause, such as
+/// the deletion of a pet that is then not found.
+pub type Staged = Result<Response, ApiError>;
 
 /// The writer's part of a health check.
 pub type WriterCheck = fn(&mut WriteContext) -> Result<Response, Failure>;
@@ -26,7 +25,7 @@ pub enum Handler {
     /// undone, it runs again, so it must have no effect outside the store.
     Write(
         &'static str,
-        for<'r> fn(&mut BatchWriter, &Call<'r>) -> Result<Staged<'r>, Failure>,
+        for<'r> fn(&mut BatchWriter, &Call<'r>) -> Result<Staged, Failure>,
     ),
     /// GET and HEAD: a health check. `read` runs in a read lane and, if it succeeds, `write` runs in the write lane
     /// after a commit. Neither may change data. A read-only service sends `read_only_body` instead of calling `write`.
@@ -77,11 +76,6 @@ impl ReadContext {
             assets,
             config,
         }
-    }
-
-    /// Returns the public URL of a path, or only the path if the public address is unknown.
-    pub fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.config.root().unwrap_or_default())
     }
 }
 

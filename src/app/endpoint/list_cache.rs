@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Call;
 use super::entity_tag::unless_known;
-use super::{Call, ReadContext};
 use crate::base::http::Response;
 
 /// The size limit of one worker's cache, in bytes.
@@ -24,8 +24,20 @@ pub struct ListCache {
 }
 
 impl ListCache {
-    /// Returns the list kept for a target, if it is of this version.
-    pub fn get(&mut self, target: &str, version: i64) -> Option<Response> {
+    /// Returns the cached response to a request, if it is of this version.
+    pub fn known(&mut self, call: &Call, version: i64) -> Option<Response> {
+        let list = self.get(call.request.target, version)?;
+        Some(unless_known(list, call))
+    }
+
+    /// Caches a list that [`ListCache::known`] did not find, and returns the response.
+    pub fn keep(&mut self, call: &Call, list: Response) -> Response {
+        let list = list.shared();
+        self.add(call.request.target, &list);
+        unless_known(list, call)
+    }
+
+    fn get(&mut self, target: &str, version: i64) -> Option<Response> {
         if self.version != version {
             *self = Self {
                 version,
@@ -35,8 +47,7 @@ impl ListCache {
         self.lists.get(target).cloned()
     }
 
-    /// Caches a list, for the version last passed to [`ListCache::get`].
-    pub fn keep(&mut self, target: &str, list: &Response) {
+    fn add(&mut self, target: &str, list: &Response) {
         let length = target.len() + list.body().len();
         if length > MAX_LIST_BYTES {
             return;
@@ -48,23 +59,6 @@ impl ListCache {
         }
         self.bytes += cost;
         self.lists.insert(target.into(), list.clone());
-    }
-}
-
-impl ReadContext {
-    /// Returns the cached response to a request, if nothing was committed since.
-    pub fn kept(&mut self, call: &Call) -> Option<Response> {
-        let version = self.store.data_version();
-        self.lists
-            .get(call.request.target, version)
-            .map(|list| unless_known(list, call))
-    }
-
-    /// Caches a list that [`ReadContext::kept`] did not find, and returns the response.
-    pub fn keep(&mut self, call: &Call, list: Response) -> Response {
-        let list = list.shared();
-        self.lists.keep(call.request.target, &list);
-        unless_known(list, call)
     }
 }
 
@@ -80,7 +74,7 @@ mod tests {
     fn list_lives_as_long_as_its_version() {
         let mut lists = ListCache::default();
         assert!(lists.get("/a", 7).is_none());
-        lists.keep("/a", &list(2));
+        lists.add("/a", &list(2));
         assert_eq!(lists.get("/a", 7).unwrap().body().len(), 2);
         assert!(lists.get("/b", 7).is_none());
         assert!(lists.get("/a", 8).is_none());
@@ -95,7 +89,7 @@ mod tests {
         let mut lists = ListCache::default();
         for i in 0..1000 {
             let target = format!("/{i}");
-            lists.keep(&target, &list(60_000));
+            lists.add(&target, &list(60_000));
             assert!(lists.get(&target, 0).is_some(), "small enough to keep");
             assert!(
                 lists
@@ -106,22 +100,22 @@ mod tests {
                     <= MAX_BYTES
             );
         }
-        lists.keep("/large", &list(MAX_BYTES));
+        lists.add("/large", &list(MAX_BYTES));
         assert!(lists.get("/large", 0).is_none(), "too large to keep");
     }
 
     #[test]
     fn bounds_are_reached_and_not_passed() {
         let mut lists = ListCache::default();
-        lists.keep("/1", &list(MAX_LIST_BYTES - 2));
-        lists.keep("/2", &list(MAX_LIST_BYTES - 1));
+        lists.add("/1", &list(MAX_LIST_BYTES - 2));
+        lists.add("/2", &list(MAX_LIST_BYTES - 1));
         assert!(lists.get("/1", 0).is_some() && lists.get("/2", 0).is_none());
 
         let mut lists = ListCache::default();
         let most = MAX_BYTES / (2 * ENTRY_BYTES);
-        (0..most).for_each(|i| lists.keep(&format!("/{i:07}"), &list(ENTRY_BYTES - 8)));
+        (0..most).for_each(|i| lists.add(&format!("/{i:07}"), &list(ENTRY_BYTES - 8)));
         assert_eq!(lists.lists.len(), most);
-        lists.keep("/another", &list(ENTRY_BYTES - 8));
+        lists.add("/another", &list(ENTRY_BYTES - 8));
         assert_eq!(lists.lists.len(), 1, "all others made room");
     }
 }

@@ -31,6 +31,8 @@ pub enum Failure {
     Refused(ApiError),
     /// The store failed. The client gets the cause; the log has the detail.
     Store(StoreError),
+    /// Something else that is needed fails. The client gets `error`; the log has the detail.
+    Unavailable { error: ApiError, detail: String },
     /// A bug in petstore, such as a panic. The client gets a 500, and the log the text.
     Fault(String),
 }
@@ -39,7 +41,7 @@ impl Failure {
     /// The response to the client.
     pub fn into_response(self) -> Response {
         let error = match self {
-            Self::Refused(error) => error,
+            Self::Refused(error) | Self::Unavailable { error, .. } => error,
             Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => {
                 ApiError::new(Code::OutcomeUnknown)
             }
@@ -70,6 +72,7 @@ impl Failure {
                 | StoreError::Rejected(detail)
                 | StoreError::Internal(detail),
             )
+            | Self::Unavailable { detail, .. }
             | Self::Fault(detail) => Some(detail),
         }
     }

@@ -2,6 +2,7 @@
 //! responses and log lines. Knows no SQL and no sockets.
 
 mod authentication;
+mod cluster;
 mod fault_injection;
 mod reading;
 mod virtual_hosts;
@@ -24,6 +25,7 @@ use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
+pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
 pub use fault_injection::{Draws, Faults, delays};
 pub use reading::ReadService;
 use virtual_hosts::{Admitted, FORWARDED_PROTO, HOST, link_canonical};

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::api::announced_pet;
 use crate::app::endpoint::{Handler, ReadContext};
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
@@ -14,7 +13,7 @@ use crate::net::worker::Service;
 use crate::store::Reader;
 
 /// A batch ends when its responses have this size in bytes, so that large pages do not pile up in memory.
-const ENOUGH_BYTES: usize = 1024 * 1024;
+pub(super) const ENOUGH_BYTES: usize = 1024 * 1024;
 
 /// Answers the requests of a read lane.
 pub struct ReadService {
@@ -86,9 +85,6 @@ impl Service for ReadService {
             // The following queries fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
-        self.context
-            .store
-            .announce_pets(requests.iter().filter_map(announced_pet));
         let now = unix_time();
         let mut bytes = 0;
         for request in requests {

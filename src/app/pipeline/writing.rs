@@ -1,13 +1,11 @@
 //! The service of the writing worker: a batch shares a transaction and a flush of the disk. If a request fails after it
-//! has written, the batch is undone, and each of its requests gets a transaction of its own. So does a request whose pet
-//! another instance of a cluster has changed meanwhile.
+//! has written, the batch is undone, and each of its requests gets a transaction of its own.
 
 use std::slice;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::app::api::announced_pet;
 use crate::app::endpoint::{Failure, Handler, Staged, WriteContext, WriterCheck};
 use crate::app::pipeline::{
     Entered, Handled, Lost, Pipeline, RequestInfo, SharedState, run, wrong_lane,
@@ -16,7 +14,7 @@ use crate::base::clock::unix_time;
 use crate::base::http::{Request, Response, name_all};
 use crate::net::worker::Service;
 use crate::ops::keys::KeyTasks;
-use crate::store::{BUSY_TIMEOUT, BatchWriter, CONTENDS_FOR, StoreError, Writer};
+use crate::store::{BUSY_TIMEOUT, BatchWriter, StoreError, Writer};
 
 /// Answers the requests of the write lane.
 pub struct WriteService {
@@ -42,11 +40,11 @@ const LONG_QUIET: Duration = Duration::from_secs(3600);
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The step that a response waits for.
-enum Awaits<'r> {
+enum Awaits {
     /// The response is ready, and does not depend on the commit.
     Nothing(Handled),
-    /// The commit; then the closure makes the response.
-    Commit(Staged<'r>),
+    /// The commit; then this is the response.
+    Commit(Staged),
     /// The writer's part of a health check, which runs after the commit.
     Check(WriterCheck),
 }
@@ -55,19 +53,11 @@ enum Awaits<'r> {
 struct Unanswered<'r> {
     request: &'r Request<'r>,
     entry: RequestInfo,
-    awaits: Awaits<'r>,
+    awaits: Awaits,
 }
 
 /// The whole batch must be undone, and its requests handled again: one of several failed after it had written.
 struct MustUndo;
-
-/// What came of a batch.
-struct Answered {
-    /// The duration of the flush, or zero if nothing was written.
-    flush: Duration,
-    /// The places of the responses that are still to come: another instance of a cluster has changed their pets meanwhile.
-    overtaken: Vec<usize>,
-}
 
 impl WriteService {
     /// The service of the only writer.
@@ -141,19 +131,16 @@ impl WriteService {
         })
     }
 
-    /// Answers requests in one transaction. One that another instance has overtaken is left, until a time.
+    /// Answers requests in one transaction. Returns the duration of the flush, or zero if nothing was written.
     fn answer_together(
         &mut self,
         requests: &[Request],
         responses: &mut Vec<Response>,
-        until: Instant,
-    ) -> Result<Answered, MustUndo> {
+    ) -> Result<Duration, MustUndo> {
         if let Err(error) = self.context.store.begin() {
             // The following statements fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
         }
-        let changed = requests.iter().filter_map(announced_pet);
-        self.context.store.announce_pets(changed);
         let is_alone = requests.len() == 1;
         let now = unix_time();
         let handled = requests
@@ -172,14 +159,13 @@ impl WriteService {
             return Err(MustUndo);
         }
         match &committed {
-            Ok(_) if writes > 0 => self.context.written(Ok(())),
-            Ok(_) => {}
+            Ok(()) if writes > 0 => self.context.written(Ok(())),
+            Ok(()) => {}
             Err(error) => {
                 self.context.written(Err(error.clone()));
                 self.report_undone(&unanswered, error);
             }
         }
-        let mut overtaken = Vec::new();
         for Unanswered {
             request,
             entry,
@@ -188,22 +174,15 @@ impl WriteService {
         {
             let done = match (awaits, &committed) {
                 (Awaits::Nothing(done), _) => done,
-                (Awaits::Commit(staged), Ok(committed)) => run(|| staged(committed)),
+                (Awaits::Commit(staged), Ok(())) => staged.map_err(Failure::from),
                 // The cause was logged once for the whole batch.
                 (Awaits::Commit(_), Err(error)) => Ok(Failure::from(error.clone()).into_response()),
                 (Awaits::Check(check), _) => run(|| check(&mut self.context)),
             };
-            let is_overtaken = matches!(&done, Err(Failure::Store(error)) if error.is_conflict());
-            responses.push(if is_overtaken && Instant::now() < until {
-                overtaken.push(responses.len());
-                unanswered_yet()
-            } else {
-                self.pipeline.finish(request, entry, done)
-            });
+            responses.push(self.pipeline.finish(request, entry, done));
         }
         if writes == 0 {
-            let flush = Duration::ZERO;
-            return Ok(Answered { flush, overtaken });
+            return Ok(Duration::ZERO);
         }
         self.pipeline
             .shared
@@ -215,23 +194,7 @@ impl WriteService {
             LONG_QUIET
         };
         self.rests_at = Some(Instant::now() + pause);
-        Ok(Answered { flush, overtaken })
-    }
-
-    /// Answers a request in a transaction of its own, again as long as another instance overtakes it. Returns the duration
-    /// of the flush as well.
-    fn answer_alone(&mut self, request: &Request, until: Instant) -> (Response, Duration) {
-        loop {
-            let mut response = Vec::new();
-            // One request by itself need not be undone.
-            let request = slice::from_ref(request);
-            if let Ok(answered) = self.answer_together(request, &mut response, until)
-                && answered.overtaken.is_empty()
-                && let Some(response) = response.pop()
-            {
-                return (response, answered.flush);
-            }
-        }
+        Ok(flush)
     }
 
     /// Counts and logs a batch whose commit failed.
@@ -250,7 +213,7 @@ impl WriteService {
         self.pipeline.shared.metrics.undone(ids.len() + refused);
         // A request that could not write at all is logged on its own.
         if !ids.is_empty() || error.is_lost() {
-            let fate = fate(ids.len(), error);
+            let fate = fate(ids.len(), error.is_unknown());
             self.pipeline
                 .trouble(&name_all(ids.into_iter()), &fate, error);
         }
@@ -287,14 +250,9 @@ impl WriteService {
     }
 }
 
-/// Keeps the place of a response that is still to come.
-fn unanswered_yet() -> Response {
-    Response::new(503, b"")
-}
-
 /// Describes the outcome of writes whose commit failed, for the log.
-fn fate(writes: usize, error: &StoreError) -> String {
-    match (writes, error.is_unknown()) {
+pub(super) fn fate(writes: usize, is_unknown: bool) -> String {
+    match (writes, is_unknown) {
         (1, true) => "the outcome of 1 write is unknown".to_owned(),
         (_, true) => format!("the outcome of {writes} writes is unknown"),
         (1, false) => "1 write failed and was undone".to_owned(),
@@ -305,24 +263,16 @@ fn fate(writes: usize, error: &StoreError) -> String {
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         self.context.store.set_busy_timeout(BUSY_TIMEOUT);
-        let until = Instant::now() + CONTENDS_FOR;
-        let first = responses.len();
-        let together = self.answer_together(requests, responses, until);
-        let Answered {
-            mut flush,
-            overtaken,
-        } = together.unwrap_or_else(|MustUndo| {
-            responses.extend(requests.iter().map(|_| unanswered_yet()));
-            Answered {
-                flush: Duration::ZERO,
-                overtaken: (first..responses.len()).collect(),
+        let flush = match self.answer_together(requests, responses) {
+            Ok(flush) => flush,
+            Err(MustUndo) => {
+                // One request by itself need not be undone.
+                let alone = requests.iter().map(slice::from_ref);
+                alone
+                    .map(|request| self.answer_together(request, responses).unwrap_or_default())
+                    .sum()
             }
-        });
-        for place in overtaken {
-            let (response, own_flush) = self.answer_alone(&requests[place - first], until);
-            responses[place] = response;
-            flush += own_flush;
-        }
+        };
         self.end_if_lost();
         flush
     }

@@ -303,6 +303,11 @@ impl Config {
             .and_then(|base| base.strip_suffix("/v1"))
     }
 
+    /// Returns the public URL of a path, or only the path if the public address is unknown.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.root().unwrap_or_default())
+    }
+
     /// Returns the path of the public URL before `/v1`, without its first slash; `None` if it has none.
     pub(crate) fn root_path(&self) -> Option<&str> {
         self.root()?.splitn(4, '/').nth(3)

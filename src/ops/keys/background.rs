@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::base::clock::rfc3339;
-use crate::model::ApiKey;
+use crate::model::{ApiKey, Digest};
 use crate::ops::keys::LastUses;
-use crate::store::{Damage, StoreError, Writer};
+use crate::store::{Damage, Reader, StoreError, Writer};
 
 /// The interval of writing the uses, and of looking for the first one.
 const WRITE_EVERY: Duration = Duration::from_secs(3600);
@@ -16,6 +16,29 @@ const WARN_EVERY: Duration = Duration::from_secs(DAY as u64);
 const DAY: i64 = 24 * 3600;
 /// The log warns of a key this long before its expiry, in seconds.
 const SOON: i64 = 14 * DAY;
+
+/// The keys of a service.
+pub trait KeyTable {
+    /// # Errors
+    /// If they cannot be read.
+    fn keys(&self) -> Result<Vec<ApiKey>, StoreError>;
+
+    /// Stores when keys were last used, in Unix time. `now` is the present.
+    ///
+    /// # Errors
+    /// If the database cannot be written. Nothing is then stored.
+    fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError>;
+}
+
+impl KeyTable for Writer {
+    fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        Reader::keys(self)
+    }
+
+    fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
+        self.transact(|store| Writer::keep_uses(store, uses, now))
+    }
+}
 
 /// The work on keys that the writer does while no request waits.
 pub struct KeyTasks {
@@ -38,7 +61,7 @@ impl KeyTasks {
     }
 
     /// Does the work that is due, and returns the time until the next work.
-    pub fn do_due(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
+    pub fn do_due(&mut self, store: &mut impl KeyTable, now: Instant, unix_time: i64) -> Duration {
         if now >= self.next_warning {
             self.next_warning = now + WARN_EVERY;
             match store.keys() {
@@ -70,12 +93,12 @@ impl KeyTasks {
     ///
     /// # Errors
     /// Fails if the database cannot be written. The uses then stay in memory.
-    pub fn write(&mut self, store: &mut Writer, now: i64) -> Result<(), StoreError> {
+    pub fn write(&mut self, store: &mut impl KeyTable, now: i64) -> Result<(), StoreError> {
         let uses = self.uses.take();
         if uses.is_empty() || self.damage.found().is_err() {
             return Ok(());
         }
-        let kept = store.transact(|store| store.keep_uses(&uses, now));
+        let kept = store.keep_uses(&uses, now);
         if kept.is_err() {
             uses.into_iter()
                 .for_each(|(digest, at)| self.uses.note(digest, at));
@@ -172,7 +195,7 @@ mod tests {
         let began = Instant::now();
         let mut tasks = KeyTasks::new(LastUses::default(), Damage::default(), began);
         tasks.uses.note([1; 32], NOW);
-        let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
+        let used = |store: &Writer| Reader::keys(store).unwrap()[0].last_used_at;
         assert_eq!(tasks.do_due(&mut store, began, NOW), LOOK_EVERY);
         assert_eq!(used(&store), None);
         refuse_writes(&store, true);
@@ -192,9 +215,8 @@ mod tests {
     fn use_of_later_than_now_is_no_time() {
         let (_folder, mut store) = store_with_key();
         let mut write = |at, now| {
-            store.keep_uses(&[([1; 32], at)], now).unwrap();
-            store.commit().unwrap();
-            store.keys().unwrap()[0].last_used_at
+            KeyTable::keep_uses(&mut store, &[([1; 32], at)], now).unwrap();
+            Reader::keys(&store).unwrap()[0].last_used_at
         };
         assert_eq!(
             write(NOW + 40 * 365 * DAY, NOW + 40 * 365 * DAY),

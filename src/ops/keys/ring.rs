@@ -4,11 +4,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::key_store::{KeyChange, KeyStore};
 use super::secret::{self, hexadecimal};
 use crate::base::clock::{unix_time, warn_if_early};
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::cluster::Cluster;
 use crate::model::{ApiKey, KeyScope};
-use crate::store::{Reader, Writer};
+use crate::store::Reader;
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
@@ -27,7 +29,7 @@ const MAX_NAME: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct KeyRing {
-    store: Writer,
+    store: KeyStore,
 }
 
 /// The state of a database's API keys.
@@ -63,7 +65,7 @@ impl KeyRing {
     /// [`ErrorKind::DatabaseForeign`] or [`ErrorKind::PermissionDenied`].
     pub fn open(database: &Path) -> Result<Self, Error> {
         Ok(Self {
-            store: Writer::open(database)?,
+            store: KeyStore::open(database)?,
         })
     }
 
@@ -74,14 +76,13 @@ impl KeyRing {
     pub fn state(&self) -> Result<RingState, Error> {
         let now = unix_time();
         let keys = self.store.keys()?;
-        Ok(
-            match (keys.is_empty(), keys.iter().any(|key| !key.is_expired(now))) {
-                (false, true) => RingState::Valid,
-                (false, false) => RingState::Expired,
-                (true, _) if self.store.has_had_keys()? => RingState::Revoked,
-                (true, _) => RingState::New,
-            },
-        )
+        let is_valid = |key: &ApiKey| !key.is_expired(now);
+        Ok(match (keys.all.is_empty(), keys.has_had) {
+            (false, _) if keys.all.iter().any(is_valid) => RingState::Valid,
+            (false, _) => RingState::Expired,
+            (true, true) => RingState::Revoked,
+            (true, false) => RingState::New,
+        })
     }
 
     /// Returns whether a key is valid: it exists and has not expired.
@@ -89,8 +90,11 @@ impl KeyRing {
     /// # Errors
     /// Fails if the database cannot be read.
     pub fn is_valid(&self, key: &str) -> Result<bool, Error> {
-        let found = self.store.key(&secret::digest(key))?;
-        Ok(found.is_some_and(|key| !key.is_expired(unix_time())))
+        let (digest, now) = (secret::digest(key), unix_time());
+        let keys = self.store.keys()?.all;
+        Ok(keys
+            .iter()
+            .any(|key| key.digest == digest && !key.is_expired(now)))
     }
 
     /// Creates a key, passes it to `hand_over`, such as to print it, and then stores its digest. The key itself is not
@@ -111,47 +115,54 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         check_name(name)?;
-        let added = self.create(name, hand_over, |store, now| {
-            match named(store, name)?.last() {
-                Some(key) if !key.is_expired(now) => fail(
-                    ErrorKind::KeyExists,
-                    format!("there is already a key named '{name}'"),
-                ),
-                _ => Ok((scope, expires_at)),
-            }
+        let added = self.create(name, hand_over, |olds, now| match olds.last() {
+            Some(key) if !key.is_expired(now) => fail(
+                ErrorKind::KeyExists,
+                format!("there is already a key named '{name}'"),
+            ),
+            _ => Ok((scope, expires_at, None)),
         });
         added.map(drop)
     }
 
-    /// Creates a key whose scope and expiry `plan` decides within the transaction, passes it to `hand_over`, and stores
-    /// its digest. Returns the expiry.
+    /// Creates a key as `plan` says, which gets the keys of its name: its scope, its expiry, and when the others expire.
+    /// Passes it to `hand_over`, and stores its digest. Returns the expiry.
     fn create(
         &mut self,
         name: &str,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
-        plan: impl FnOnce(&mut Writer, i64) -> Result<(KeyScope, Option<i64>), Error>,
+        plan: impl FnOnce(&[&ApiKey], i64) -> Result<(KeyScope, Option<i64>, Option<i64>), Error>,
     ) -> Result<Option<i64>, Error> {
         let now = unix_time();
         warn_if_early(now);
         let key = secret::new_key()?;
-        let mut is_handed_over = false;
-        let created = self.store.transact_once(|store| {
-            let (scope, expires_at) = plan(store, now)?;
+        let (mut is_handed_over, mut expiry) = (false, None);
+        let created = self.store.change(|keys| {
+            let olds = named(keys, name);
+            let (scope, expires_at, others_expire_at) = plan(&olds, now)?;
             if expires_at.is_some_and(|at| at <= now) {
                 let line = "the expiry of the key is in the past";
                 return fail(ErrorKind::InvalidInput, line);
             }
+            expiry = expires_at;
             is_handed_over = true;
             hand_over(&key)?;
-            store.insert_key(&api_key(&key, name, scope, now, expires_at))?;
-            Ok(expires_at)
+            let until = others_expire_at.iter();
+            Ok(KeyChange {
+                expired: until
+                    .flat_map(|at| olds.iter().map(|old| (old.digest, *at)))
+                    .collect(),
+                added: Some(api_key(&key, name, scope, now, expires_at)),
+                deleted: Vec::new(),
+            })
         });
         created.map_err(|error| match error.kind() {
             _ if !is_handed_over => error,
             // Somebody may have seen the key already.
             ErrorKind::OutcomeUnknown => error.context("the new key may be valid, or not"),
             _ => error.context("the new key is not valid"),
-        })
+        })?;
+        Ok(expiry)
     }
 
     /// Adds an existing key, which [`new_api_key`](crate::new_api_key) or an earlier [`add`](Self::add) has created. It
@@ -169,7 +180,12 @@ impl KeyRing {
         }
         check_name(name)?;
         let key = api_key(key, name, KeyScope::Full, unix_time(), None);
-        self.store.transact(|store| Ok(store.insert_key(&key)?))
+        self.store.change(|_| {
+            Ok(KeyChange {
+                added: Some(key),
+                ..KeyChange::default()
+            })
+        })
     }
 
     /// Creates the successor of the newest key of this name, with its scope, passes it to `hand_over`, and then
@@ -192,8 +208,7 @@ impl KeyRing {
     ) -> Result<Option<i64>, Error> {
         // A key that a full disk would refuse is not handed over.
         self.store.probe()?;
-        self.create(name, hand_over, |store, now| {
-            let olds = named(store, name)?;
+        self.create(name, hand_over, |olds, now| {
             let old = olds.last().ok_or_else(|| no_key_named(name))?;
             let expires_at = match expiry {
                 Expiry::Kept if old.is_expired(now) => {
@@ -206,9 +221,7 @@ impl KeyRing {
                 Expiry::At(at) => Some(at),
             };
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
-            olds.iter()
-                .try_for_each(|old| store.expire_key(&old.digest, until))?;
-            Ok((old.scope, expires_at))
+            Ok((old.scope, expires_at, Some(until)))
         })
     }
 
@@ -220,33 +233,50 @@ impl KeyRing {
     /// [`ErrorKind::KeyUnknown`] if there is no such key, [`ErrorKind::KeyAmbiguous`] if more than one key with this
     /// name matches the fingerprint, or the kinds of a database that cannot be written.
     pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
-        let mut keys = named(&self.store, name)?;
-        if keys.is_empty() {
-            keys = self.store.keys()?;
-            keys.retain(|key| secret::fingerprint(&key.digest) == name);
-        }
-        if keys.is_empty() {
-            return Err(no_key_named(name));
-        }
-        if let Some(fingerprint) = fingerprint {
-            let wanted = fingerprint.to_ascii_lowercase();
-            keys.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
-            let kind = if keys.is_empty() {
-                ErrorKind::KeyUnknown
-            } else {
-                ErrorKind::KeyAmbiguous
-            };
-            if keys.len() != 1 {
-                let line = format!(
-                    "there are {} keys named '{name}' with a SHA-256 digest that begins with '{wanted}'",
-                    keys.len()
-                );
-                return fail(kind, line);
-            }
-        }
-        self.store.delete_keys(&keys)?;
-        Ok(keys.len())
+        let mut count = 0;
+        self.store.change(|keys| {
+            let deleted = to_revoke(keys, name, fingerprint)?;
+            count = deleted.len();
+            Ok(KeyChange {
+                deleted,
+                ..KeyChange::default()
+            })
+        })?;
+        Ok(count)
     }
+}
+
+/// The digests of the keys to revoke: see [`KeyRing::revoke`].
+fn to_revoke(
+    keys: &[ApiKey],
+    name: &str,
+    fingerprint: Option<&str>,
+) -> Result<Vec<[u8; 32]>, Error> {
+    let mut found = named(keys, name);
+    if found.is_empty() {
+        let is_it = |key: &&ApiKey| secret::fingerprint(&key.digest) == name;
+        found = keys.iter().filter(is_it).collect();
+    }
+    if found.is_empty() {
+        return Err(no_key_named(name));
+    }
+    if let Some(fingerprint) = fingerprint {
+        let wanted = fingerprint.to_ascii_lowercase();
+        found.retain(|key| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted));
+        let kind = if found.is_empty() {
+            ErrorKind::KeyUnknown
+        } else {
+            ErrorKind::KeyAmbiguous
+        };
+        if found.len() != 1 {
+            let line = format!(
+                "there are {} keys named '{name}' with a SHA-256 digest that begins with '{wanted}'",
+                found.len()
+            );
+            return fail(kind, line);
+        }
+    }
+    Ok(found.into_iter().map(|key| key.digest).collect())
 }
 
 /// Lists every API key of an existing database, sorted by name and then by age, the newest last.
@@ -264,14 +294,16 @@ impl KeyRing {
 /// [`ErrorKind::DatabaseMissing`] and the other kinds of a database that
 /// cannot be opened or read.
 pub fn keys(database: &Path) -> Result<Vec<ApiKey>, Error> {
+    if let Some(mut cluster) = Cluster::at_existing(database)? {
+        cluster.begin()?;
+        return Ok(cluster.keys()?.all);
+    }
     Ok(Reader::open_existing(database)?.keys()?)
 }
 
 /// The keys of this name, the newest last.
-fn named(store: &Writer, name: &str) -> Result<Vec<ApiKey>, Error> {
-    let mut keys = store.keys()?;
-    keys.retain(|key| key.name == name);
-    Ok(keys)
+fn named<'k>(keys: &'k [ApiKey], name: &str) -> Vec<&'k ApiKey> {
+    keys.iter().filter(|key| key.name == name).collect()
 }
 
 fn api_key(

@@ -11,7 +11,8 @@ use super::last_backup::{Note, last_backup};
 use super::rotation::{Series, remove_oldest};
 use crate::base::clock::{unix_time, warn_if_early};
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::{Snapshot, Whole, is_cluster, left_of};
+use crate::cluster::{self, Whole, is_cluster};
+use crate::store::{Snapshot, left_of};
 
 /// The result of a [`backup`].
 #[derive(Debug)]
@@ -66,7 +67,7 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
     {
         return Err(exists(&there));
     }
-    let partial = copied(&Whole::new(database)?, file, stop)?;
+    let partial = copied(&cluster::whole(database)?, file, stop)?;
     let copy = checked(&partial, database)?;
     partial.put(file)?;
     Ok(Backup {
@@ -116,7 +117,7 @@ pub fn backup_to(
             format!("there is no folder {}", folder.display()),
         );
     }
-    let whole = Whole::new(database)?;
+    let whole = cluster::whole(database)?;
     let series = Series::new(&whole);
     // Named after the database, so that the next backup finds it if this process is killed.
     let unnamed = folder.join(whole.file_name().unwrap_or_default());

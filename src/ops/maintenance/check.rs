@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::Backup;
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::cluster;
 use crate::model::PetCounts;
-use crate::store::{Checked, Snapshot, Whole, compare_nodes, kind_of};
+use crate::store::{Checked, Snapshot, kind_of};
 
 /// The result of a [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +58,9 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
         mut faults,
         values,
         foreign,
-    } = Snapshot::of_file(&Whole::new(file)?)?.check()?;
+    } = Snapshot::of_file(&cluster::whole(file)?)?.check()?;
     faults.extend(values);
-    let nodes = compare_nodes(file)?;
+    let nodes = cluster::compare(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {
         pets: pets.total.cast_unsigned(),

@@ -23,9 +23,10 @@ use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::check::usable;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::folder_of;
+use crate::cluster::{self, check_supported, is_cluster};
 use crate::store::{
-    self, Claim, FileId, RestoredKeys, Snapshot, carry_over, check_supported, is_cluster,
-    journal_of, lacks_log, left_of, lock_old, log_of,
+    Claim, FileId, RestoredKeys, Snapshot, carry_over, journal_of, lacks_log, left_of, lock_old,
+    log_of,
 };
 
 /// The result of a [`restore`].
@@ -179,7 +180,7 @@ fn restore_cluster(
     let partial = Partial::beside(&file.with_file_name("petstore.db"))?;
     let pets = fill(&partial, file, database, stop)?;
     let (has_old_keys, served_again) = carry_over(None, &partial.path, keys)?;
-    store::load(database, &partial.path)?;
+    cluster::load(database, &partial.path)?;
     Ok(Restored {
         pets,
         kept: None,

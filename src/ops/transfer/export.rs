@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::{Format, csv};
 use crate::base::error::Error;
+use crate::cluster;
 use crate::model::{MemberValue, NewPet, Pet};
-use crate::store::{Reader, Whole};
+use crate::store::Reader;
 
 /// The size of the output buffer, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -43,7 +44,7 @@ const PIECE: usize = 64 * 1024;
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if there is no database, the kinds of a
 /// database that cannot be opened or read, and the kind of the failure of `out`.
 pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
-    let database = Whole::new(database)?;
+    let database = cluster::whole(database)?;
     let store = Reader::open_existing(&database)?;
     let mut out = BufWriter::with_capacity(PIECE, out);
     let mut written = match format {

@@ -1,19 +1,20 @@
 //! Import: adds many pets to a database, or changes them: all or none. The whole input is read and checked first, while
 //! nobody waits. Then one transaction writes all of it.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Format;
+use super::import_target::{ImportTarget, Known, KnownPets};
 use super::input::{Input, Source};
 use super::rows::InputRows;
 use super::start;
 use crate::base::clock::past;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::folder_of;
+use crate::cluster::{self, CONTENDS_FOR, Cluster, Done, Work};
 use crate::model::NewPet;
-use crate::store::{self, Reader, Staging, StoreError, Writer};
+use crate::store::{Outcome, Reader, Staging, StoreError, Writer};
 
 /// The busy timeout of an import.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -94,7 +95,7 @@ pub struct Import {
     database: PathBuf,
     /// The connection that writes, opened before the input was read, so that a database that was moved meanwhile is
     /// noticed; `None` if there was no database.
-    store: Option<Writer>,
+    store: Option<ImportTarget>,
     /// The SHA-256 of the input, by which an import of the same input is recognized.
     digest: [u8; 32],
     staging: Staging,
@@ -121,9 +122,9 @@ impl Import {
         refuse: impl FnMut(u64, &str),
     ) -> Result<Self, Error> {
         // An unusable database is reported before the input is read.
-        let exists = store::exists(database);
+        let exists = cluster::exists(database);
         let writes = exists && !options.dry_run;
-        let store = writes.then(|| Writer::open(database)).transpose()?;
+        let store = writes.then(|| ImportTarget::open(database)).transpose()?;
         let mut input = Input::open(source)?;
         start::check(&input, options.format)?;
         let staging = staged(&mut input, &options, refuse)?;
@@ -135,12 +136,11 @@ impl Import {
             staging,
             preview: Imported::default(),
         };
-        if exists {
-            let store = Reader::open_existing(database)?;
-            import.judge(&store)?;
-            if import.options.ids == ImportIds::Update {
-                import.preview = import.differences(&store)?;
-            }
+        if let Some(mut cluster) = Cluster::at_existing(database)? {
+            import.check_size()?;
+            import.look_at(&KnownPets::read(&mut cluster, &import.staging)?)?;
+        } else if exists {
+            import.look_at(&Reader::open_existing(database)?)?;
         }
         if import.options.ids != ImportIds::Update {
             import.preview.added = import.staging.rows;
@@ -170,39 +170,17 @@ impl Import {
             return Ok(Imported::default());
         }
         let written = self.check_room().and_then(|()| {
-            let mut store = match self.store.take() {
+            let store = match self.store.take() {
                 Some(store) => store,
-                None => Writer::open(&self.database)?,
+                None => ImportTarget::open(&self.database)?,
             };
             if self.staging.rows == 0 {
                 return Ok(Imported::default());
             }
-            let is_large =
-                self.staging.rows > CLUSTER_PETS || self.staging.room()? > CLUSTER_BYTES;
-            if store.is_deferred() && is_large {
-                let message = format!(
-                    "a cluster takes at most {CLUSTER_PETS} pets, or 4 MiB of them, in one import: split the input"
-                );
-                return fail(ErrorKind::InvalidInput, message);
+            match store {
+                ImportTarget::File(store) => self.write_to_file(store),
+                ImportTarget::Cluster(cluster) => self.write_to_cluster(cluster),
             }
-            store.set_busy_timeout(PATIENCE);
-            let mut written = store.transact(|store| {
-                self.judge(store)?;
-                if self.options.ids == ImportIds::Update {
-                    self.change(store)
-                } else {
-                    self.add(store)
-                }
-            })?;
-            // Only after the commit does a cluster know them. A failure here does not matter: all is written.
-            if written.added > 0 && written.ids.is_none() {
-                written.ids = store
-                    .import(&self.digest)
-                    .ok()
-                    .flatten()
-                    .map(|note| note.ids);
-            }
-            Ok(written)
         });
         written.map_err(|why| match why.kind() {
             ErrorKind::OutcomeUnknown => why.followed_by(
@@ -212,12 +190,110 @@ impl Import {
         })
     }
 
+    /// Checks the input against the pets of the database, and notes what an update would change.
+    fn look_at(&mut self, store: &impl Known) -> Result<(), Error> {
+        self.judge(store)?;
+        if self.options.ids == ImportIds::Update {
+            self.preview = self.differences(store)?;
+        }
+        Ok(())
+    }
+
+    fn write_to_file(&self, mut store: Writer) -> Result<Imported, Error> {
+        store.set_busy_timeout(PATIENCE);
+        store.transact(|store| {
+            self.judge(&**store)?;
+            if self.options.ids == ImportIds::Update {
+                self.change(store)
+            } else {
+                self.add(store)
+            }
+        })
+    }
+
+    /// Checks that a cluster takes it.
+    fn check_size(&self) -> Result<(), Error> {
+        if self.staging.rows > CLUSTER_PETS || self.staging.room()? > CLUSTER_BYTES {
+            let message = format!(
+                "a cluster takes at most {CLUSTER_PETS} pets, or 4 MiB of them, in one import: split the input"
+            );
+            return fail(ErrorKind::InvalidInput, message);
+        }
+        Ok(())
+    }
+
+    fn write_to_cluster(&self, mut cluster: Cluster) -> Result<Imported, Error> {
+        self.check_size()?;
+        let begun = Instant::now();
+        loop {
+            let known = KnownPets::read(&mut cluster, &self.staging)?;
+            self.judge(&known)?;
+            let (work, mut imported) = self.planned(&known)?;
+            match cluster.commit_all(&work) {
+                Err(error) if error.is_overtaken() && begun.elapsed() < CONTENDS_FOR => {}
+                Err(error) => return Err(error.into()),
+                Ok(done) => {
+                    let ids = done.into_iter().filter_map(|done| match done {
+                        Done::Created(Outcome::Made(id)) => Some(id),
+                        _ => None,
+                    });
+                    let ids: Vec<i64> = ids.collect();
+                    let made = ids.iter().min().copied().zip(ids.iter().max().copied());
+                    imported.ids = imported.ids.or(made);
+                    return Ok(imported);
+                }
+            }
+        }
+    }
+
+    /// The work that imports all rows into a cluster.
+    fn planned(&self, known: &KnownPets) -> Result<(Vec<Work>, Imported), Error> {
+        let mut work = Vec::new();
+        if self.options.ids == ImportIds::Update {
+            let done = self.differences(known)?;
+            let mut changed = done.changed.iter().copied().peekable();
+            self.staging.visit(|row| {
+                if let Some(id) = changed.next_if(|id| row.id == Some(*id)) {
+                    let patch = row.patch();
+                    let change = known.pet(id, |old| Work::Change {
+                        old: old.clone().into_owned(),
+                        new: Some(patch.apply(old).into_owned()),
+                    })?;
+                    work.extend(change);
+                }
+                Ok::<_, Error>(())
+            })?;
+            return Ok((work, done));
+        }
+        let keeps = self.options.ids == ImportIds::Keep;
+        self.staging.visit(|row| {
+            let new = NewPet::from(row.pet).into_owned();
+            work.push(match row.id.filter(|_| keeps) {
+                Some(id) => Work::CreateAs(new.with_id(id)),
+                None => Work::Create { new, key: None },
+            });
+            Ok::<_, Error>(())
+        })?;
+        let ids = if keeps { self.staging.ids()? } else { None };
+        work.push(Work::NoteImport {
+            input: self.digest,
+            ids,
+            again: self.options.again,
+        });
+        let imported = Imported {
+            added: self.staging.rows,
+            ids,
+            ..Imported::default()
+        };
+        Ok((work, imported))
+    }
+
     /// Checks that the disk has room for all rows. A change may need hardly any.
     fn check_room(&self) -> Result<(), Error> {
         if self.options.ids == ImportIds::Update {
             return Ok(());
         }
-        // A cluster has no folder.
+        // There may be no folder.
         let Ok(disk) = rustix::fs::statvfs(folder_of(&self.database)) else {
             return Ok(());
         };
@@ -237,11 +313,11 @@ impl Import {
     }
 
     /// Checks the input against the pets of the database.
-    fn judge(&self, store: &Reader) -> Result<(), Error> {
+    fn judge(&self, store: &impl Known) -> Result<(), Error> {
         let (database, ids) = (self.database.display(), self.options.ids);
         if ids != ImportIds::Update
             && !self.options.again
-            && let Some(earlier) = store.import(&self.digest)?
+            && let Some(earlier) = store.imported(&self.digest)?
         {
             let on = past(earlier.at)
                 .map(|at| format!(" on {at}"))
@@ -285,30 +361,24 @@ impl Import {
     }
 
     /// The ids of the input that a pet has, or those that none has.
-    fn ids_that(&self, store: &Reader, exist: bool) -> Result<Vec<i64>, StoreError> {
+    fn ids_that(&self, store: &impl Known, exist: bool) -> Result<Vec<i64>, Error> {
         let mut found = Vec::new();
         let Some(range) = self.staging.ids()? else {
             return Ok(found);
         };
         if exist {
             // Few inputs have one: then this is all.
-            let mut is_one = false;
-            store.visit_ids(range, |_| {
-                is_one = true;
-                ControlFlow::Break(())
-            })?;
-            if !is_one {
+            if !store.has_pet_between(range)? {
                 return Ok(found);
             }
         }
-        self.announce(store)?;
         self.staging.visit(|row| {
             if let Some(id) = row.id
                 && store.pet(id, |_| ())?.is_some() == exist
             {
                 found.push(id);
             }
-            Ok::<_, StoreError>(())
+            Ok::<_, Error>(())
         })?;
         Ok(found)
     }
@@ -332,60 +402,45 @@ impl Import {
         })?;
         let count = pets.cast_signed() as i64;
         let (least, greatest) = kept.unwrap_or((last + 1, last.saturating_add(count)));
-        // A cluster adds them at the commit, and has no triggers of other programs.
-        if !store.is_deferred()
-            && (store.pets_above(last)? != (count, least, greatest)
-                || store.pets_above(i64::MIN)?.0 != before + count)
+        if store.pets_above(last)? != (count, least, greatest)
+            || store.pets_above(i64::MIN)?.0 != before + count
         {
             let message = "a trigger of another program changes how many pets are added, or their ids: drop it for the import";
             return fail(ErrorKind::SchemaChanged, message);
         }
-        store.note_import(&self.digest, kept, pets)?;
+        store.note_import(&self.digest, (least, greatest))?;
         Ok(Imported {
             added: pets,
-            ids: (!store.is_deferred()).then_some((least, greatest)),
+            ids: Some((least, greatest)),
             ..Imported::default()
         })
     }
 
     /// Changes the pets within a transaction.
     fn change(&self, store: &mut Writer) -> Result<Imported, Error> {
-        let done = self.differences(store)?;
-        self.announce(store)?;
+        let done = self.differences(&**store)?;
         let mut transaction = store.transaction()?;
         // They are in the order of the rows.
         let mut changed = done.changed.iter().copied().peekable();
         self.staging
             .visit(|row| match changed.next_if(|id| row.id == Some(*id)) {
-                Some(id) => transaction.update_pet(id, &row.patch()).map(drop),
+                Some(id) => transaction.update_pet(id, &row.patch()),
                 None => Ok(()),
             })?;
         Ok(done)
     }
 
-    /// Tells the store which pets will be read, since a cluster reads many at once.
-    fn announce(&self, store: &Reader) -> Result<(), StoreError> {
-        let mut ids = Vec::new();
-        self.staging.visit(|row| {
-            ids.extend(row.id);
-            Ok::<_, StoreError>(())
-        })?;
-        store.announce_pets(ids.into_iter());
-        Ok(())
-    }
-
     /// The pets that differ from their rows.
-    fn differences(&self, store: &Reader) -> Result<Imported, StoreError> {
+    fn differences(&self, store: &impl Known) -> Result<Imported, Error> {
         let mut found = Imported::default();
-        self.announce(store)?;
         self.staging.visit(|row| {
             let (id, patch) = (row.id.unwrap_or_default(), row.patch());
-            match store.pet(id, |pet| patch.apply(&pet) != pet)? {
+            match store.pet(id, |pet| patch.apply(pet) != *pet)? {
                 Some(true) => found.changed.push(id),
                 Some(false) => found.same += 1,
                 None => {}
             }
-            Ok::<_, StoreError>(())
+            Ok::<_, Error>(())
         })?;
         Ok(found)
     }
@@ -451,6 +506,8 @@ fn staged(
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
     use crate::store::tests::run;
     use crate::testing::Folder;

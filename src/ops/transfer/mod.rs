@@ -6,6 +6,7 @@ mod export;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_tests;
 mod import;
+mod import_target;
 mod input;
 mod rows;
 mod start;

@@ -29,7 +29,8 @@ use std::fmt;
 use crate::base::clock::unix_time;
 use crate::base::config::{Config, Hosting};
 use crate::base::error::Error;
-use crate::store::{self, Writer};
+use crate::cluster;
+use crate::store::Writer;
 
 pub use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
 pub(crate) use background::Upkeep;
@@ -71,10 +72,10 @@ impl Project {
     /// [`DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if the file does not exist, and the kinds of a database
     /// that cannot be opened.
     pub fn open(config: &Config) -> Result<Self, Error> {
-        if !store::exists(&config.database) {
+        if !cluster::exists(&config.database) {
             return Err(Error::no_database(&config.database));
         }
-        store::require_file(&config.database)?;
+        cluster::require_file(&config.database)?;
         let store = Writer::open(&config.database)?;
         Ok(Self {
             store,

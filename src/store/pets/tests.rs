@@ -1,6 +1,6 @@
-use super::super::outcome::Inserted;
+use super::super::statements::PAGES;
 use super::super::tests::{pair, run};
-use super::super::{Cause, Writer};
+use super::super::{Cause, Outcome, Writer};
 use super::*;
 use crate::model::{NewPet, Page, PetStatus};
 
@@ -39,18 +39,18 @@ fn ids_ascend_and_are_never_used_again() {
     let (_folder, mut writer, _reader) = pair();
     let first = writer.insert_pet(&new_pet("a"), None).unwrap();
     let second = writer.insert_pet(&new_pet("b"), None).unwrap();
-    let committed = writer.commit().unwrap();
-    assert!(second.id(&committed) > first.id(&committed));
+    writer.commit().unwrap();
+    assert!(second.id() > first.id());
     run(&writer, "DELETE FROM pets");
     let third = writer.insert_pet(&new_pet("c"), None).unwrap();
-    let committed = writer.commit().unwrap();
-    assert!(third.id(&committed) > second.id(&committed));
+    writer.commit().unwrap();
+    assert!(third.id() > second.id());
 }
 
 #[test]
 fn greatest_id_is_the_last() {
     let (_folder, mut writer, _reader) = pair();
-    let cause = |inserted: Result<Inserted, StoreError>| match inserted {
+    let cause = |inserted: Result<Outcome, StoreError>| match inserted {
         Err(StoreError::Unavailable(cause, _)) => cause,
         other => panic!("{other:?}"),
     };
@@ -63,7 +63,8 @@ fn greatest_id_is_the_last() {
     run(&writer, "PRAGMA max_page_count = 1000000");
     insert_with_id(&writer, i64::MAX - 1);
     let last = writer.insert_pet(&new_pet("last"), None).unwrap();
-    assert_eq!(last.id(&writer.commit().unwrap()), i64::MAX);
+    writer.commit().unwrap();
+    assert_eq!(last.id(), i64::MAX);
     assert_eq!(
         cause(writer.insert_pet(&new_pet("more"), None)),
         Cause::Full
@@ -93,8 +94,8 @@ fn pet_is_changed_and_deleted_alone() {
         status: Some(None),
         ..PetPatch::default()
     };
-    let _ = transaction.update_pet(1, &patch).unwrap();
-    let _ = transaction
+    transaction.update_pet(1, &patch).unwrap();
+    transaction
         .update_pet(
             1,
             &PetPatch {
@@ -108,7 +109,7 @@ fn pet_is_changed_and_deleted_alone() {
         Some(("c".to_owned(), i64::MIN, None))
     );
     assert_eq!(transaction.pet(3, read).unwrap(), None);
-    let _ = transaction.delete_pet(2).unwrap();
+    transaction.delete_pet(2).unwrap();
     writer.commit().unwrap();
     assert_eq!(shown(&reader, &ALL), [(1, "c".to_owned())]);
 }
@@ -136,7 +137,7 @@ fn patch_of_nothing_writes_nothing() {
     let (_folder, mut writer, _reader) = pair();
     writer.insert_pet(&new_pet("a"), None).unwrap();
     writer.commit().unwrap();
-    let _ = writer
+    writer
         .transaction()
         .unwrap()
         .update_pet(1, &PetPatch::default())
@@ -240,7 +241,8 @@ fn names_are_kept_to_the_letter() {
         "e\u{301}",
     ] {
         let inserted = writer.insert_pet(&new_pet(name), None).unwrap();
-        let id = inserted.id(&writer.commit().unwrap());
+        writer.commit().unwrap();
+        let id = inserted.id();
         assert_eq!(
             writer.pet(id, |pet| pet.name.into_owned()),
             Ok(Some(name.to_owned()))

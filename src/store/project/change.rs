@@ -76,8 +76,7 @@ impl Writer {
         self.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
     }
 
-    /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will report. A cluster does not
-    /// enforce references.
+    /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will report.
     pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<(), StoreError> {
         self.change(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)

@@ -19,7 +19,7 @@ use std::time::Instant;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-use super::FileReader;
+use super::Reader;
 use super::connection::cannot_open;
 use super::open_file::MODE_AT;
 use crate::base::error::{Error, ErrorKind as Kind, fail};
@@ -34,7 +34,7 @@ const WRITING: [c_int; 3] = [
     ffi::SQLITE_IOERR_FSYNC,
 ];
 
-impl FileReader {
+impl Reader {
     /// Checks that all reads have seen the same state of the file.
     ///
     /// # Errors

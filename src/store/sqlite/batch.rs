@@ -10,7 +10,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Row, Statement, ToSql, params};
 
 use super::checkpoint::{TRUNCATE, WORTH_A_CHECKPOINT};
-use super::{BatchState, Cause, Committed, FileConnection, Inserted, Outcome, StoreError};
+use super::{BatchState, Cause, Outcome, StoreError, Writer};
 use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::retries;
@@ -26,8 +26,19 @@ const RETRY: Duration = Duration::from_millis(1);
 /// wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
-/// The methods of [`Writer`](crate::store::Writer), which describes them.
-impl FileConnection {
+impl Writer {
+    /// Checks that the path still leads to the database that was opened.
+    ///
+    /// # Errors
+    /// If it does not, or cannot be read.
+    pub fn check_path(&mut self) -> Result<(), StoreError> {
+        self.reader.check_path()
+    }
+
+    /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
     pub fn begin(&mut self) -> Result<(), StoreError> {
         // A panic may have left the batch before without an end.
         self.undo();
@@ -40,10 +51,15 @@ impl FileConnection {
         self.reader.read_data_version()
     }
 
+    /// The number of writes in the batch so far, so that callers know whether a request has written.
     pub fn written(&self) -> usize {
         self.written
     }
 
+    /// Opens the transaction if it is not open yet. No other process can write until it ends.
+    ///
+    /// # Errors
+    /// If another process keeps its lock, or the database cannot be written.
     pub fn open_transaction(&mut self) -> Result<(), StoreError> {
         match &self.state {
             BatchState::Open => self.ensure_open(),
@@ -56,13 +72,17 @@ impl FileConnection {
         }
     }
 
+    /// Adds a pet to the batch, unless a create with this key was carried out before.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
     pub fn insert_pet(
         &mut self,
         new: &NewPet,
         key: Option<&IdempotencyKey>,
-    ) -> Result<Inserted, StoreError> {
+    ) -> Result<Outcome, StoreError> {
         let Some(key) = key else {
-            return Ok(Inserted::Now(Outcome::Made(self.insert(new)?)));
+            return Ok(Outcome::Made(self.insert(new)?));
         };
         self.open_transaction()?;
         let find = |row: &Row| {
@@ -75,27 +95,38 @@ impl FileConnection {
             statement.query_row(params![key.0], find).optional()
         })?;
         if let Some((pet, is_same)) = earlier {
-            return Ok(Inserted::Now(if is_same {
+            return Ok(if is_same {
                 Outcome::Replayed(pet)
             } else {
                 Outcome::Reused
-            }));
+            });
         }
         let pet = self.insert(new)?;
         let now = self.retry_time()?;
         self.change(retries::RECORD, params![key.0, new.fingerprint(), now])?;
         self.recorded += 1;
-        Ok(Inserted::Now(Outcome::Made(pet)))
+        Ok(Outcome::Made(pet))
     }
 
-    pub fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+    /// Runs a statement within the batch, and returns how many rows it changed.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub(in crate::store) fn change(
+        &mut self,
+        sql: &str,
+        values: &[&dyn ToSql],
+    ) -> Result<usize, StoreError> {
         self.write(sql, |statement| statement.execute(values))
     }
 
-    pub fn commit(&mut self) -> Result<Committed, StoreError> {
-        let done = |()| Committed::default();
+    /// Ends the batch. If this returns `Ok`, everything is on disk. Otherwise everything is undone, or the outcome is unknown.
+    ///
+    /// # Errors
+    /// If the commit, or a write before it, failed. [`Cause::Unknown`] if the batch may have been carried out.
+    pub fn commit(&mut self) -> Result<(), StoreError> {
         let ended = match &self.state {
-            BatchState::Closed => return self.end().map(done),
+            BatchState::Closed => return self.end(),
             // Writes to a file that was moved away must not be acknowledged.
             BatchState::Open => self.reader.watch.check_now().and_then(|()| self.finish()),
             BatchState::Failed(error) => Err(error.clone()),
@@ -111,20 +142,20 @@ impl FileConnection {
             }
             self.has_written = true;
         }
-        ended.map(done)
+        ended
     }
 
-    /// No other process can have changed anything.
-    pub fn commit_whole(&mut self) -> Result<Committed, StoreError> {
-        self.commit()
-    }
-
+    /// Undoes the batch.
     pub fn undo(&mut self) {
         self.state = BatchState::Closed;
         (self.written, self.recorded) = (0, 0);
         self.roll_back();
     }
 
+    /// Checks, between batches, that the writer can write.
+    ///
+    /// # Errors
+    /// If it could not.
     pub fn probe(&mut self) -> Result<(), StoreError> {
         // After a write that worked, opening the transaction is enough.
         let is_known = self.has_written && !self.last_failed;
@@ -134,13 +165,18 @@ impl FileConnection {
             self.write_trial()
         };
         let ended = self.commit();
-        probed.and(ended.map(drop))
+        probed.and(ended)
     }
 
+    /// Sets how long batches wait for the lock of another process.
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
         self.busy_timeout = timeout;
     }
 
+    /// Checkpoints the whole write-ahead log, and empties it. Waits for no other process.
+    ///
+    /// # Errors
+    /// If the disk fails, or another process reads; nothing is lost then, the log stays.
     pub fn checkpoint(&mut self) -> Result<(), StoreError> {
         // By now, the log may belong to another database, and this file may have no name any more.
         self.reader.watch.check_now()?;
@@ -154,6 +190,11 @@ impl FileConnection {
         }
     }
 
+    /// Checkpoints the write-ahead log as [`Writer::checkpoint`] does, and starts the next log, so that the next commit
+    /// needs one flush and not two.
+    ///
+    /// # Errors
+    /// Fails like [`Writer::checkpoint`].
     pub fn renew_log(&mut self) -> Result<(), StoreError> {
         self.checkpoint()?;
         // The first commit flushes the header of the log before its frames. If this one fails, the next commit does that.
@@ -164,12 +205,13 @@ impl FileConnection {
         Ok(())
     }
 
+    /// Returns true if the write-ahead log is so long that a checkpoint costs little for each of its commits.
     pub fn has_long_log(&self) -> bool {
         self.frames.load(Relaxed) >= WORTH_A_CHECKPOINT
     }
 }
 
-impl FileConnection {
+impl Writer {
     /// Opens the transaction; `false` if another process has the lock.
     fn try_begin(&mut self) -> Result<bool, StoreError> {
         self.shorten_log();
@@ -181,7 +223,7 @@ impl FileConnection {
                 if self.last_failed {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
-                    let _ = self.number("SELECT count(*) FROM sqlite_schema");
+                    let _ = self.one::<i64>("SELECT count(*) FROM sqlite_schema");
                 }
                 Ok(true)
             }
@@ -230,7 +272,7 @@ impl FileConnection {
     fn rewrite_header(&mut self) -> Result<(), StoreError> {
         // From here on, no other process can change it.
         self.open_transaction()?;
-        let version = self.number("PRAGMA user_version")?;
+        let version = self.one::<i64>("PRAGMA user_version")?;
         self.change(&format!("PRAGMA user_version = {version}"), &[])
             .map(drop)
     }
@@ -393,7 +435,7 @@ mod tests {
         assert_eq!(names(&mut reader), ["Rex", "Tom"]);
     }
 
-    fn insert_once(writer: &mut FileConnection, name: &str, key: &str) -> Inserted {
+    fn insert_once(writer: &mut Writer, name: &str, key: &str) -> Outcome {
         let key = IdempotencyKey::new(crate::model::Caller::extra(), key.as_bytes());
         writer.insert_pet(&new_pet(name), Some(&key)).unwrap()
     }
@@ -410,12 +452,9 @@ mod tests {
             Outcome::Made(2),
             Outcome::Reused,
         ];
-        assert_eq!(made, outcomes.map(Inserted::Now));
+        assert_eq!(made, outcomes);
         writer.commit().unwrap();
-        assert_eq!(
-            insert_once(&mut writer, "Rex", "1"),
-            Inserted::Now(Outcome::Replayed(1))
-        );
+        assert_eq!(insert_once(&mut writer, "Rex", "1"), Outcome::Replayed(1));
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Rex", "Rex"]);
     }
@@ -425,10 +464,7 @@ mod tests {
         let (_folder, mut writer, mut reader) = pair();
         insert_once(&mut writer, "Rex", "1");
         writer.undo();
-        assert_eq!(
-            insert_once(&mut writer, "Tom", "1"),
-            Inserted::Now(Outcome::Made(1))
-        );
+        assert_eq!(insert_once(&mut writer, "Tom", "1"), Outcome::Made(1));
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Tom"]);
     }
@@ -440,9 +476,8 @@ mod tests {
             insert_once(&mut writer, "Rex", &key.to_string());
         }
         writer.commit().unwrap();
-        let records =
-            |writer: &FileConnection| all::<i64>(writer, "SELECT count(*) FROM retries")[0];
-        let pass = |writer: &mut FileConnection, seconds: i64| {
+        let records = |writer: &Writer| all::<i64>(writer, "SELECT count(*) FROM retries")[0];
+        let pass = |writer: &mut Writer, seconds: i64| {
             writer
                 .change("UPDATE retries SET at = at - ?1", params![seconds])
                 .unwrap();
@@ -471,12 +506,11 @@ mod tests {
     #[test]
     fn record_of_a_wrong_clock_keeps_no_others_and_a_start_under_one_removes_none() {
         let (folder, mut writer, _reader) = pair();
-        let set = |writer: &mut FileConnection, sql: &str| {
+        let set = |writer: &mut Writer, sql: &str| {
             writer.change(sql, &[]).unwrap();
             writer.commit().unwrap();
         };
-        let records =
-            |writer: &FileConnection| all::<i64>(writer, "SELECT count(*) FROM retries")[0];
+        let records = |writer: &Writer| all::<i64>(writer, "SELECT count(*) FROM retries")[0];
         for key in 0..10 {
             insert_once(&mut writer, "Rex", &key.to_string());
         }
@@ -484,14 +518,11 @@ mod tests {
         // To a start, a clock that is years ahead looks like records that are years old.
         set(&mut writer, "UPDATE retries SET at = at - 1000000000");
         drop(writer);
-        let mut writer = FileConnection::open(&folder.database()).unwrap();
+        let mut writer = Writer::open(&folder.database()).unwrap();
         insert_once(&mut writer, "Tom", "a");
         writer.commit().unwrap();
         assert_eq!(records(&writer), 11);
-        assert_eq!(
-            insert_once(&mut writer, "Rex", "0"),
-            Inserted::Now(Outcome::Replayed(1))
-        );
+        assert_eq!(insert_once(&mut writer, "Rex", "0"), Outcome::Replayed(1));
         writer.commit().unwrap();
         // The oldest two are of 2036, and a day passes for all.
         set(
@@ -500,10 +531,7 @@ mod tests {
         );
         insert_once(&mut writer, "Tom", "b");
         writer.commit().unwrap();
-        assert_eq!(
-            insert_once(&mut writer, "Rex", "0"),
-            Inserted::Now(Outcome::Replayed(1))
-        );
+        assert_eq!(insert_once(&mut writer, "Rex", "0"), Outcome::Replayed(1));
         set(
             &mut writer,
             &format!("UPDATE retries SET at = at - {}", retries::KEPT + 1),
@@ -682,7 +710,7 @@ mod tests {
     #[test]
     fn batch_meets_the_lock_of_another_process_once() {
         let folder = Folder::new();
-        let mut writer = FileConnection::open(&folder.database()).unwrap();
+        let mut writer = Writer::open(&folder.database()).unwrap();
         writer.set_busy_timeout(Duration::ZERO);
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rusqlite::ffi::SQLITE_IOERR_FSYNC;
 use rusqlite::hooks::Wal;
 
-use super::{Cause, FileConnection, FileReader, StoreError};
+use super::{Cause, Reader, StoreError, Writer};
 
 /// The frames of a log that needs a checkpoint: the default of `sqlite.org/pragma.html#pragma_wal_autocheckpoint`. A
 /// frame holds a page of 4 KiB.
@@ -36,7 +36,7 @@ pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI
     Ok(counted)
 }
 
-impl FileConnection {
+impl Writer {
     /// Runs a checkpoint if the log is long. If it fails, the next batch tries again.
     pub(super) fn shorten_log(&mut self) {
         if self.frames.load(Relaxed) >= LONG {
@@ -45,7 +45,7 @@ impl FileConnection {
     }
 }
 
-impl FileReader {
+impl Reader {
     /// Runs a checkpoint; `false` if a reader kept it from completing (`sqlite.org/pragma.html#pragma_wal_checkpoint`).
     pub(super) fn run_checkpoint(&mut self, statement: &str) -> Result<bool, StoreError> {
         let completed = self
@@ -76,7 +76,7 @@ mod tests {
     use super::super::tests::{new_pet, pair};
     use super::*;
 
-    fn add(writer: &mut FileConnection, bytes: usize) {
+    fn add(writer: &mut Writer, bytes: usize) {
         writer
             .insert_pet(&new_pet(&"x".repeat(bytes)), None)
             .unwrap();

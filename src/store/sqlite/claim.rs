@@ -298,7 +298,7 @@ mod tests {
 
     use rusqlite::config::DbConfig;
 
-    use super::super::FileConnection;
+    use super::super::Writer;
     use super::super::tests::{Folder, new_pet, pair};
     use super::*;
 
@@ -416,7 +416,7 @@ mod tests {
         checked.is_err_and(|error| error.kind() == ErrorKind::LogForeign)
     }
 
-    fn create(writer: &mut FileConnection) {
+    fn create(writer: &mut Writer) {
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
     }
@@ -443,7 +443,7 @@ mod tests {
                 [killed.database(), log_of(&killed.database())].map(|path| fs::read(path).unwrap())
             };
             let before = files();
-            let refused = FileConnection::open(&killed.database())
+            let refused = Writer::open(&killed.database())
                 .err()
                 .map(|error| error.kind());
             assert_eq!(refused, Some(ErrorKind::LogForeign));
@@ -479,7 +479,7 @@ mod tests {
             .unwrap();
             fs::write(log_of(&killed.database()), &log).unwrap();
             assert!(!is_refused(&killed), "{pages}");
-            let writer = FileConnection::open(&killed.database()).unwrap();
+            let writer = Writer::open(&killed.database()).unwrap();
             let whole = "PRAGMA integrity_check";
             assert_eq!(
                 writer.raw().query_row(whole, [], |row| row.get(0)),

@@ -12,7 +12,8 @@ use super::trial::why;
 use super::values::not_utf8;
 use crate::base::error::Error;
 use crate::model::{MAX_BROUGHT_ID, PetCounts};
-use crate::store::pets::{COUNT, counts};
+use crate::store::pets::counts;
+use crate::store::statements::COUNT;
 use crate::store::statements::LAST_ID;
 
 /// The result of a check.

@@ -126,7 +126,7 @@ fn is_of_a_switch(journal: &Path, file: &OpenFile) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{new_pet, pair};
-    use super::super::{Claim, FileConnection, FileReader, Snapshot};
+    use super::super::{Claim, Reader, Snapshot, Writer};
     use super::*;
     use crate::testing::Folder;
 
@@ -190,8 +190,8 @@ mod tests {
             let files = || [path.clone(), journal_of(&path)].map(|it| fs::read(it).unwrap());
             let before = files();
             let refused = [
-                FileConnection::open(&path).map(drop),
-                FileReader::open(&path).map(drop),
+                Writer::open(&path).map(drop),
+                Reader::open(&path).map(drop),
                 Snapshot::of_file(&path).map(drop),
                 Claim::take(&path).and_then(|claim| claim.check_log(&path)),
             ];
@@ -201,7 +201,7 @@ mod tests {
             assert!(files() == before);
             // Neither is it taken for that of a new database.
             fs::remove_file(&path).unwrap();
-            let orphaned = FileConnection::open(&path).map(drop).unwrap_err();
+            let orphaned = Writer::open(&path).map(drop).unwrap_err();
             assert_eq!(orphaned.kind(), ErrorKind::LogOrphaned);
             assert!(journal_of(&path).exists() && !path.exists());
         }

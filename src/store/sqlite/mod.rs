@@ -24,7 +24,7 @@ mod read_only;
 mod reader;
 mod rescue;
 mod restore;
-pub(super) mod schema;
+pub mod schema;
 mod schema_diff;
 mod snapshot;
 mod startup;
@@ -40,24 +40,20 @@ use std::time::{Duration, Instant};
 pub use claim::{Claim, lacks_log, left_of};
 pub use integrity::Checked;
 pub use open_file::{FileId, journal_of, log_of};
-pub use reader::FileReader;
+pub use reader::Reader;
 pub use restore::{RestoredKeys, carry_over, lock_old};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
 pub use startup::{Purpose, open_for_service, reset_ephemeral};
 
-use super::outcome::{Committed, Inserted, Outcome};
-use super::{Cause, StoreError};
+use super::{Cause, Outcome, StoreError};
 
 /// The time to wait for another process to release its lock.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// A batch shares a snapshot, which costs little: with more requests at once, none is answered sooner.
-pub const READS_AT_ONCE: usize = 64;
-
-/// A connection, and the batch under way on it. One that was opened to read writes nothing.
-pub struct FileConnection {
-    pub reader: FileReader,
+/// The connection that writes, and the batch under way on it. It reads too, but takes no snapshots.
+pub struct Writer {
+    pub reader: Reader,
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
     state: BatchState,
@@ -90,16 +86,23 @@ enum BatchState {
     Failed(StoreError),
 }
 
-impl Deref for FileConnection {
-    type Target = FileReader;
+impl Deref for Writer {
+    type Target = Reader;
 
-    fn deref(&self) -> &FileReader {
+    fn deref(&self) -> &Reader {
         &self.reader
     }
 }
 
-impl From<FileReader> for FileConnection {
-    fn from(reader: FileReader) -> Self {
+impl Drop for Writer {
+    /// Saves what only the connection has: a database whose file was deleted or replaced.
+    fn drop(&mut self) {
+        self.rescue();
+    }
+}
+
+impl Writer {
+    fn new(reader: Reader) -> Self {
         Self {
             reader,
             frames: Arc::default(),

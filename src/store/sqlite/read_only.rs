@@ -8,10 +8,10 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, ffi};
 use super::claim::{has_log, open_with_own_log, refuse_log_of_another};
 use super::connection::{cannot_open, connect, connect_alone, reading};
 use super::open_file::modified;
-use super::{FileReader, schema};
+use super::{Reader, schema};
 use crate::base::error::Error;
 
-impl FileReader {
+impl Reader {
     /// Opens a connection that cannot write.
     ///
     /// # Errors
@@ -88,14 +88,14 @@ fn lacks_index(failure: &ffi::Error) -> bool {
 mod tests {
     use super::super::tests::{Folder, pair};
     use super::super::tests::{names, new_pet};
-    use super::super::{FileConnection, log_of};
+    use super::super::{Writer, log_of};
     use super::*;
     use crate::base::error::ErrorKind;
 
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
         let (folder, mut writer, _reader) = pair();
-        let mut only = FileReader::open(&folder.database()).unwrap();
+        let mut only = Reader::open(&folder.database()).unwrap();
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
@@ -117,7 +117,7 @@ mod tests {
             std::fs::copy(&path, killed.0.join(path.file_name().unwrap())).unwrap();
         }
         let log = std::fs::read(log_of(&killed.database())).unwrap();
-        let mut only = FileReader::open(&killed.database()).unwrap();
+        let mut only = Reader::open(&killed.database()).unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
         drop(only);
         assert_eq!(std::fs::read(log_of(&killed.database())).unwrap(), log);
@@ -135,17 +135,14 @@ mod tests {
                 .raw()
                 .pragma_update(None, "user_version", version)
                 .unwrap();
-            assert_eq!(
-                FileReader::open(&folder.database()).err().unwrap().kind(),
-                kind
-            );
+            assert_eq!(Reader::open(&folder.database()).err().unwrap().kind(), kind);
         }
     }
 
     #[test]
     fn change_of_a_file_that_nobody_could_change_is_noticed() {
         let (folder, mut writer, _reader) = pair();
-        let mut only = FileReader::open(&folder.database()).unwrap();
+        let mut only = Reader::open(&folder.database()).unwrap();
         only.watch.unlocked_since = modified(&folder.database());
         assert_eq!(only.check_path(), Ok(()));
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
@@ -158,19 +155,19 @@ mod tests {
     fn missing_database_is_not_made() {
         let folder = Folder::new();
         assert_eq!(
-            FileReader::open(&folder.database()).err().unwrap().kind(),
+            Reader::open(&folder.database()).err().unwrap().kind(),
             ErrorKind::DatabaseMissing
         );
         assert!(!folder.database().exists());
-        drop(FileConnection::open(&folder.database()).unwrap());
-        FileReader::open(&folder.database()).unwrap();
+        drop(Writer::open(&folder.database()).unwrap());
+        Reader::open(&folder.database()).unwrap();
     }
 
     #[test]
     fn empty_or_missing_file_is_named_and_left() {
         let folder = Folder::new();
         let path = folder.database();
-        let said = || FileReader::open_existing(&path).err().unwrap();
+        let said = || Reader::open_existing(&path).err().unwrap();
         assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
         assert!(!path.exists());
         std::fs::write(&path, "").unwrap();

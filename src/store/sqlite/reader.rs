@@ -1,19 +1,21 @@
-//! The reading part of a connection: its statements and its snapshots.
+//! A connection that reads: its statements and its snapshots. Each file of statements adds its own to [`Reader`].
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::SystemTime;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, Statement, ToSql};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Row, Statement, ToSql};
 
 use super::open_file::OpenFile;
 use super::watch::Watch;
 use super::{StoreError, schema};
 use crate::store::rows::{Visit, visit_rows};
 
-/// The reading part of a connection.
-pub struct FileReader {
+/// A connection that cannot write. Each reading worker has one.
+pub struct Reader {
     connection: Connection,
     /// The failure of the statement at which SQLite ended the transaction.
     ended_by: Cell<Option<StoreError>>,
@@ -25,7 +27,7 @@ pub struct FileReader {
     unread_data_versions: i64,
 }
 
-impl FileReader {
+impl Reader {
     /// The connection, for everything except the statements of a batch: settings, checkpoints, and copies of the whole
     /// database.
     pub(super) fn raw(&self) -> &Connection {
@@ -59,7 +61,7 @@ impl FileReader {
     /// Runs a statement that only reads.
     ///
     /// # Errors
-    /// Fails like [`FileReader::statement`].
+    /// Fails like [`Reader::statement`].
     pub(super) fn read<T>(
         &self,
         sql: &str,
@@ -125,15 +127,6 @@ impl FileReader {
         self.data_version = self.unread_data_versions;
     }
 
-    /// Ends a transaction without a commit, if one is open.
-    pub fn end(&self) -> Result<(), StoreError> {
-        if self.is_in_transaction() {
-            Ok(self.run("ROLLBACK")?)
-        } else {
-            Ok(())
-        }
-    }
-
     /// Begins or ends a transaction.
     pub(super) fn run(&self, statement: &str) -> rusqlite::Result<()> {
         self.ended_by.take();
@@ -143,13 +136,8 @@ impl FileReader {
             .map(drop)
     }
 
-    /// The number in the only row of a statement that only reads.
-    pub(super) fn number(&self, sql: &str) -> Result<i64, StoreError> {
-        self.read(sql, |statement| statement.query_one([], |row| row.get(0)))
-    }
-
     pub(super) fn read_data_version(&mut self) -> Result<(), StoreError> {
-        self.data_version = self.number("PRAGMA data_version")?;
+        self.data_version = self.one("PRAGMA data_version")?;
         Ok(())
     }
 
@@ -159,9 +147,11 @@ impl FileReader {
         let _ = self.connection.set_db_config(kept, true);
     }
 
-    // The methods of `Reader`, which describes them.
-
-    pub fn rows(
+    /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
+    ///
+    /// # Errors
+    /// If the database cannot be read, or `visit` rejects a row.
+    pub(in crate::store) fn rows(
         &self,
         sql: &str,
         values: &[&dyn ToSql],
@@ -170,6 +160,51 @@ impl FileReader {
         self.read(sql, |statement| visit_rows(statement, values, visit))
     }
 
+    /// The value that `read` makes of the first row of a statement; `None` if there is no row.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub(in crate::store) fn first<T>(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        read: impl FnOnce(&Row) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        self.read(sql, |statement| {
+            statement.query(values)?.next()?.map(read).transpose()
+        })
+    }
+
+    /// The first column of the only row.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub(in crate::store) fn one<T: FromSql>(&self, sql: &str) -> Result<T, StoreError> {
+        self.read(sql, |statement| statement.query_one([], |row| row.get(0)))
+    }
+
+    /// Every row of a statement.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub(in crate::store) fn all<T>(
+        &self,
+        sql: &str,
+        mut read: impl FnMut(&Row) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        self.rows(sql, &[], &mut |row| {
+            all.push(read(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(all)
+    }
+
+    /// Takes a snapshot. All reads before [`Reader::end`] see this one moment or a later one, and everything that
+    /// was acknowledged before.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
     pub fn begin(&mut self) -> Result<(), StoreError> {
         self.forget_data_version();
         self.watch.check()?;
@@ -178,13 +213,28 @@ impl FileReader {
         self.read_data_version()
     }
 
-    /// Many reads at once are no faster here.
-    pub fn announce_pets(&self, _: impl Iterator<Item = i64>) {}
+    /// Releases the snapshot.
+    ///
+    /// # Errors
+    /// If the connection is broken.
+    pub fn end(&self) -> Result<(), StoreError> {
+        if self.is_in_transaction() {
+            Ok(self.run("ROLLBACK")?)
+        } else {
+            Ok(())
+        }
+    }
 
+    /// A number that changes if what callers cache by it may have changed: `PRAGMA data_version` at the beginning of the
+    /// batch. The connection's own writes need not change it.
     pub fn data_version(&self) -> i64 {
         self.data_version
     }
 
+    /// Checks that the path still leads to the database that was opened.
+    ///
+    /// # Errors
+    /// If it does not, or cannot be read.
     pub fn check_path(&mut self) -> Result<(), StoreError> {
         self.watch.check_now()
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::open_file::FileId;
-use super::{Cause, FileConnection, StoreError};
+use super::{Cause, StoreError, Writer};
 use crate::base::clock::{rfc3339, unix_time};
 use crate::base::error::Error;
 use crate::base::files::create_private;
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// The outcome of the last attempt, if there was one: success, or the time of the failure.
 pub type Rescue = Option<Result<(), Instant>>;
 
-impl FileConnection {
+impl Writer {
     /// Copies a database whose file was deleted to a new name next to the old one. Returns false as long as only open
     /// connections have it; then logs how to copy it out of this process. Call this again, and as the writer closes.
     pub fn rescue(&mut self) -> bool {

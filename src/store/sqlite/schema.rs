@@ -188,7 +188,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FileConnection, tests::Folder};
+    use super::super::{Writer, tests::Folder};
     use super::*;
 
     fn schema_version(connection: &Connection) -> i64 {
@@ -227,7 +227,7 @@ mod tests {
     fn opening_twice_changes_nothing() {
         let folder = Folder::new();
         let files = [(); 2].map(|()| {
-            let writer = FileConnection::open(&folder.database()).unwrap();
+            let writer = Writer::open(&folder.database()).unwrap();
             assert_eq!(schema_version(writer.raw()), newest_version(STEPS));
             drop(writer);
             std::fs::read(folder.database()).unwrap()
@@ -239,7 +239,7 @@ mod tests {
     fn later_step_is_done_once_and_keeps_what_is_there() {
         let folder = Folder::new();
         let path = folder.database();
-        let mut writer = FileConnection::open(&path).unwrap();
+        let mut writer = Writer::open(&path).unwrap();
         writer
             .insert_pet(&super::super::tests::new_pet("Rex"), None)
             .unwrap();
@@ -270,7 +270,7 @@ mod tests {
     fn step_that_fails_leaves_the_version_before() {
         let folder = Folder::new();
         let path = folder.database();
-        drop(FileConnection::open(&path).unwrap());
+        drop(Writer::open(&path).unwrap());
         let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
         let mut connection = Connection::open(&path).unwrap();
         assert!(migrate(&mut connection, &path, &broken).is_err());
@@ -287,7 +287,7 @@ mod tests {
     fn foreign_files_are_refused_and_left_as_they_were() {
         let folder = Folder::new();
         let path = folder.database();
-        let refusal = || FileConnection::open(&path).err().unwrap();
+        let refusal = || Writer::open(&path).err().unwrap();
 
         std::fs::write(
             &path,
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
-        drop(FileConnection::open(&path).unwrap());
+        drop(Writer::open(&path).unwrap());
         let later = newest_version(STEPS) + 1;
         Connection::open(&path)
             .unwrap()

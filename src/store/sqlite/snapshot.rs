@@ -7,13 +7,14 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::connection::cannot_open;
-use super::{FileReader, schema};
+use super::{Reader, schema};
 use crate::base::error::{Error, ErrorKind as Kind, fail};
-use crate::store::pets::{COUNT, counts};
+use crate::store::pets::counts;
+use crate::store::statements::COUNT;
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
-    pub reader: FileReader,
+    pub reader: Reader,
 }
 
 impl Snapshot {
@@ -22,7 +23,7 @@ impl Snapshot {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
-        let reader = FileReader::open_existing(path)?;
+        let reader = Reader::open_existing(path)?;
         // The first read takes it; BEGIN alone does not.
         let begun = reader
             .raw()

@@ -11,7 +11,7 @@ use super::checkpoint::count_frames;
 use super::claim::{open_with_own_log, prepare, refuse_log_of_another};
 use super::connection::{cannot_open, cannot_write, connect};
 use super::open_file::log_of;
-use super::{Cause, FileConnection, FileReader, StoreError, schema, schema_diff};
+use super::{Cause, Reader, StoreError, Writer, schema, schema_diff};
 use crate::base::error::{Error, ErrorKind};
 use crate::model::sample_pets;
 
@@ -34,8 +34,8 @@ pub enum Purpose {
 ///
 /// # Errors
 /// If it is not a database of ours, its log is that of another one or cannot be applied, or the system fails.
-pub fn open_for_service(path: &Path, purpose: Purpose) -> Result<FileConnection, Error> {
-    let mut writer = FileConnection::open_with(path, purpose)?;
+pub fn open_for_service(path: &Path, purpose: Purpose) -> Result<Writer, Error> {
+    let mut writer = Writer::open_with(path, purpose)?;
     match writer.checkpoint() {
         Err(error)
             if error.is_lost() || matches!(error, StoreError::Unavailable(Cause::Damaged, _)) =>
@@ -54,7 +54,7 @@ pub fn open_for_service(path: &Path, purpose: Purpose) -> Result<FileConnection,
 /// # Errors
 /// Fails for the reasons of [`open_for_service`].
 pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
-    let mut writer = FileConnection::open_with(path, Purpose::Ephemeral)?;
+    let mut writer = Writer::open_with(path, Purpose::Ephemeral)?;
     writer.begin()?;
     writer.open_transaction()?;
     schema::empty(writer.raw()).map_err(StoreError::from)?;
@@ -65,7 +65,7 @@ pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
     Ok(())
 }
 
-impl FileConnection {
+impl Writer {
     /// Opens the database for writing: makes the file if there is none (mode 0600), and refuses one that is not ours, or
     /// older: its service may still run, and only a service brings it up to date.
     ///
@@ -75,7 +75,7 @@ impl FileConnection {
         Self::open_with(path, Purpose::Command)
     }
 
-    /// Opens the database like [`FileConnection::open`]. A service migrates an older one.
+    /// Opens the database like [`Writer::open`]. A service migrates an older one.
     fn open_with(path: &Path, purpose: Purpose) -> Result<Self, Error> {
         prepare(path)?;
         let file = open_with_own_log(path)?;
@@ -128,12 +128,13 @@ impl FileConnection {
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
             .map_err(say)?;
         let frames = count_frames(&mut connection).map_err(say)?;
-        let reader = FileReader::new(path, connection, file, None);
-        Ok(Self {
-            frames,
-            // Nobody misses an ephemeral database.
-            rescue: (purpose == Purpose::Ephemeral).then_some(Ok(())),
-            ..Self::from(reader)
-        })
+        let reader = Reader::new(path, connection, file, None);
+        let mut writer = Self::new(reader);
+        writer.frames = frames;
+        if purpose == Purpose::Ephemeral {
+            // Nobody misses it.
+            writer.rescue = Some(Ok(()));
+        }
+        Ok(writer)
     }
 }

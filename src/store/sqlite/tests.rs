@@ -4,7 +4,7 @@ pub use crate::store::pets::tests::new_pet;
 pub use crate::testing::Folder;
 
 /// The first column of a statement.
-pub fn all<T: rusqlite::types::FromSql>(reader: &FileReader, sql: &str) -> Vec<T> {
+pub fn all<T: rusqlite::types::FromSql>(reader: &Reader, sql: &str) -> Vec<T> {
     let mut rows = reader.raw().prepare(sql).unwrap();
     rows.query_map([], |row| row.get(0))
         .unwrap()
@@ -13,12 +13,12 @@ pub fn all<T: rusqlite::types::FromSql>(reader: &FileReader, sql: &str) -> Vec<T
 }
 
 /// Runs statements as another program would.
-pub fn run(reader: &FileReader, sql: &str) {
+pub fn run(reader: &Reader, sql: &str) {
     reader.raw().execute_batch(sql).unwrap();
 }
 
 /// The names of all pets, as a batch sees them.
-pub fn names(reader: &mut FileReader) -> Vec<String> {
+pub fn names(reader: &mut Reader) -> Vec<String> {
     reader.begin().unwrap();
     let names = all(reader, "SELECT name FROM pets ORDER BY id");
     reader.end().unwrap();
@@ -26,7 +26,7 @@ pub fn names(reader: &mut FileReader) -> Vec<String> {
 }
 
 /// Has SQLite refuse every write, as a file does that may only be read.
-pub fn refuse_writes(writer: &FileConnection, refuse: bool) {
+pub fn refuse_writes(writer: &Writer, refuse: bool) {
     writer
         .raw()
         .pragma_update(None, "query_only", refuse)
@@ -34,7 +34,7 @@ pub fn refuse_writes(writer: &FileConnection, refuse: bool) {
 }
 
 /// Has SQLite refuse checkpoints.
-pub fn refuse_checkpoints(writer: &mut FileConnection) {
+pub fn refuse_checkpoints(writer: &mut Writer) {
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
     let allow = |context: AuthContext| match context.action {
         AuthAction::Pragma {
@@ -47,10 +47,10 @@ pub fn refuse_checkpoints(writer: &mut FileConnection) {
 }
 
 /// The writer of a new database, and a reader.
-pub fn pair() -> (Folder, FileConnection, FileReader) {
+pub fn pair() -> (Folder, Writer, Reader) {
     let folder = Folder::new();
-    let writer = FileConnection::open(&folder.database()).unwrap();
-    let reader = FileReader::open(&folder.database()).unwrap();
+    let writer = Writer::open(&folder.database()).unwrap();
+    let reader = Reader::open(&folder.database()).unwrap();
     (folder, writer, reader)
 }
 

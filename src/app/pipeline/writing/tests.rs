@@ -1,9 +1,6 @@
 //! The writing service over a real database, without sockets: the responses, counters and log lines of a batch, and the
 //! work between batches.
 
-#[cfg(feature = "cluster")]
-mod cluster;
-
 use super::*;
 use crate::app::api::router;
 use crate::app::endpoint::{Operation, Router};
@@ -75,11 +72,9 @@ const ROWS: &[Operation] = &[
     ),
 ];
 
-fn insert<'r>(batch: &mut BatchWriter, body: &[u8]) -> Result<Staged<'r>, Failure> {
+fn insert(batch: &mut BatchWriter, body: &[u8]) -> Result<Staged, Failure> {
     let inserted = batch.insert_pet(&NewPet::from_json(body)?, None)?;
-    Ok(Box::new(move |committed| {
-        Ok(Response::json(201, &inserted.id(committed)))
-    }))
+    Ok(Ok(Response::json(201, &inserted.id())))
 }
 
 /// The key that [`Bench::ask`] sends to protected paths.
@@ -391,10 +386,7 @@ fn failure_is_logged_once_even_if_its_batch_is_handled_again() {
 
 #[test]
 fn writes_that_may_have_been_carried_out_are_not_said_to_be_undone() {
-    let fates = [1, 2].map(|writes| {
-        [Cause::Unknown, Cause::Full]
-            .map(|cause| fate(writes, &StoreError::Unavailable(cause, String::new())))
-    });
+    let fates = [1, 2].map(|writes| [true, false].map(|is_unknown| fate(writes, is_unknown)));
     let expected = [
         [
             "the outcome of 1 write is unknown",

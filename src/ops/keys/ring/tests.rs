@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ops::keys::fingerprint;
+use crate::store::Writer;
 use crate::store::tests::{Folder, refuse_writes};
 
 const NAMED: &str = "ci";
@@ -28,7 +29,14 @@ impl KeyRing {
 }
 
 fn list(ring: &KeyRing) -> Vec<ApiKey> {
-    ring.store.keys().unwrap()
+    ring.store.keys().unwrap().all
+}
+
+fn file(ring: &mut KeyRing) -> &mut Writer {
+    match &mut ring.store {
+        KeyStore::File(store) => store,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn ring() -> (Folder, KeyRing) {
@@ -80,7 +88,7 @@ fn rotating_twice_in_a_second_keeps_the_expiry() {
 fn expired_key_has_a_successor_only_with_a_new_expiry() {
     let (_folder, mut ring) = ring();
     let now = unix_time();
-    ring.store
+    file(&mut ring)
         .insert_key(&api_key(
             "old",
             NAMED,
@@ -89,7 +97,7 @@ fn expired_key_has_a_successor_only_with_a_new_expiry() {
             Some(now - 1),
         ))
         .unwrap();
-    ring.store.commit().unwrap();
+    file(&mut ring).commit().unwrap();
     assert_eq!(
         ring.rotated(0, Expiry::Kept).unwrap_err().kind(),
         ErrorKind::KeyExpired
@@ -139,13 +147,13 @@ fn fingerprint_of_several_keys_revokes_none() {
     let (_folder, mut ring) = ring();
     for number in 1..3 {
         let digest = [number; 32];
-        ring.store
+        file(&mut ring)
             .insert_key(&ApiKey {
                 digest,
                 ..api_key("", NAMED, KeyScope::Full, 0, None)
             })
             .unwrap();
-        ring.store.commit().unwrap();
+        file(&mut ring).commit().unwrap();
     }
     assert_eq!(
         ring.revoke(NAMED, Some("0")).unwrap_err().kind(),
@@ -215,7 +223,7 @@ fn nobody_else_writes_between_reading_and_keeping() {
 #[test]
 fn failure_of_the_database_is_told_with_its_cause() {
     let (_folder, mut ring) = ring();
-    refuse_writes(&ring.store, true);
+    refuse_writes(file(&mut ring), true);
     let said = ring
         .added(NAMED, None, KeyScope::Full)
         .unwrap_err()
@@ -234,9 +242,9 @@ fn database_remembers_that_it_had_keys() {
     assert_eq!(ring.state().unwrap(), RingState::Valid);
     ring.revoke(NAMED, None).unwrap();
     assert_eq!(ring.state().unwrap(), RingState::Revoked);
-    ring.store
+    file(&mut ring)
         .insert_key(&api_key("old", "old", KeyScope::ReadOnly, 0, Some(1)))
         .unwrap();
-    ring.store.commit().unwrap();
+    file(&mut ring).commit().unwrap();
     assert_eq!(ring.state().unwrap(), RingState::Expired);
 }

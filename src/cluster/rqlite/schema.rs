@@ -10,9 +10,7 @@ use super::client::{Client, ClusterFailure, ClusterValue, Statement};
 use super::random_name;
 use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
-use crate::store::sqlite::schema::{
-    APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version,
-};
+use crate::store::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
@@ -23,7 +21,7 @@ const MOST_TRIES: usize = 10;
 /// The version, the application id, the number of objects, and the number of triggers of a cluster.
 const STATE: &str = "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema), \
     (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'cluster\\_%' ESCAPE '\\' \
-        AND tbl_name IN ('pets', 'api_keys', 'imports')) \
+        AND tbl_name IN ('pets', 'api_keys')) \
     FROM pragma_user_version, pragma_application_id";
 const OWN: &str = include_str!("cluster.sql");
 /// A batch that is rejected if the version has changed.
@@ -173,7 +171,7 @@ fn triggers() -> Vec<String> {
             event.to_ascii_lowercase()
         )
     };
-    ["pets", "api_keys", "imports"]
+    ["pets", "api_keys"]
         .iter()
         .flat_map(|table| ["INSERT", "UPDATE", "DELETE"].map(|event| trigger(table, event)))
         .collect()

@@ -5,10 +5,8 @@ use super::*;
 #[test]
 fn copy_is_that_of_a_single_machine_and_moves_to_an_empty_cluster_alone() {
     let (_nodes, path) = cluster(3);
-    let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex"), None).unwrap();
-    writer.commit().unwrap();
-    let copy = Whole::new(&path).unwrap();
+    commit(&mut open(&path), &[create("Rex")]);
+    let copy = whole(&path).unwrap();
     let found = crate::store::Snapshot::of_file(&copy)
         .unwrap()
         .check()
@@ -25,18 +23,15 @@ fn copy_is_that_of_a_single_machine_and_moves_to_an_empty_cluster_alone() {
         restore(&path).unwrap_err().kind(),
         ErrorKind::DatabaseNotNew
     );
-    assert_eq!(all_names(&writer), ["Rex"]);
+    assert_eq!(all_names(&path), ["Rex"]);
     let (_others, empty) = cluster(1);
     assert_eq!(restore(&empty).unwrap().pets, 1);
     assert!(
         before == std::fs::read(&*copy).unwrap(),
         "it is the operator's"
     );
-    assert_eq!(all_names(&session(&empty)), ["Rex"]);
-    let (folder, other) = (
-        copy.parent().unwrap().to_owned(),
-        Whole::new(&path).unwrap(),
-    );
+    assert_eq!(all_names(&empty), ["Rex"]);
+    let (folder, other) = (copy.parent().unwrap().to_owned(), whole(&path).unwrap());
     drop(copy);
     assert!(
         !folder.exists() && other.exists(),
@@ -44,28 +39,30 @@ fn copy_is_that_of_a_single_machine_and_moves_to_an_empty_cluster_alone() {
     );
 }
 
-/// Sends three creates with keys.
-fn send(writer: &mut Writer) -> Vec<Outcome> {
-    let pets = [("a", "1"), ("b", "2"), ("c", "2")]
-        .map(|(name, text)| writer.insert_pet(&new_pet(name), Some(&key(text))).unwrap());
-    outcomes(&pets, &writer.commit().unwrap())
-}
-
 #[test]
 fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
     let (_nodes, path) = cluster(1);
     let folder = crate::testing::Folder::new();
     let (file, back) = (folder.database(), folder.0.join("back.db"));
-    let first = [Outcome::Made(1), Outcome::Made(2), Outcome::Reused];
+    let pets = [("a", "1"), ("b", "2"), ("c", "2")];
+    let send = |file: &Path| {
+        let mut store = crate::store::Writer::open(file).unwrap();
+        let sent = pets.map(|(name, text)| {
+            let made = store.insert_pet(&new_pet(name), Some(&key(text)));
+            made.unwrap()
+        });
+        store.commit().unwrap();
+        sent
+    };
     let again = [Outcome::Replayed(1), Outcome::Replayed(2), Outcome::Reused];
-    assert_eq!(send(&mut crate::store::Writer::open(&file).unwrap()), first);
-
+    let first = [Outcome::Made(1), Outcome::Made(2), Outcome::Reused];
+    assert_eq!(send(&file), first);
     let go_on = &|| false;
     crate::restore(&file, &path, crate::RestoredKeys::Automatic, go_on).unwrap();
-    assert_eq!(send(&mut writer(&path)), again);
-
+    let work = pets.map(|(name, text)| once(name, text));
+    assert_eq!(commit(&mut open(&path), &work), again.map(Done::Created));
     crate::backup(&path, &back, go_on).unwrap();
-    assert_eq!(send(&mut crate::store::Writer::open(&back).unwrap()), again);
+    assert_eq!(send(&back), again);
 }
 
 #[test]
@@ -76,9 +73,7 @@ fn cluster_that_a_service_begins_to_use_is_not_replaced() {
     drop(crate::store::Writer::open(&file).unwrap());
     // While the backup is copied.
     let refused = crate::restore(&file, &path, crate::RestoredKeys::Automatic, &|| {
-        let mut writer = writer(&path);
-        writer.insert_pet(&new_pet("Rex"), None).unwrap();
-        writer.commit().unwrap();
+        commit(&mut open(&path), &[create("Rex")]);
         false
     });
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::DatabaseNotNew);

@@ -8,7 +8,6 @@ mod starts;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,11 +16,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::model::{ApiKey, Caller, IdempotencyKey, KeyScope, NewPet, Pet, PetPatch, PetStatus};
-use crate::store::outcome::{Committed, Inserted, Outcome};
-use crate::store::pets::tests::new_pet;
-use crate::store::reader::Engine;
-use crate::store::{Cause, Reader, StoreError, Transaction, Whole, Writer};
+use crate::cluster::{ClusterError, Done, Keys, Work, whole};
+use crate::model::{
+    ApiKey, Caller, IdempotencyKey, KeyScope, NewPet, Page, Pet, PetQuery, PetStatus,
+};
+use crate::store::{Cause, Outcome, StoreError};
 use client::ClusterValue;
 use support::rqlite_nodes::Nodes;
 
@@ -32,38 +31,9 @@ fn cluster(count: usize) -> (Nodes, PathBuf) {
     (nodes, path)
 }
 
-/// A writer. For a client of its own, pass a `turned` path.
-fn writer(path: &Path) -> Writer {
-    let client = connect(path).unwrap();
-    schema::migrate(&client, path).unwrap();
-    Writer::new(Engine::Cluster(
-        ClusterConnection::new(Session::new(client).unwrap())
-            .unwrap()
-            .into(),
-    ))
-}
-
-fn session(path: &Path) -> Reader {
-    let client = connect(path).unwrap();
-    let connection = ClusterConnection::new(Session::new(client).unwrap()).unwrap();
-    Reader {
-        engine: Engine::Cluster(connection.into()),
-    }
-}
-
-/// The connection of a reader or a writer.
-fn connection(reader: &Reader) -> &ClusterConnection {
-    let Engine::Cluster(connection) = &reader.engine else {
-        panic!("a file")
-    };
-    connection
-}
-
-fn connection_mut(writer: &mut Writer) -> &mut ClusterConnection {
-    let Engine::Cluster(connection) = &mut writer.reader.engine else {
-        panic!("a file")
-    };
-    connection
+/// A connection. For a client of its own, pass a `turned` path.
+fn open(path: &Path) -> Cluster {
+    Cluster::open(path).unwrap()
 }
 
 /// The address with the hosts in another order, so that another client is made for it.
@@ -76,7 +46,7 @@ fn turned(path: &Path) -> PathBuf {
 }
 
 /// Runs a statement as another program would, such as rqlite's shell.
-fn run(path: &Path, sql: &str) {
+pub fn run(path: &Path, sql: &str) {
     let client = connect(path).unwrap();
     let statement = client::Statement::plain(sql.to_owned());
     client.write(&[statement], schema::PATIENCE).unwrap();
@@ -97,28 +67,80 @@ fn number(path: &Path, sql: &str) -> i64 {
     }
 }
 
-fn all_names(reader: &Reader) -> Vec<String> {
-    let mut names = Vec::new();
-    let every = reader.visit_every_pet(|pet| {
-        names.push(pet.name.into_owned());
-        ControlFlow::Continue(())
-    });
-    every.unwrap();
-    names
+/// The names of all pets, in the order of their ids.
+fn all_names(path: &Path) -> Vec<String> {
+    let mut cluster = open(path);
+    cluster.begin().unwrap();
+    let page = Page {
+        limit: 100,
+        after: None,
+    };
+    let pets = cluster.list(&PetQuery::all(page)).unwrap();
+    pets.into_iter().map(|pet| pet.name.into_owned()).collect()
 }
 
 fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(Caller::extra(), text.as_bytes())
 }
 
-fn once(writer: &mut Writer, name: &str, text: &str) -> Inserted {
-    writer.insert_pet(&new_pet(name), Some(&key(text))).unwrap()
+fn new_pet(name: &str) -> NewPet<'static> {
+    NewPet {
+        status: Some(PetStatus::Available),
+        ..NewPet::new(name.to_owned(), 1)
+    }
 }
 
-fn outcomes(pets: &[Inserted], committed: &Committed) -> Vec<Outcome> {
-    pets.iter()
-        .map(|pet| pet.outcome(committed).unwrap())
-        .collect()
+fn create(name: &str) -> Work {
+    Work::Create {
+        new: new_pet(name),
+        key: None,
+    }
+}
+
+fn once(name: &str, text: &str) -> Work {
+    Work::Create {
+        new: new_pet(name),
+        key: Some(key(text)),
+    }
+}
+
+const fn made(id: i64) -> Done {
+    Done::Created(Outcome::Made(id))
+}
+
+const fn replayed(id: i64) -> Done {
+    Done::Created(Outcome::Replayed(id))
+}
+
+const REUSED: Done = Done::Created(Outcome::Reused);
+
+/// Carries out work of which no part fails.
+fn commit(cluster: &mut Cluster, work: &[Work]) -> Vec<Done> {
+    let done = cluster.commit(work).unwrap();
+    done.into_iter().map(Result::unwrap).collect()
+}
+
+/// Adds a key, or deletes it.
+fn add_key(cluster: &mut Cluster, key: ApiKey) {
+    cluster.begin().unwrap();
+    let newest = cluster.keys().unwrap().all.last().map(|key| key.digest);
+    assert_eq!(
+        cluster.commit_all(&[Work::AddKey { key, newest }]),
+        Ok(vec![Done::Changed])
+    );
+}
+
+/// The digests of the keys, as a batch sees them.
+fn digests(cluster: &mut Cluster) -> Vec<u8> {
+    cluster.begin().unwrap();
+    let keys = cluster.keys().unwrap().all;
+    keys.iter().map(|key| key.digest[0]).collect()
+}
+
+/// The pet with this id.
+fn pet(cluster: &mut Cluster, id: i64) -> Option<Pet<'static>> {
+    cluster.begin().unwrap();
+    cluster.pets(&[id]).unwrap().remove(&id)
 }
 
 fn api_key(number: u8) -> ApiKey {
@@ -136,7 +158,7 @@ fn api_key(number: u8) -> ApiKey {
 #[test]
 fn pets_and_keys_are_stored_exactly() {
     let (_nodes, path) = cluster(1);
-    let mut writer = writer(&path);
+    let mut cluster = open(&path);
     let names = [
         "",
         "a\0b\0",
@@ -146,38 +168,68 @@ fn pets_and_keys_are_stored_exactly() {
         "é",
     ];
     let numbers = [i64::MIN, i64::MAX, 0, -1, 1 << 53, (1 << 53) + 1];
-    let pets: Vec<Inserted> = (names.iter().zip(numbers).enumerate())
-        .map(|(i, (name, category_id))| {
-            let status = [None, Some(PetStatus::Sold)][i % 2];
-            writer
-                .insert_pet(
-                    &NewPet {
-                        status,
-                        ..NewPet::new(*name, category_id)
-                    },
-                    None,
-                )
-                .unwrap()
+    let pets: Vec<NewPet> = (names.iter().zip(numbers).enumerate())
+        .map(|(i, (name, category_id))| NewPet {
+            status: [None, Some(PetStatus::Sold)][i % 2],
+            ..NewPet::new(*name, category_id)
         })
         .collect();
-    let committed = writer.commit().unwrap();
-    let mut session = session(&path);
-    for (i, pet) in pets.iter().enumerate() {
-        let found = session.pet(pet.id(&committed), |pet: Pet| {
-            (pet.name.into_owned(), pet.category_id, pet.status)
-        });
-        let status = [None, Some(PetStatus::Sold)][i % 2];
-        assert_eq!(found, Ok(Some((names[i].to_owned(), numbers[i], status))));
+    let create = |new: &NewPet<'static>| Work::Create {
+        new: new.clone(),
+        key: None,
+    };
+    let done = commit(&mut cluster, &pets.iter().map(create).collect::<Vec<_>>());
+    for (new, id) in pets.into_iter().zip(1..) {
+        assert_eq!(done[id as usize - 1], made(id));
+        assert_eq!(pet(&mut cluster, id), Some(new.with_id(id)));
     }
-    // A read after a batch is not older than the batch.
-    session.begin().unwrap();
-    session.end().unwrap();
-    writer
-        .transact(|writer| writer.insert_key(&api_key(7)))
-        .unwrap();
-    assert_eq!(session.key(&[7; 32]), Ok(Some(api_key(7))));
-    assert_eq!(session.key(&[8; 32]), Ok(None));
-    assert_eq!(session.has_had_keys(), Ok(true));
+    assert_eq!(cluster.keys(), Ok(Keys::default()));
+    for scope in [KeyScope::Full, KeyScope::ReadOnly, KeyScope::Admin] {
+        let key = ApiKey {
+            scope,
+            expires_at: Some(7),
+            ..api_key(scope as u8)
+        };
+        add_key(&mut cluster, key.clone());
+        cluster.begin().unwrap();
+        let keys = cluster.keys().unwrap();
+        assert_eq!((keys.all.last(), keys.has_had), (Some(&key), true));
+    }
+    let used = [(5, 9), (3, 9), (9, 8)].map(|(at, now)| {
+        let digest = [KeyScope::Full as u8; 32];
+        let work = Work::UseKey { digest, at, now };
+        cluster.commit_all(&[work]).unwrap();
+        cluster.begin().unwrap();
+        let keys = cluster.keys().unwrap().all;
+        keys.iter()
+            .find(|key| key.digest == digest)
+            .unwrap()
+            .last_used_at
+    });
+    assert_eq!(used, [Some(5), Some(5), Some(8)]);
+}
+
+#[test]
+fn pets_are_listed_and_counted_as_in_a_file() {
+    let (_nodes, path) = cluster(1);
+    let mut cluster = open(&path);
+    let all: Vec<Work> = ["a", "b", "c"].iter().map(|name| create(name)).collect();
+    commit(&mut cluster, &all);
+    run(&path, "UPDATE pets SET status = 'sold' WHERE id > 1");
+    cluster.begin().unwrap();
+    let listed = |limit, after, status| {
+        let page = Page { limit, after };
+        let pets = cluster.list(&PetQuery { page, status }).unwrap();
+        pets.iter().map(|pet| &*pet.name).collect::<String>()
+    };
+    assert_eq!(listed(2, None, None), "abc", "one more");
+    assert_eq!(listed(1, Some(1), None), "bc");
+    assert_eq!(listed(9, None, Some(PetStatus::Available)), "a");
+    assert_eq!(listed(9, Some(2), Some(PetStatus::Sold)), "c");
+    assert_eq!(listed(9, Some(i64::MAX), None), "");
+    let counts = cluster.counts().unwrap();
+    let words = [("available", 1), ("pending", 0), ("sold", 2), ("unset", 0)];
+    assert_eq!((counts.by_word(), counts.total), (words, 3));
 }
 
 /// A server at this address that answers each request with this body, or hangs up.
@@ -243,12 +295,7 @@ fn password_of_the_program_is_sent() {
 #[test]
 fn connections_of_a_process_share_a_client_and_what_it_has_counted() {
     let (_nodes, path) = cluster(1);
-    let asked = || -> u64 {
-        crate::store::meters(&path)
-            .iter()
-            .map(|meter| meter.requests)
-            .sum()
-    };
+    let asked = || -> u64 { meters(&path).iter().map(|meter| meter.requests).sum() };
     for _ in 0..2 {
         let client = connect(&path).unwrap();
         assert!(Arc::ptr_eq(&client, &connect(&path).unwrap()));
@@ -263,9 +310,9 @@ fn connections_of_a_process_share_a_client_and_what_it_has_counted() {
 fn changes_name_every_column() {
     for column in crate::store::statements::COLUMNS {
         assert!(
-            batch::UPDATE.contains(&format!(" {column} = ?"))
-                && batch::UPDATE.contains(&format!(" AND {column} IS ?"))
-                && batch::DELETE.contains(&format!(" AND {column} IS ?")),
+            request::UPDATE.contains(&format!(" {column} = ?"))
+                && request::UPDATE.contains(&format!(" AND {column} IS ?"))
+                && request::DELETE.contains(&format!(" AND {column} IS ?")),
             "{column}"
         );
     }

@@ -1,10 +1,9 @@
-//! The engine of several machines: rqlite, which is SQLite under Raft, asked over HTTP.
+//! rqlite, which is SQLite under Raft, asked over HTTP.
 //!
 //! - `client/` asks one node after the other. It knows no table.
-//! - `session.rs` is a connection. With `revision.rs`, its reads see everything that was acknowledged before.
-//!   `mirror.rs` has the small tables in memory.
+//! - `connection.rs` is a connection, whose reads see everything that was acknowledged before.
 //! - `batch.rs` writes, and sends a request again if it or its response may be lost. `request.rs` is that request.
-//! - `whole.rs` copies and replaces the whole database. `replicas.rs` compares the nodes.
+//! - `copies.rs` copies and replaces the whole database. `replicas.rs` compares the nodes.
 //! - `schema.rs` brings the database up to date. `cluster.sql` has the tables and triggers that `schema.sql` lacks.
 //!
 //! Time limits, and the time that each must outlast. A new try may begin until the patience is over, so the last try
@@ -12,44 +11,40 @@
 //!
 //! | limit | seconds | |
 //! |---|---|---|
-//! | `session::SHORT_PATIENCE` | 0.25 | of a read while the cluster is away: three refusals and the pauses between |
+//! | `connection::SHORT_PATIENCE` | 0.25 | of a read while the cluster is away: three refusals and the pauses between |
 //! | `agent::CONNECT` | 1 | to resolve a name, and again to connect |
-//! | `session::AWAY` | 1 | between two tries while the cluster is away |
+//! | `connection::AWAY` | 1 | between two tries while the cluster is away |
 //! | `batch::PROBE_FOR` | 1 | patience of a probe |
 //! | `linearizable_timeout` | 0.4 | of a node that asks its quorum, within `agent::NEXT` |
 //! | `agent::ANSWER` | 2 | of one request: an election takes 1.9 to 2.8 s |
 //! | `agent::NEXT` | 0.5 | of the five tries after the first one, then `ANSWER` again |
-//! | `session::PATIENCE` | 5 | of a read: outlasts the first six tries |
-//! | `batch::SEND_FOR` | 8 | of a batch: outlasts an election and `ANSWER` twice, because its failure leaves doubt |
+//! | `connection::PATIENCE` | 5 | of a read: outlasts the first six tries |
+//! | `connection::SEND_FOR` | 8 | of a batch: outlasts an election and `ANSWER` twice, because its failure leaves doubt |
 //! | `schema::PATIENCE` | 8 | at the start and of commands: outlasts an election |
 
 mod batch;
 mod client;
-mod mirror;
+mod connection;
+mod copies;
 mod replicas;
 mod request;
-mod revision;
 mod schema;
-mod session;
 #[cfg(test)]
 mod tests;
-mod whole;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::whole::HostMeter;
+use super::HostMeter;
 use crate::base::error::{Error, ErrorKind};
 use client::Client;
-use session::Session;
 
-pub use batch::ClusterConnection;
 pub use client::set_database_password;
+pub use connection::Cluster;
+pub use copies::{fetch, load};
 pub use replicas::compare;
-pub use whole::{fetch, load};
-
-/// The most reads in a batch. A batch asks the cluster once, in the time that sixty cached lists take.
-pub const READS_AT_ONCE: usize = 256;
+#[cfg(test)]
+pub use tests::run;
 
 /// The clients in use, by address: all connections of a process share one.
 static CLIENTS: Mutex<Vec<(String, Weak<Client>)>> = Mutex::new(Vec::new());
@@ -78,36 +73,6 @@ fn random() -> Result<u64, Error> {
 /// A name that no other writer has.
 fn random_name() -> Result<String, Error> {
     Ok(format!("{:016x}{:016x}", random()?, random()?))
-}
-
-/// Opens a connection that cannot write.
-///
-/// # Errors
-/// If the cluster does not answer, or has no database of this version.
-pub fn open_reader(path: &Path) -> Result<ClusterConnection, Error> {
-    let client = connect(path)?;
-    schema::require_current(&client, path)?;
-    ClusterConnection::new(Session::new(client)?)
-}
-
-/// Opens a connection that writes, and makes or updates the schema.
-///
-/// # Errors
-/// If the cluster does not answer, or its database is not ours.
-pub fn open_writer(path: &Path) -> Result<ClusterConnection, Error> {
-    let client = connect(path)?;
-    schema::migrate(&client, path)?;
-    ClusterConnection::new(Session::new(client)?)
-}
-
-/// Describes a cluster for the log.
-///
-/// # Errors
-/// If the cluster does not answer.
-pub fn describe(path: &Path) -> Result<String, Error> {
-    let client = connect(path)?;
-    let version = client.rqlite_version(schema::PATIENCE)?;
-    Ok(format!("cluster {} of rqlite {version}", client.address))
 }
 
 /// The requests of this process to each host.

@@ -27,7 +27,7 @@ use ureq::{Agent, Body, RequestBuilder};
 use crate::base::config::Secret;
 use crate::base::environment::from_environment;
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::store::whole::HostMeter;
+use crate::cluster::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::WAITS;
 

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn instances_that_start_at_once_make_one_schema() {
     let (_nodes, path) = cluster(3);
-    let start = |path: PathBuf| thread::spawn(move || drop(writer(&path)));
+    let start = |path: PathBuf| thread::spawn(move || drop(open(&path)));
     let paths = [
         path.clone(),
         turned(&path),
@@ -27,25 +27,25 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     let (_nodes, path) = cluster(1);
     run(&path, "CREATE TABLE theirs (x)");
     assert_eq!(
-        open_writer(&path).err().unwrap().kind(),
+        Cluster::open(&path).err().unwrap().kind(),
         crate::base::error::ErrorKind::DatabaseForeign
     );
     assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema"), 1);
     run(&path, "DROP TABLE theirs");
     assert_eq!(
-        open_reader(&path).err().unwrap().kind(),
+        Cluster::open_existing(&path).err().unwrap().kind(),
         crate::base::error::ErrorKind::ClusterOutdated
     );
-    drop(open_writer(&path).unwrap());
+    drop(Cluster::open(&path).unwrap());
     run(
         &path,
         "CREATE TRIGGER cluster_theirs AFTER INSERT ON pets BEGIN SELECT 1; END",
     );
-    let refused = open_writer(&path).err().unwrap().to_string();
+    let refused = Cluster::open(&path).err().unwrap().to_string();
     assert!(refused.contains("cluster_"), "{refused}");
     run(&path, "PRAGMA user_version = 99");
     assert_eq!(
-        open_writer(&path).err().unwrap().kind(),
+        Cluster::open(&path).err().unwrap().kind(),
         crate::base::error::ErrorKind::DatabaseNewer
     );
 }
@@ -57,11 +57,11 @@ fn failed_start_leaves_nothing_that_lets_services_write() {
         &path,
         &format!(
             "PRAGMA application_id = {}",
-            crate::store::sqlite::schema::APPLICATION_ID
+            crate::store::schema::APPLICATION_ID
         ),
     );
     run(&path, "CREATE TABLE pets (theirs)");
-    assert!(open_writer(&path).is_err());
+    assert!(Cluster::open(&path).is_err());
     assert_eq!(
         number(
             &path,

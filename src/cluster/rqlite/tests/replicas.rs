@@ -8,13 +8,8 @@ use crate::base::error::ErrorKind;
 /// Three nodes with five pets, and the place of the leader.
 fn with_pets() -> (Nodes, PathBuf, usize) {
     let (nodes, path) = cluster(3);
-    let mut writer = writer(&path);
-    for i in 0..5 {
-        writer
-            .insert_pet(&new_pet(&format!("pet {i}.")), None)
-            .unwrap();
-    }
-    writer.commit().unwrap();
+    let pets: Vec<Work> = (0..5).map(|i| create(&format!("pet {i}."))).collect();
+    commit(&mut open(&path), &pets);
     let leader = nodes.leader();
     assert_eq!(compare(&path).unwrap(), [""; 0]);
     (nodes, path, leader)
@@ -79,10 +74,7 @@ fn node_that_missed_a_create_is_named_before_and_after_the_next_one() {
         found.len() == 1 && found[0].starts_with(&behind),
         "{found:?}"
     );
-    let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex"), None).unwrap();
-    writer.insert_pet(&new_pet("Tom"), None).unwrap();
-    writer.commit().unwrap();
+    commit(&mut open(&path), &[create("Rex"), create("Tom")]);
     run(&path, "DELETE FROM pets WHERE id = 1");
     let found = compare(&path).unwrap();
     assert!(
@@ -178,12 +170,9 @@ fn nodes_are_compared_while_pets_are_created_and_changed() {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut writer = writer(&turned(&path));
+                let mut cluster = open(&turned(&path));
                 for i in 0.. {
-                    writer
-                        .insert_pet(&new_pet(&format!("another {i}")), None)
-                        .unwrap();
-                    writer.commit().unwrap();
+                    commit(&mut cluster, &[create(&format!("another {i}"))]);
                     run(
                         &path,
                         "UPDATE pets SET category_id = category_id + 1 WHERE id IN (1, 4)",

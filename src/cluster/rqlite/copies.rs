@@ -7,14 +7,13 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::client::Client;
-use super::revision::{REVISION, Revision};
-use super::schema::{PATIENCE, is_in_use, migrate, require_current};
-use super::session::Session;
+use super::connection::{Cluster, REVISION};
+use super::schema::{PATIENCE, is_in_use, migrate};
 use super::{connect, random};
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::cluster::{Revision, Whole};
 use crate::store::StoreError;
-use crate::store::sqlite::schema::{self, STEPS};
-use crate::store::whole::Whole;
+use crate::store::schema::{self, STEPS};
 
 /// The database gets another mark, so that instances notice the restore.
 const FORGET_MARK: &str = "DELETE FROM sqlite_sequence WHERE name = 'petstore log'";
@@ -29,10 +28,8 @@ const DROPS: &str = "SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema \
 /// # Errors
 /// If the cluster does not answer, has no database of this version, or the copy cannot be written.
 pub fn fetch(path: &Path) -> Result<Whole, Error> {
-    let client = connect(path)?;
-    require_current(&client, path)?;
-    let session = Session::new(std::sync::Arc::clone(&client))?;
-    session.begin()?;
+    let mut cluster = Cluster::open_existing(path)?;
+    cluster.begin()?;
     let folder = std::env::temp_dir().join(format!("petstore-copy-{:016x}", random()?));
     let cannot = |error| {
         Error::io(
@@ -45,25 +42,22 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
         .create(&folder)
         .map_err(cannot)?;
     // Deleted on drop from here on.
-    let whole = Whole {
-        path: folder.join(NAME),
-        folder: Some(folder.clone()),
-    };
+    let whole = Whole::in_folder(folder.clone(), NAME);
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&*whole);
     let mut file = file.map_err(cannot)?;
-    client.download(&mut file, PATIENCE)?;
+    cluster.client.download(&mut file, PATIENCE)?;
     file.sync_all().map_err(cannot)?;
-    if session.has_seen_no_more_than(&strip(&whole)?) {
+    if cluster.has_seen_no_more_than(&strip(&whole)?) {
         return Ok(whole);
     }
     // The copy is of a node that wrongly thinks that it still leads.
     let message = format!(
         "the copy of {} lacks what it has acknowledged; run the command again",
-        client.address
+        cluster.client.address
     );
     fail(ErrorKind::DatabaseUnreachable, message)
 }

@@ -177,7 +177,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::store::rqlite::client::{ANY_NODE, Client, ClusterAddress};
+    use crate::cluster::rqlite::client::{ANY_NODE, Client, ClusterAddress};
 
     #[test]
     fn host_that_has_another_address_now_is_found() {

@@ -34,16 +34,15 @@ impl ClusterValue {
             None
         }
     }
-}
 
-impl ToSql for ClusterValue {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
+    /// The value as text, whatever it is. Bytes other than UTF-8 become U+FFFD.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Null => String::new(),
+            Self::Integer(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+            Self::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        }
     }
 }
 

@@ -6,9 +6,28 @@ use std::time::Duration;
 
 /// A database in one file of this machine: the file itself, or a temporary copy of a cluster's, deleted on drop.
 pub struct Whole {
-    pub(super) path: PathBuf,
+    path: PathBuf,
     /// The folder that is deleted on drop.
-    pub(super) folder: Option<PathBuf>,
+    folder: Option<PathBuf>,
+}
+
+impl Whole {
+    pub(super) fn of_file(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            folder: None,
+        }
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl Whole {
+    pub(super) fn in_folder(folder: PathBuf, name: &str) -> Self {
+        Self {
+            path: folder.join(name),
+            folder: Some(folder),
+        }
+    }
 }
 
 impl Deref for Whole {

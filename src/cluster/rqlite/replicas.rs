@@ -12,10 +12,10 @@ use rusqlite::params;
 
 use super::client::{ClusterRows, Statement};
 use super::connect;
-use super::mirror::Mirror;
-use super::revision::{REVISION, Revision};
+use super::connection::{REVISION, revision};
 use super::schema::PATIENCE;
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::cluster::{ClusterError, Revision};
 use crate::store::StoreError;
 use crate::store::statements::COLUMNS;
 
@@ -25,6 +25,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The most pets of a slice. A node answers this many well within `ANSWER`. A slice ends after a million bytes of
 /// values, so even if each byte takes six as JSON, it stays far below `MOST_BYTES`.
 const SLICE: i64 = 4000;
+
+/// The tables whose rows only operators add.
+const SMALL: [&str; 2] = [
+    "SELECT * FROM api_keys ORDER BY id",
+    "SELECT * FROM imports ORDER BY input",
+];
 
 const REPLACE: &str = "keep a copy of it (/db/backup?noleader&vacuum), and replace it before the leader restarts: stop it, \
     remove its id, see in /nodes that id and address are gone, empty its folder, and start it with a new id";
@@ -39,8 +45,8 @@ struct NodeState {
 }
 
 impl NodeState {
-    fn of(mut answers: Vec<ClusterRows>) -> Result<Self, StoreError> {
-        let revision = Revision::of(&answers.remove(0))?;
+    fn of(mut answers: Vec<ClusterRows>) -> Result<Self, ClusterError> {
+        let revision = revision(&answers.remove(0))?;
         let rows = answers.concat();
         Ok(Self {
             revision,
@@ -100,7 +106,7 @@ impl Host<'_> {
                 format!("{name} cannot be compared with the leader: {why}"),
                 false,
             ),
-            Ok(own) if own.has_same_small_tables(leader) && own.has_all_of(begun) => (
+            Ok(own) if own.has_keys_of(leader) && own.has_all_of(begun) => (
                 format!("{name} has other pets or settings than the leader; "),
                 true,
             ),
@@ -122,15 +128,10 @@ impl Host<'_> {
 /// If the cluster does not answer, or is restored meanwhile.
 pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
     let client = connect(path)?;
-    let revision = Statement::plain(REVISION);
-    let begun = Revision::of(
-        &client
-            .read(std::slice::from_ref(&revision), client.fresh, PATIENCE)?
-            .concat(),
-    )?;
-    let mut small = Mirror::new()?.selects();
-    // The last one, sqlite_sequence, changes with each create.
-    small.pop();
+    let ask = Statement::plain(REVISION);
+    let asked = client.read(std::slice::from_ref(&ask), client.fresh, PATIENCE)?;
+    let begun = revision(&asked.concat())?;
+    let small = SMALL.map(Statement::plain).to_vec();
     let mut hosts: Vec<Host> = (client.address.hosts.iter().enumerate())
         .map(|(place, name)| Host {
             name,
@@ -147,7 +148,7 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
             None => small.clone(),
             Some(id) => vec![slice(id, begun.seq, most)?],
         };
-        let wanted = [vec![revision.clone()], wanted].concat();
+        let wanted = [vec![ask.clone()], wanted].concat();
         let leader = NodeState::of(client.read(&wanted, client.fresh, PATIENCE)?)?;
         if leader.revision.mark != begun.mark {
             let message = format!(

@@ -1,0 +1,85 @@
+//! Without the feature `cluster`: no address of a cluster can be opened.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use super::location::unsupported;
+use super::{ClusterError, Done, HostMeter, Keys, Revision, Whole, Work};
+use crate::base::error::Error;
+use crate::model::{Pet, PetCounts, PetQuery};
+use crate::store::ImportNote;
+
+/// There is none.
+#[derive(Debug)]
+pub enum Cluster {}
+
+impl Cluster {
+    pub fn open(_: &Path) -> Result<Self, Error> {
+        Err(unsupported())
+    }
+
+    pub fn open_existing(_: &Path) -> Result<Self, Error> {
+        Err(unsupported())
+    }
+
+    pub fn describe(&self) -> Result<String, Error> {
+        match *self {}
+    }
+
+    pub fn set_patience(&mut self, _: Duration) {
+        match *self {}
+    }
+
+    pub fn begin(&mut self) -> Result<Revision, ClusterError> {
+        match *self {}
+    }
+
+    pub fn pets(&self, _: &[i64]) -> Result<HashMap<i64, Pet<'static>>, ClusterError> {
+        match *self {}
+    }
+
+    pub fn list(&self, _: &PetQuery) -> Result<Vec<Pet<'static>>, ClusterError> {
+        match *self {}
+    }
+
+    pub fn counts(&self) -> Result<PetCounts, ClusterError> {
+        match *self {}
+    }
+
+    pub fn keys(&self) -> Result<Keys, ClusterError> {
+        match *self {}
+    }
+
+    pub fn imported(&self, _: &[u8]) -> Result<(Option<ImportNote>, i64), ClusterError> {
+        match *self {}
+    }
+
+    pub fn commit(&mut self, _: &[Work]) -> Result<Vec<Result<Done, ClusterError>>, ClusterError> {
+        match *self {}
+    }
+
+    pub fn commit_all(&mut self, _: &[Work]) -> Result<Vec<Done>, ClusterError> {
+        match *self {}
+    }
+
+    pub fn probe(&mut self) -> Result<(), ClusterError> {
+        match *self {}
+    }
+}
+
+pub fn fetch(_: &Path) -> Result<Whole, Error> {
+    Err(unsupported())
+}
+
+pub fn load(_: &Path, _: &Path) -> Result<(), Error> {
+    Err(unsupported())
+}
+
+pub fn compare(_: &Path) -> Result<Vec<String>, Error> {
+    Err(unsupported())
+}
+
+pub fn meters(_: &Path) -> Vec<HostMeter> {
+    Vec::new()
+}
