@@ -53,6 +53,9 @@ impl Cluster {
     /// # Errors
     /// If it was not carried out, such as because one part would be overtaken, or the outcome is unknown.
     pub fn commit_all(&mut self, work: &[Work]) -> Result<Vec<Done>, ClusterError> {
+        if work.is_empty() {
+            return Ok(Vec::new());
+        }
         let sent = self.send(work, true, self.patience).map_err(explained);
         self.noted(sent)?.into_iter().collect()
     }

@@ -124,8 +124,9 @@ impl Cluster {
         let asked = self.fresh_revision(patience);
         let again = begun.unwrap_or_else(Instant::now) + AWAY;
         self.away = asked.clone().err().map(|error| (error, again));
-        self.seen = Some(asked?);
-        Ok(self.seen.clone().unwrap_or_default())
+        let revision = asked?;
+        self.seen = Some(revision.clone());
+        Ok(revision)
     }
 
     fn fresh_revision(&self, patience: Duration) -> Result<Revision, ClusterError> {
