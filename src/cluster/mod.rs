@@ -2,7 +2,7 @@
 //! `rqlite/` asks it, and nobody else does.
 //!
 //! The seam is [`Cluster`]: a connection, which begins, reads, commits [`Work`] and probes. Then there are functions for whole
-//! databases, by their location: [`whole`], [`load`], [`compare`] and [`meters`]. Values of the model go through it, and no SQL.
+//! databases, by their location: [`whole()`], [`load`], [`compare`] and [`meters`]. Values of the model go through it, and no SQL.
 //! `location.rs` distinguishes a file from a cluster.
 
 mod error;
@@ -26,8 +26,10 @@ pub use rqlite::run;
 pub use rqlite::set_database_password;
 pub use rqlite::{Cluster, load};
 pub use whole::{HostMeter, Whole};
-pub use work::{Done, Keys, Revision, Work};
+pub use work::{Done, Keys, Revision, Version, Work};
 
+/// The most pets in one transaction of a command or an embedding program.
+pub const MOST_PETS: usize = 4096;
 /// The time for which work that other instances overtake is repeated.
 pub const CONTENDS_FOR: Duration = Duration::from_secs(4);
 

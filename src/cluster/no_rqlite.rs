@@ -27,7 +27,7 @@ impl Cluster {
         match *self {}
     }
 
-    pub fn set_patience(&mut self, _: Duration) {
+    pub fn set_patience(&mut self, _: Option<Duration>) {
         match *self {}
     }
 

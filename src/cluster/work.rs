@@ -19,22 +19,16 @@ pub enum Work {
         new: Option<Pet<'static>>,
     },
     /// Adds a key, if this is still the newest of its name.
-    AddKey {
-        key: ApiKey,
-        newest: Option<Digest>,
-    },
+    AddKey { key: ApiKey, newest: Option<Digest> },
     /// Makes a key expire at this Unix time at the latest.
     ExpireKey(Digest, i64),
-    DeleteKey(Digest),
+    /// Deletes a key, if the newest of its name is still this one.
+    DeleteKey { digest: Digest, newest: Digest },
     /// Stores when a key was last used, in Unix time. A time later than `now` counts as `now`, and a stored one as none.
-    UseKey {
-        digest: Digest,
-        at: i64,
-        now: i64,
-    },
-    /// Notes an import of an input with this digest. `ids` are the least and the greatest of its pets, if they keep them: then
-    /// there must never have been a pet. `None`: the creates of the batch are its pets. It may have been imported before only
-    /// if it is to be imported `again`.
+    UseKey { digest: Digest, at: i64, now: i64 },
+    /// Notes an import of an input with this digest. `ids` are the least and the greatest id, if the pets keep theirs; the
+    /// database must then never have had a pet. `None`: the pets are the creates of this batch. An import that is noted already
+    /// is accepted only with `again`.
     NoteImport {
         input: [u8; 32],
         ids: Option<(i64, i64)>,
@@ -62,7 +56,7 @@ pub struct Keys {
     /// By name, the newest of a name last.
     pub all: Vec<ApiKey>,
     /// True if there has ever been one.
-    pub has_had: bool,
+    pub has_ever_had_one: bool,
 }
 
 /// A state of the database, of which one may include another.
@@ -85,6 +79,24 @@ impl Revision {
     /// Returns `true` if a database of this revision has everything that a database of the other revision has.
     pub fn has_all_of(&self, other: &Self) -> bool {
         self.mark == other.mark && self.seq >= other.seq && self.changes >= other.changes
+    }
+}
+
+/// Numbers revisions, for caches: a new number for each other revision, and after each failure.
+#[derive(Default)]
+pub struct Version {
+    seen: Option<Revision>,
+    number: i64,
+}
+
+impl Version {
+    /// The number of the revision of a batch; `None` if it could not begin.
+    pub fn of(&mut self, revision: Option<&Revision>) -> i64 {
+        if revision.is_none() || revision != self.seen.as_ref() {
+            self.seen = revision.cloned();
+            self.number += 1;
+        }
+        self.number
     }
 }
 

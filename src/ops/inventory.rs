@@ -260,7 +260,8 @@ impl Inventory {
     ) -> Result<Vec<Pet<'static>>, Error> {
         let changed = self.store.change(ids, &Change { expected, patch });
         changed.map_err(|why| {
-            if matches!(ids, [PetIds::One(_)]) {
+            let is_one = matches!(ids, [PetIds::One(_)]);
+            if is_one || why.kind() == ErrorKind::OutcomeUnknown {
                 why
             } else {
                 why.followed_by("nothing was changed")

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::base::error::{Error, ErrorKind, fail};
-use crate::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, Work};
+use crate::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, MOST_PETS, Work};
 use crate::model::{IdempotencyKey, NewPet, Page, Pet, PetCounts, PetPatch, PetQuery};
 use crate::store::{Cause, Outcome, Reader, StoreError, Writer};
 
@@ -131,6 +131,7 @@ impl PetStore {
                     new: pet.borrowed().into_owned(),
                     key: key.copied(),
                 };
+                check_size(pets.len())?;
                 let work: Vec<Work> = pets.iter().map(create).collect();
                 let done = cluster.commit_all(&work)?;
                 let created = done.into_iter().filter_map(|done| match done {
@@ -274,6 +275,15 @@ fn change_in_file(
     Ok(changed)
 }
 
+/// Checks that a cluster takes this many pets in one transaction, which is one request.
+fn check_size(pets: usize) -> Result<(), Error> {
+    if pets > MOST_PETS {
+        let message = format!("a cluster takes at most {MOST_PETS} pets in one transaction");
+        return fail(ErrorKind::InvalidInput, message);
+    }
+    Ok(())
+}
+
 /// The work that changes pets of a cluster as they are now, and the pets as [`Change::of`] returns them.
 fn planned(
     cluster: &mut Cluster,
@@ -281,17 +291,37 @@ fn planned(
     change: &Change,
 ) -> Result<(Vec<Work>, Vec<Pet<'static>>), Error> {
     cluster.begin()?;
+    let named: Vec<i64> = ids
+        .iter()
+        .filter_map(|ids| match ids {
+            PetIds::One(id) => Some(*id),
+            PetIds::Range(..) => None,
+        })
+        .collect();
+    check_size(named.len())?;
+    let mut pets = cluster.pets(&named)?;
     let mut there = Vec::new();
     for ids in ids {
         match *ids {
-            PetIds::One(id) => there.push(id),
-            PetIds::Range(from, to) => there.extend(ids_between(cluster, from, to)?),
+            PetIds::One(id) => there.push((id, true)),
+            PetIds::Range(from, to) => {
+                for pet in pets_between(cluster, from, to)? {
+                    there.push((pet.id, false));
+                    pets.insert(pet.id, pet);
+                }
+            }
         }
+        check_size(there.len())?;
     }
-    let mut pets = cluster.pets(&there)?;
     let (mut work, mut changed) = (Vec::new(), Vec::new());
-    for id in there {
-        let old = pets.remove(&id).ok_or_else(|| no_pet(id))?;
+    for (id, is_named) in there {
+        let Some(old) = pets.remove(&id) else {
+            if is_named {
+                return Err(no_pet(id));
+            }
+            // It was deleted by an earlier range.
+            continue;
+        };
         let new = change.of(&old)?;
         let left = change.patch.map(|_| new.clone());
         pets.extend(left.clone().map(|pet| (id, pet)));
@@ -301,19 +331,22 @@ fn planned(
     Ok((work, changed))
 }
 
-fn ids_between(cluster: &Cluster, from: i64, to: i64) -> Result<Vec<i64>, ClusterError> {
+/// The pets of a range: all of them, or more than a cluster takes.
+fn pets_between(cluster: &Cluster, from: i64, to: i64) -> Result<Vec<Pet<'static>>, ClusterError> {
     let (mut found, mut after) = (Vec::new(), from.checked_sub(1));
     loop {
-        let page = Page {
-            limit: AT_ONCE,
-            after,
-        };
-        let pets = cluster.list(&PetQuery::all(page))?;
-        let ids = pets.iter().map(|pet| pet.id);
-        found.extend(ids.take_while(|id| *id <= to));
-        match pets.last() {
-            Some(last) if pets.len() > AT_ONCE as usize && last.id <= to => after = Some(last.id),
-            _ => return Ok(found),
+        let limit = AT_ONCE;
+        let pets = cluster.list(&PetQuery::all(Page { limit, after }))?;
+        let is_last = pets.len() <= limit as usize || found.len() > MOST_PETS;
+        for pet in pets.into_iter().take(limit as usize) {
+            if pet.id > to {
+                return Ok(found);
+            }
+            after = Some(pet.id);
+            found.push(pet);
+        }
+        if is_last {
+            return Ok(found);
         }
     }
 }

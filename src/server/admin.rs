@@ -26,7 +26,7 @@ pub struct AdminData {
     pub file: PathBuf,
     /// Counts the pets.
     pub count: Count,
-    /// Brings the private one up to date.
+    /// Updates the copy of the keys.
     pub refresh: Refresh,
 }
 

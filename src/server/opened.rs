@@ -35,8 +35,10 @@ pub struct OpenCluster {
     pub writer: Cluster,
     /// One for each worker that reads.
     pub readers: Vec<Cluster>,
-    /// For the admin address.
-    pub admin: Cluster,
+    /// Counts the pets for the admin address.
+    pub counter: Cluster,
+    /// Updates the copy of the keys for the admin address.
+    pub refresher: Cluster,
 }
 
 impl OpenCluster {
@@ -50,7 +52,8 @@ impl OpenCluster {
         Ok(Some(Self {
             writer,
             readers: readers?,
-            admin: open()?,
+            counter: open()?,
+            refresher: open()?,
         }))
     }
 }

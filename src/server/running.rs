@@ -17,6 +17,7 @@ use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::metrics::Metrics;
 use crate::base::threads::{check_threads, lock};
+use crate::cluster::Version;
 use crate::net::gate::{
     Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopper, TrustedProxies,
 };
@@ -202,21 +203,19 @@ fn start_cluster_workers(
         "writer".to_owned(),
         service,
     )?;
-    let admin = Arc::new(Mutex::new(cluster.admin));
-    let (counter, mut counts, mut version) = (Arc::clone(&admin), Counts::default(), 0);
+    let (mut counter, refresher) = (cluster.counter, Mutex::new(cluster.refresher));
+    let (mut counts, mut versions) = (Counts::default(), Version::default());
     let count: Count = Box::new(move |_| {
-        let mut cluster = lock(&counter);
-        let counted = cluster.begin().and_then(|_| {
-            version += 1;
-            counts.current(version, || cluster.counts())
-        });
+        let counted = counter
+            .begin()
+            .and_then(|revision| counts.current(versions.of(Some(&revision)), || counter.counts()));
         counted.map_err(|error| StoreError::Internal(error.to_string()))
     });
     Ok(AdminData {
         file: file.to_owned(),
         count,
         // If it cannot be brought up to date, /readyz reports the cause.
-        refresh: Arc::new(move || _ = copy.begin(&mut lock(&admin))),
+        refresh: Arc::new(move || _ = copy.begin(&mut lock(&refresher))),
     })
 }
 

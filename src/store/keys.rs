@@ -16,7 +16,7 @@ const KEY: &str = "SELECT digest, name, read_only, is_admin, created_at, expires
 /// Makes a key expire at the Unix time `?2` at the latest.
 pub const EXPIRE_KEY: &str =
     "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE digest = ?1";
-pub const DELETE_KEY: &str = "DELETE FROM api_keys WHERE digest = ?1";
+const DELETE_KEY: &str = "DELETE FROM api_keys WHERE digest = ?1";
 /// Stores when a key was last used. A stored time that is later than the present, `?3`, counts as none.
 pub const KEEP_USE: &str = "UPDATE api_keys SET last_used_at = max(iif(last_used_at <= ?3, last_used_at, ?2), ?2) \
     WHERE digest = ?1";

@@ -1,4 +1,4 @@
-//! The store: the only place with SQL, on an SQLite database in one file. Knows nothing of HTTP.
+//! The store: an SQLite database in one file, and its SQL. Knows nothing of HTTP.
 //!
 //! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`], which
 //! can also read. They are connections of SQLite: `sqlite/` has their files, locks and transactions.

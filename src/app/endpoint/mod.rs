@@ -31,7 +31,7 @@ pub enum Failure {
     Refused(ApiError),
     /// The store failed. The client gets the cause; the log has the detail.
     Store(StoreError),
-    /// Something else that is needed fails. The client gets `error`; the log has the detail.
+    /// A dependency other than the store is unavailable. The client gets `error`; the log has the detail.
     Unavailable { error: ApiError, detail: String },
     /// A bug in petstore, such as a panic. The client gets a 500, and the log the text.
     Fault(String),

@@ -12,7 +12,7 @@ use std::slice;
 use std::time::{Duration, Instant};
 
 use super::client::{ClusterFailure, ClusterValue, Statement, Trouble};
-use super::connection::Cluster;
+use super::connection::{Cluster, SEND_FOR};
 use super::request::{BatchRequest, LEFT_OUT, MISSED, Outcomes, REFUSED};
 use crate::base::clock::unix_time;
 use crate::cluster::{ClusterError, Done, Work};
@@ -33,19 +33,29 @@ impl Cluster {
         &mut self,
         work: &[Work],
     ) -> Result<Vec<Result<Done, ClusterError>>, ClusterError> {
-        let mut send = |work| self.send(work, false, self.patience);
-        let sent = match send(work) {
-            Err(ClusterFailure::Statement(1.., _)) if work.len() > 1 => {
-                let mut alone = |part| {
-                    let mut done = send(slice::from_ref(part)).map_err(explained)?;
-                    done.pop()
-                        .unwrap_or_else(|| Err(StoreError::Internal(LEFT_OUT.to_owned()).into()))
-                };
-                return Ok(work.iter().map(&mut alone).collect());
+        let sent = self.send(work, false, self.patience).map_err(explained);
+        let is_rejected = matches!(sent, Err(ClusterError::Store(StoreError::Internal(_))));
+        if !is_rejected || work.len() == 1 {
+            return self.noted(sent);
+        }
+        // Once the cluster is away, the others are not sent.
+        let mut away = None;
+        let mut alone = |part| {
+            if let Some(error) = &away {
+                return Err(ClusterError::clone(error));
             }
-            sent => sent.map_err(explained),
+            let sent = self.send(slice::from_ref(part), false, self.patience);
+            let sent = self.noted(sent.map_err(explained));
+            let unsent = |error: &ClusterError| ClusterError::Unreachable(error.to_string());
+            away = sent
+                .as_ref()
+                .err()
+                .filter(|error| error.passes())
+                .map(unsent);
+            let left_out = || Err(StoreError::Internal(LEFT_OUT.to_owned()).into());
+            sent?.pop().unwrap_or_else(left_out)
         };
-        self.noted(sent)
+        Ok(work.iter().map(&mut alone).collect())
     }
 
     /// Carries out work in one transaction: all of it or nothing.
@@ -76,9 +86,9 @@ impl Cluster {
         probed
     }
 
-    /// Sets the time during which a batch is sent again until a node answers.
-    pub fn set_patience(&mut self, patience: Duration) {
-        self.patience = patience;
+    /// Sets the time during which a batch is sent again until a node answers; `None`: the usual time.
+    pub fn set_patience(&mut self, patience: Option<Duration>) {
+        self.patience = patience.unwrap_or(SEND_FOR);
     }
 
     /// After a failure, a probe asks again.
@@ -155,11 +165,9 @@ impl Cluster {
         let unknown = |why| ClusterFailure::Node(Trouble::new(why, true));
         let found = client.read(&request.finds, client.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
-        match (request.found(&found), written) {
-            (Some(done), _) => Ok(done),
-            (None, Err(failure)) => Err(failure),
-            (None, Ok(_)) => Err(unknown("the records of the batch are gone".to_owned())),
-        }
+        request
+            .found(&found)
+            .ok_or_else(|| unknown("the records of the batch are gone".to_owned()))
     }
 }
 
@@ -168,9 +176,6 @@ fn explained(failure: ClusterFailure) -> ClusterError {
     match failure {
         ClusterFailure::Statement(_, why) if why.contains(MISSED) => {
             ClusterError::Overtaken("it is not as it was read".to_owned())
-        }
-        ClusterFailure::Statement(0, why) if why.contains(REFUSED) => {
-            ClusterError::Overtaken("the cluster refused the batch".to_owned())
         }
         ClusterFailure::Statement(_, why) if why.contains(REFUSED) => {
             StoreError::Internal(LEFT_OUT.to_owned()).into()
@@ -189,6 +194,6 @@ impl Cluster {
     /// Sends a batch twice, as if the first response was lost.
     pub fn deliver_twice(&mut self, work: &[Work]) -> [Outcomes; 2] {
         let request = self.request(work, false).unwrap();
-        [(); 2].map(|()| self.deliver(&request, super::connection::SEND_FOR).unwrap())
+        [(); 2].map(|()| self.deliver(&request, SEND_FOR).unwrap())
     }
 }

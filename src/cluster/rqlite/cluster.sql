@@ -11,9 +11,9 @@ CREATE TABLE IF NOT EXISTS cluster_batches (
     batch      INTEGER NOT NULL,
     -- The first id that a pet of that batch could have.
     first      INTEGER NOT NULL,
-    -- For each change of a pet in that batch, in their order: 1 if the pet was as expected, else 0.
+    -- For each compare-and-set of that batch, in their order: 1 if it has found what it expected, else 0.
     fits       TEXT    NOT NULL DEFAULT '',
-    -- Always 1. To refuse a batch, a statement writes NULL, which NOT NULL rejects: see batch.rs.
+    -- Always 1. To refuse a batch, a statement writes NULL, which NOT NULL rejects: see request.rs.
     is_current INTEGER NOT NULL
 ) STRICT;
 

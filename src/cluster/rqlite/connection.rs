@@ -230,7 +230,7 @@ impl Cluster {
         };
         Ok(Keys {
             all: keys.iter().filter_map(|row| api_key(row)).collect(),
-            has_had: !has_had.is_empty(),
+            has_ever_had_one: !has_had.is_empty(),
         })
     }
 

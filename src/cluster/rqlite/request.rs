@@ -8,7 +8,7 @@ use super::client::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 use crate::base::clock::unix_time;
 use crate::cluster::{ClusterError, Done, Work};
 use crate::model::{ApiKey, Digest, IdempotencyKey, KeyScope, NewPet, Pet};
-use crate::store::keys::{DELETE_KEY, EXPIRE_KEY, KEEP_USE};
+use crate::store::keys::{EXPIRE_KEY, KEEP_USE};
 use crate::store::retries::{self, FIND, FORGET, RECORD};
 use crate::store::statements::INSERT_AS;
 use crate::store::{Outcome, StoreError};
@@ -42,8 +42,13 @@ pub const DELETE: &str =
     "DELETE FROM pets WHERE id = ? AND name IS ? AND category_id IS ? AND status IS ?";
 /// Adds a key, if `?7` is still the newest of its name.
 const ADD_KEY: &str = "INSERT INTO api_keys (digest, name, read_only, is_admin, created_at, expires_at) \
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?7 IS (SELECT digest FROM api_keys WHERE name = ?2 ORDER BY id DESC LIMIT 1)";
-/// Notes an import, if there is no note of it or `?6`, and if its pets keep their ids, if there was no pet before the batch.
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6 \
+    WHERE ?7 IS (SELECT digest FROM api_keys WHERE name = ?2 AND length(digest) = 32 ORDER BY id DESC LIMIT 1)";
+/// Deletes a key, if `?2` is still the newest of its name.
+const DELETE_KEY: &str = "DELETE FROM api_keys WHERE digest = ?1 AND ?2 IS (SELECT newest.digest FROM api_keys AS newest \
+    WHERE newest.name = api_keys.name AND length(newest.digest) = 32 ORDER BY newest.id DESC LIMIT 1)";
+/// Notes an import, unless it is noted already and `?6` is false. If its pets keep their ids, there must have been no pet
+/// before the batch.
 const NOTE_IMPORT: &str = "INSERT INTO imports (input, at, first_id, last_id) \
     SELECT ?1, ?2, ifnull(?3, (SELECT max(id) FROM pets) - (?5 - 1)), ifnull(?4, (SELECT max(id) FROM pets)) \
     WHERE (?6 OR NOT EXISTS (SELECT 1 FROM imports WHERE input = ?1)) \
@@ -127,7 +132,10 @@ impl<'w> BatchRequest<'w> {
         }
         // Before the creates: a key that is forgotten now is a new one.
         if !once.is_empty() {
-            let forget = params![retries::share(once.len()), now - retries::KEPT];
+            let forget = params![
+                retries::share(once.len()),
+                now.saturating_sub(retries::KEPT)
+            ];
             request.add(FORGET, forget)?;
         }
         request.insert_plain(&plain, name)?;
@@ -206,10 +214,7 @@ impl<'w> BatchRequest<'w> {
                 self.add(EXPIRE_KEY, params![digest, at])?;
                 return Ok(false);
             }
-            Work::DeleteKey(digest) => {
-                self.add(DELETE_KEY, params![digest])?;
-                return Ok(false);
-            }
+            Work::DeleteKey { digest, newest } => self.add(DELETE_KEY, params![digest, newest])?,
             Work::UseKey { digest, at, now } => {
                 self.add(KEEP_USE, params![digest, at.min(now), now])?;
                 return Ok(false);

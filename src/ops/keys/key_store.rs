@@ -45,7 +45,7 @@ impl KeyStore {
         Ok(match self {
             Self::File(store) => Keys {
                 all: store.keys()?,
-                has_had: store.has_had_keys()?,
+                has_ever_had_one: store.has_had_keys()?,
             },
             Self::Cluster(cluster) => {
                 let mut cluster = cluster.borrow_mut();
@@ -55,12 +55,12 @@ impl KeyStore {
         })
     }
 
-    /// Changes keys as `decide` says, which gets them by name, the newest of a name last. On a file, no other process can write
-    /// meanwhile.
+    /// Passes the keys (by name, the newest of a name last) to `decide`, and makes the change that it returns. In a file, no
+    /// other process can write meanwhile.
     ///
     /// # Errors
     /// Those of `decide`, or if the database cannot be written; then nothing is changed. On a cluster
-    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict), if another instance has just added a key with the same name.
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict), if somebody has just changed keys with the same name.
     pub fn change(
         &mut self,
         decide: impl FnOnce(&[ApiKey]) -> Result<KeyChange, Error>,
@@ -88,17 +88,23 @@ impl KeyStore {
                     added,
                     deleted,
                 } = decide(&keys)?;
+                let newest = |name: &str| {
+                    let newest = keys.iter().rfind(|key| key.name == name);
+                    newest.map(|key| key.digest)
+                };
                 let add = |key: ApiKey| Work::AddKey {
-                    newest: keys
-                        .iter()
-                        .rfind(|other| other.name == key.name)
-                        .map(|newest| newest.digest),
+                    newest: newest(&key.name),
                     key,
+                };
+                let delete = |digest| {
+                    let deleted = keys.iter().find(|key| key.digest == digest);
+                    let newest = deleted.and_then(|key| newest(&key.name)).unwrap_or(digest);
+                    Work::DeleteKey { digest, newest }
                 };
                 let expired = expired
                     .into_iter()
                     .map(|(digest, at)| Work::ExpireKey(digest, at));
-                let deleted = deleted.into_iter().map(Work::DeleteKey);
+                let deleted = deleted.into_iter().map(delete);
                 let work: Vec<Work> = expired.chain(added.map(add)).chain(deleted).collect();
                 cluster.commit_all(&work)?;
                 Ok(())

@@ -12,6 +12,8 @@ use crate::cluster::Cluster;
 use crate::model::{ApiKey, KeyScope};
 use crate::store::Reader;
 
+/// The most tries of a change that somebody else overtakes.
+const MOST_TRIES: usize = 5;
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
 
@@ -77,7 +79,7 @@ impl KeyRing {
         let now = unix_time();
         let keys = self.store.keys()?;
         let is_valid = |key: &ApiKey| !key.is_expired(now);
-        Ok(match (keys.all.is_empty(), keys.has_had) {
+        Ok(match (keys.all.is_empty(), keys.has_ever_had_one) {
             (false, _) if keys.all.iter().any(is_valid) => RingState::Valid,
             (false, _) => RingState::Expired,
             (true, true) => RingState::Revoked,
@@ -101,10 +103,11 @@ impl KeyRing {
     /// stored.
     ///
     /// The key expires at `expires_at`, a Unix time in seconds; with `None` it never does. No other process can
-    /// write to the database during `hand_over`.
+    /// write to a file during `hand_over`.
     ///
     /// # Errors
-    /// [`ErrorKind::KeyExists`] if a valid key has this name, [`ErrorKind::InvalidInput`] if the name is
+    /// [`ErrorKind::KeyExists`] if a valid key has this name, [`ErrorKind::Conflict`] if a cluster gets another key with
+    /// this name during `hand_over`, [`ErrorKind::InvalidInput`] if the name is
     /// unusable or the expiry is in the past, the error of `hand_over`, or the kinds of a database that cannot
     /// be written. The database is unchanged then, and a key that was handed over is not valid.
     pub fn add(
@@ -180,9 +183,9 @@ impl KeyRing {
         }
         check_name(name)?;
         let key = api_key(key, name, KeyScope::Full, unix_time(), None);
-        self.store.change(|_| {
+        self.change_again(|_| {
             Ok(KeyChange {
-                added: Some(key),
+                added: Some(key.clone()),
                 ..KeyChange::default()
             })
         })
@@ -191,13 +194,13 @@ impl KeyRing {
     /// Creates the successor of the newest key of this name, with its scope, passes it to `hand_over`, and then
     /// stores its digest.
     ///
-    /// Both keys are valid during `overlap`, unless the old one expires earlier. No other process can write to the
-    /// database during `hand_over`. Returns the expiry of the successor, in seconds of Unix time; `None`: it never
+    /// Both keys are valid during `overlap`, unless the old one expires earlier. No other process can write to a
+    /// file during `hand_over`. Returns the expiry of the successor, in seconds of Unix time; `None`: it never
     /// expires.
     ///
     /// # Errors
     /// [`ErrorKind::KeyUnknown`] if no key has this name, [`ErrorKind::KeyExpired`] for [`Expiry::Kept`] if the
-    /// old key has expired, [`ErrorKind::InvalidInput`] if the expiry is in the past, the error of `hand_over`, or the kinds of a database
+    /// old key has expired, [`ErrorKind::Conflict`] as for [`add`](Self::add), [`ErrorKind::InvalidInput`] if the expiry is in the past, the error of `hand_over`, or the kinds of a database
     /// that cannot be written. The database is unchanged then, and a key that was handed over is not valid.
     pub fn rotate(
         &mut self,
@@ -234,7 +237,7 @@ impl KeyRing {
     /// name matches the fingerprint, or the kinds of a database that cannot be written.
     pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
         let mut count = 0;
-        self.store.change(|keys| {
+        self.change_again(|keys| {
             let deleted = to_revoke(keys, name, fingerprint)?;
             count = deleted.len();
             Ok(KeyChange {
@@ -243,6 +246,20 @@ impl KeyRing {
             })
         })?;
         Ok(count)
+    }
+
+    /// Changes keys, and tries again if somebody else has just changed keys with the same name.
+    fn change_again(
+        &mut self,
+        mut decide: impl FnMut(&[ApiKey]) -> Result<KeyChange, Error>,
+    ) -> Result<(), Error> {
+        for _ in 1..MOST_TRIES {
+            match self.store.change(&mut decide) {
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                done => return done,
+            }
+        }
+        self.store.change(decide)
     }
 }
 

@@ -12,7 +12,7 @@ use super::start;
 use crate::base::clock::past;
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::folder_of;
-use crate::cluster::{self, CONTENDS_FOR, Cluster, Done, Work};
+use crate::cluster::{self, CONTENDS_FOR, Cluster, Done, MOST_PETS, Work};
 use crate::model::NewPet;
 use crate::store::{Outcome, Reader, Staging, StoreError, Writer};
 
@@ -20,8 +20,7 @@ use crate::store::{Outcome, Reader, Staging, StoreError, Writer};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The most ids that a message names.
 const MOST_NAMED: usize = 20;
-/// The most pets and bytes of an import into a cluster, whose transaction is one request.
-const CLUSTER_PETS: usize = 4096;
+/// The most bytes of an import into a cluster, whose transaction is one request: 4 MiB of pets.
 const CLUSTER_BYTES: u64 = 3 * 4 * 1024 * 1024;
 
 /// What an import does with the ids of its input.
@@ -138,7 +137,11 @@ impl Import {
         };
         if let Some(mut cluster) = Cluster::at_existing(database)? {
             import.check_size()?;
-            import.look_at(&KnownPets::read(&mut cluster, &import.staging)?)?;
+            import.look_at(&KnownPets::read(
+                &mut cluster,
+                &import.digest,
+                &import.staging,
+            )?)?;
         } else if exists {
             import.look_at(&Reader::open_existing(database)?)?;
         }
@@ -213,9 +216,9 @@ impl Import {
 
     /// Checks that a cluster takes it.
     fn check_size(&self) -> Result<(), Error> {
-        if self.staging.rows > CLUSTER_PETS || self.staging.room()? > CLUSTER_BYTES {
+        if self.staging.rows > MOST_PETS || self.staging.room()? > CLUSTER_BYTES {
             let message = format!(
-                "a cluster takes at most {CLUSTER_PETS} pets, or 4 MiB of them, in one import: split the input"
+                "a cluster takes at most {MOST_PETS} pets, or 4 MiB of them, in one import: split the input"
             );
             return fail(ErrorKind::InvalidInput, message);
         }
@@ -226,7 +229,7 @@ impl Import {
         self.check_size()?;
         let begun = Instant::now();
         loop {
-            let known = KnownPets::read(&mut cluster, &self.staging)?;
+            let known = KnownPets::read(&mut cluster, &self.digest, &self.staging)?;
             self.judge(&known)?;
             let (work, mut imported) = self.planned(&known)?;
             match cluster.commit_all(&work) {
@@ -293,7 +296,7 @@ impl Import {
         if self.options.ids == ImportIds::Update {
             return Ok(());
         }
-        // There may be no folder.
+        // The address of a cluster is no path.
         let Ok(disk) = rustix::fs::statvfs(folder_of(&self.database)) else {
             return Ok(());
         };

@@ -71,36 +71,43 @@ impl Known for Reader {
     }
 }
 
-/// The pets of a cluster that have ids of the input.
-pub struct KnownPets<'c> {
-    cluster: &'c Cluster,
+/// What a cluster has of an input.
+pub struct KnownPets {
+    imported: Option<ImportNote>,
+    last_id: i64,
+    /// The pets with ids of the input.
     pets: HashMap<i64, Pet<'static>>,
 }
 
-impl<'c> KnownPets<'c> {
-    /// Reads them. The input must be small enough for a cluster.
+impl KnownPets {
+    /// Reads it. The input must be small enough for a cluster.
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn read(cluster: &'c mut Cluster, staging: &Staging) -> Result<Self, Error> {
+    pub fn read(cluster: &mut Cluster, digest: &[u8], staging: &Staging) -> Result<Self, Error> {
         let mut ids = Vec::new();
         staging.visit(|row| {
             ids.extend(row.id);
             Ok::<_, StoreError>(())
         })?;
         cluster.begin()?;
+        let (imported, last_id) = cluster.imported(digest)?;
         let pets = cluster.pets(&ids)?;
-        Ok(Self { cluster, pets })
+        Ok(Self {
+            imported,
+            last_id,
+            pets,
+        })
     }
 }
 
-impl Known for KnownPets<'_> {
-    fn imported(&self, input: &[u8]) -> Result<Option<ImportNote>, Error> {
-        Ok(self.cluster.imported(input)?.0)
+impl Known for KnownPets {
+    fn imported(&self, _: &[u8]) -> Result<Option<ImportNote>, Error> {
+        Ok(self.imported)
     }
 
     fn last_id(&self) -> Result<i64, Error> {
-        Ok(self.cluster.imported(&[])?.1)
+        Ok(self.last_id)
     }
 
     fn has_pet_between(&self, _: (i64, i64)) -> Result<bool, Error> {

@@ -23,6 +23,7 @@ const SMALL: &[&str] = &[
     "d",
     "domains",
     "imports",
+    "newest",
     "now",
     "project",
     "redirects",

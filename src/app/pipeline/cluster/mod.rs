@@ -1,5 +1,5 @@
-//! The services of a cluster. They ask it for pets, and a private database of this process, which has only the keys of the
-//! cluster, for everything else. So requests are authenticated, routed and answered as with a file.
+//! The services of a cluster. They read and change its pets. Everything else comes from a private database of this process,
+//! which holds only a copy of the cluster's keys, so that requests are authenticated, routed and answered as with a file.
 
 mod reads;
 #[cfg(all(test, feature = "cluster"))]
@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use crate::app::endpoint::Failure;
+use crate::app::pipeline::authentication::AUTHORIZATION;
 use crate::app::pipeline::is_protected;
 use crate::base::http::{ApiError, Code, Request, Target};
 use crate::base::threads::lock;
@@ -20,12 +21,16 @@ use crate::store::Writer;
 pub use reads::ClusterReads;
 pub use writes::ClusterWrites;
 
+/// The most pets that are asked for at once.
+const GETS_AT_ONCE: usize = 64;
+
 /// The keys of the cluster in the private database. All workers share it.
 #[derive(Clone)]
 pub struct KeyCopy(Arc<Mutex<Copied>>);
 
 struct Copied {
     database: Writer,
+    /// Its keys, without the times of their last use.
     keys: Vec<ApiKey>,
     /// The keys are no older than in this revision.
     revision: Option<Revision>,
@@ -47,10 +52,14 @@ impl KeyCopy {
     /// If the cluster does not answer. The copy is then as it was.
     pub fn begin(&self, cluster: &mut Cluster) -> Result<Revision, ClusterError> {
         let revision = cluster.begin()?;
+        if lock(&self.0).is_current(&revision) {
+            return Ok(revision);
+        }
+        // Without the lock: the node that is asked may hang.
+        let mut keys = cluster.keys()?.all;
+        keys.iter_mut().for_each(|key| key.last_used_at = None);
         let mut copied = lock(&self.0);
-        let is_current = |own: &Revision| own.has_keys_of(&revision) || own.has_all_of(&revision);
-        if !copied.revision.as_ref().is_some_and(is_current) {
-            let keys = cluster.keys()?.all;
+        if !copied.is_current(&revision) {
             if keys != copied.keys {
                 let database = &mut copied.database;
                 database.transact(|database| database.replace_keys(&keys))?;
@@ -62,31 +71,47 @@ impl KeyCopy {
     }
 }
 
-/// What a batch knows before its requests are handled.
+impl Copied {
+    /// Returns `true` if the keys are no older than in a revision.
+    fn is_current(&self, revision: &Revision) -> bool {
+        let is_it = |own: &Revision| own.has_keys_of(revision) || own.has_all_of(revision);
+        self.revision.as_ref().is_some_and(is_it)
+    }
+}
+
+/// What the requests of a batch share.
 struct Batch {
     /// The revision at its beginning, or why it could not begin.
     begun: Result<Revision, ClusterError>,
-    /// The ids of the pets that were asked for.
+    /// The ids of pets that its requests name, which are asked for together with one that is needed.
+    named: Vec<i64>,
     asked: HashSet<i64>,
-    /// Those of the pets that there are.
-    pets: Result<HashMap<i64, Pet<'static>>, ClusterError>,
+    /// Those of the pets that were asked for and that there are.
+    pets: HashMap<i64, Pet<'static>>,
+    /// Why they could not be asked for.
+    failed: Option<ClusterError>,
 }
 
 impl Batch {
     fn new(cluster: &mut Cluster, copy: &KeyCopy, requests: &[Request]) -> Self {
-        let begun = copy.begin(cluster);
-        let asked: HashSet<i64> = requests.iter().filter_map(named_pet).collect();
-        let ids: Vec<i64> = asked.iter().copied().collect();
-        let pets = begun.clone().and_then(|_| cluster.pets(&ids));
-        Self { begun, asked, pets }
+        Self {
+            begun: copy.begin(cluster),
+            named: requests.iter().filter_map(named_pet).collect(),
+            asked: HashSet::new(),
+            pets: HashMap::new(),
+            failed: None,
+        }
     }
 
-    /// Fails a request that needs the cluster, if the batch could not begin.
+    /// Fails a request whose key cannot be looked up, if the batch could not begin.
     fn check(&self, request: &Request) -> Result<(), Failure> {
+        let has_key = || {
+            request.method != "OPTIONS"
+                && is_protected(&Target::parse(request.target))
+                && request.header_values(AUTHORIZATION).next().is_some()
+        };
         match &self.begun {
-            Err(error) if is_protected(&Target::parse(request.target)) => {
-                Err(failure(error.clone()))
-            }
+            Err(error) if has_key() => Err(failure(error.clone())),
             _ => Ok(()),
         }
     }
@@ -97,11 +122,23 @@ impl Batch {
         cluster: &Cluster,
         id: i64,
     ) -> Result<&mut HashMap<i64, Pet<'static>>, Failure> {
-        let pets = self.pets.as_mut().map_err(|error| failure(error.clone()))?;
-        if self.asked.insert(id) {
-            pets.extend(cluster.pets(&[id]).map_err(failure)?);
+        if self.failed.is_none() && self.asked.insert(id) {
+            let count = self.named.len().min(GETS_AT_ONCE - 1);
+            let asked = &mut self.asked;
+            let others = self
+                .named
+                .drain(..count)
+                .filter(|other| asked.insert(*other));
+            let ids: Vec<i64> = [id].into_iter().chain(others).collect();
+            match cluster.pets(&ids) {
+                Ok(pets) => self.pets.extend(pets),
+                Err(error) => self.failed = Some(error),
+            }
         }
-        Ok(pets)
+        match &self.failed {
+            Some(error) => Err(failure(error.clone())),
+            None => Ok(&mut self.pets),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState,
 use crate::base::clock::unix_time;
 use crate::base::http::response::Disposition;
 use crate::base::http::{Request, Response};
-use crate::cluster::{Cluster, Revision};
+use crate::cluster::{Cluster, Version};
 use crate::net::worker::Service;
 use crate::store::Reader;
 
@@ -23,8 +23,9 @@ pub struct ClusterReads {
     /// Its store is the private database.
     context: ReadContext,
     pub(super) pipeline: Pipeline,
-    /// The revision of the last batch, and a number that changes with it.
-    seen: (Option<Revision>, i64),
+    versions: Version,
+    /// The version of the batch.
+    version: i64,
 }
 
 impl ClusterReads {
@@ -36,7 +37,8 @@ impl ClusterReads {
             copy,
             context: ReadContext::new(database, shared.damage.clone(), assets, config),
             pipeline: Pipeline::new(shared),
-            seen: (None, 0),
+            versions: Version::default(),
+            version: 0,
         }
     }
 
@@ -59,7 +61,7 @@ impl ClusterReads {
         let Self {
             cluster, context, ..
         } = self;
-        let (_, version) = self.seen;
+        let version = self.version;
         match (call.operation.id, call.operation.handler) {
             ("listPets", _) => {
                 if let Some(list) = context.lists.known(call, version) {
@@ -99,11 +101,7 @@ impl ClusterReads {
 impl Service for ClusterReads {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let mut batch = Batch::new(&mut self.cluster, &self.copy, requests);
-        let (seen, version) = &mut self.seen;
-        let begun = batch.begun.as_ref().ok();
-        if begun.is_none() || begun != seen.as_ref() {
-            (*seen, *version) = (begun.cloned(), *version + 1);
-        }
+        self.version = self.versions.of(batch.begun.as_ref().ok());
         if let Err(error) = self.context.store.begin() {
             self.pipeline.trouble("", "cannot begin to read", &error);
         }

@@ -127,7 +127,9 @@ impl ClusterWrites {
         flush: &mut Duration,
     ) -> Vec<usize> {
         let mut batch = Batch::new(&mut self.keys.cluster, &self.copy, requests);
-        let begun = self.keys.database.begin();
+        // A panic may have left the snapshot of the batch before.
+        let ended = self.keys.database.end();
+        let begun = ended.and_then(|()| self.keys.database.begin());
         let (now, mut work, mut unanswered) = (unix_time(), Vec::new(), Vec::new());
         for request in requests {
             let mut entry = RequestInfo::default();
@@ -150,17 +152,15 @@ impl ClusterWrites {
             *flush += took;
         }
         if let Err(error) = &sent {
-            let waits = |awaits: &Awaits| {
-                matches!(awaits, Awaits::Create(..) | Awaits::Change(_, Some(_), _))
-            };
+            let waits = |awaits: &Awaits| matches!(awaits, Awaits::Create(..) | Awaits::Change(..));
             let waiting = unanswered.iter().filter(|(.., awaits)| waits(awaits));
             let ids = waiting.map(|(request, ..)| request.id);
             self.report_undone(&ids.collect::<Vec<_>>(), error);
         }
-        // What follows the change of a pet that is overtaken has seen what was not done.
-        let (mut moved, mut overtaken) = (HashSet::new(), Vec::new());
+        // What follows a change that was not made has seen another pet.
+        let (mut stale, mut overtaken) = (HashSet::new(), Vec::new());
         for (request, entry, awaits) in unanswered {
-            let done = match self.responded(awaits, &sent, &mut moved) {
+            let done = match self.responded(awaits, &sent, &mut stale) {
                 Some(done) => done,
                 None if Instant::now() < until => {
                     overtaken.push(responses.len());
@@ -177,12 +177,12 @@ impl ClusterWrites {
         overtaken
     }
 
-    /// The outcome of a request; `None` if it is overtaken.
+    /// The outcome of a request; `None` if it is overtaken. `stale` has the pets of changes that were planned and not made.
     fn responded(
         &mut self,
         awaits: Awaits,
         sent: &Result<Vec<Result<Done, ClusterError>>, ClusterError>,
-        moved: &mut HashSet<i64>,
+        stale: &mut HashSet<i64>,
     ) -> Option<Handled> {
         Some(match (awaits, sent) {
             (Awaits::Nothing(handled), _) => handled,
@@ -203,12 +203,18 @@ impl ClusterWrites {
             },
             (Awaits::Change(id, place, staged), Ok(done)) => {
                 match place.map(|place| &done[place]) {
-                    Some(Err(error)) => return Some(Err(failure(error.clone()))),
-                    Some(Ok(Done::Overtaken)) => _ = moved.insert(id),
-                    _ => {}
-                }
-                if moved.contains(&id) {
-                    return None;
+                    Some(Ok(Done::Overtaken)) => {
+                        stale.insert(id);
+                        return None;
+                    }
+                    Some(Err(error)) => {
+                        stale.insert(id);
+                        return Some(Err(failure(error.clone())));
+                    }
+                    // It has found the pet as it expected.
+                    Some(Ok(_)) => _ = stale.remove(&id),
+                    None if stale.contains(&id) => return None,
+                    None => {}
                 }
                 staged.map_err(Failure::from)
             }
@@ -242,6 +248,9 @@ fn plan<'r>(
         return Awaits::Change(id, None, staged);
     }
     let new = change.patch.map(|patch| patch.apply(&old).into_owned());
+    if new.as_ref() == Some(&old) {
+        return Awaits::Change(id, None, staged);
+    }
     match &new {
         Some(new) => pets.insert(id, new.clone()),
         None => pets.remove(&id),
@@ -252,6 +261,7 @@ fn plan<'r>(
 
 impl Service for ClusterWrites {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        self.keys.cluster.set_patience(None);
         let until = Instant::now() + CONTENDS_FOR;
         let (first, mut flush) = (responses.len(), Duration::ZERO);
         for place in self.answer_together(requests, responses, until, &mut flush) {
@@ -267,6 +277,8 @@ impl Service for ClusterWrites {
     }
 
     fn rest(&mut self) -> Option<Duration> {
+        // Requests would wait meanwhile.
+        self.keys.cluster.set_patience(Some(Duration::ZERO));
         let now = Instant::now();
         if now >= self.look_at {
             self.look_at = now + LOOK_EVERY;
@@ -278,7 +290,7 @@ impl Service for ClusterWrites {
     }
 
     fn stop(&mut self) {
-        self.keys.cluster.set_patience(LAST_PATIENCE);
+        self.keys.cluster.set_patience(Some(LAST_PATIENCE));
         if let Err(error) = self.key_tasks.write(&mut self.keys, unix_time()) {
             log::warn!("cannot store when API keys were last used: {error}");
         }

@@ -37,7 +37,7 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
     let client =
         Arc::new(Client::new(client::ClusterAddress::parse(&address).unwrap(), None).unwrap());
     let mut cluster = Cluster::new(Arc::clone(&client)).unwrap();
-    cluster.set_patience(Duration::ZERO);
+    cluster.set_patience(Some(Duration::ZERO));
     let (probed, asked) = requests(&client, || cluster.probe());
     assert!(probed.is_err_and(|error| error.is_unknown()));
     assert_eq!(asked, 2);
@@ -208,7 +208,7 @@ fn batch_with_an_unknown_outcome_reports_it_and_its_keys_resolve_it() {
     commit(&mut cluster, &[once("before", "0")]);
     cluster.begin().unwrap();
     (0..3).for_each(|i| nodes.freeze(i));
-    cluster.set_patience(Duration::ZERO);
+    cluster.set_patience(Some(Duration::ZERO));
     let failed = cluster.commit(&[once("Rex", "1")]);
     assert!(
         failed.as_ref().is_err_and(ClusterError::is_unknown),
@@ -221,7 +221,7 @@ fn batch_with_an_unknown_outcome_reports_it_and_its_keys_resolve_it() {
     );
     (0..3).for_each(|i| nodes.thaw(i));
     nodes.wait_until_ready();
-    cluster.set_patience(connection::SEND_FOR);
+    cluster.set_patience(None);
     commit(&mut cluster, &[once("Rex", "1")]);
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 2);
 }
@@ -280,9 +280,7 @@ fn key_is_added_only_after_the_newest_of_its_name_and_all_with_it() {
         },
         newest: None,
     };
-    other
-        .commit_all(&[of_another_name, Work::DeleteKey([9; 32])])
-        .unwrap();
+    other.commit_all(&[of_another_name]).unwrap();
     other.begin().unwrap();
     let keys = other.keys().unwrap().all;
     let found: Vec<_> = keys
@@ -290,6 +288,20 @@ fn key_is_added_only_after_the_newest_of_its_name_and_all_with_it() {
         .map(|key| (key.digest[0], key.expires_at))
         .collect();
     assert_eq!(found, [(1, Some(5)), (2, None), (3, None)]);
+    // All keys of a name are deleted, or none: there may be a newer one.
+    let delete = |number, newest| Work::DeleteKey {
+        digest: [number; 32],
+        newest: [newest; 32],
+    };
+    for work in [[delete(1, 1), delete(2, 1)], [delete(1, 2), delete(9, 2)]] {
+        let refused = one.commit_all(&work);
+        assert!(
+            refused.as_ref().is_err_and(ClusterError::is_overtaken),
+            "{refused:?}"
+        );
+    }
+    one.commit_all(&[delete(1, 2), delete(2, 2)]).unwrap();
+    assert_eq!(digests(&mut one), [3]);
 }
 
 #[test]
@@ -427,7 +439,7 @@ fn probe_goes_through_the_quorum() {
         .for_each(|i| nodes.kill(i));
     assert_eq!(cluster.probe(), Ok(()), "what it found a moment ago");
     thread::sleep(Duration::from_secs(1));
-    cluster.set_patience(Duration::ZERO);
+    cluster.set_patience(Some(Duration::ZERO));
     assert!(cluster.probe().is_err());
 }
 

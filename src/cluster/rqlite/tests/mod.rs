@@ -193,7 +193,7 @@ fn pets_and_keys_are_stored_exactly() {
         add_key(&mut cluster, key.clone());
         cluster.begin().unwrap();
         let keys = cluster.keys().unwrap();
-        assert_eq!((keys.all.last(), keys.has_had), (Some(&key), true));
+        assert_eq!((keys.all.last(), keys.has_ever_had_one), (Some(&key), true));
     }
     let used = [(5, 9), (3, 9), (9, 8)].map(|(at, now)| {
         let digest = [KeyScope::Full as u8; 32];

@@ -43,7 +43,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     nodes.kill(0);
     // At the end of a service, there is only one try.
     let tries = asked();
-    writer.set_patience(Duration::ZERO);
+    writer.set_patience(Some(Duration::ZERO));
     assert!(writer.probe().is_err() && asked() == tries + 1);
     let failed = reader.begin();
     assert!(
@@ -84,7 +84,8 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
                 assert_eq!(reader.imported(&[]).unwrap(), (None, made.id()));
                 assert_eq!(digests(reader), [digest]);
             }
-            let delete = Work::DeleteKey([digest; 32]);
+            let (digest, newest) = ([digest; 32], [digest; 32]);
+            let delete = Work::DeleteKey { digest, newest };
             writers[(i + 1) % 3].commit_all(&[delete]).unwrap();
             for reader in &mut readers {
                 assert_eq!(digests(reader), [0; 0], "it was revoked");
