@@ -202,7 +202,8 @@ impl PetStore {
             }),
             Self::Cluster { cluster, .. } => {
                 cluster.begin()?;
-                Ok(cluster.list(query)?)
+                let enough = |pets: &[Pet]| pets.len() >= query.page.rows() as usize;
+                Ok(listed(cluster, *query, enough)?)
             }
         }
     }
@@ -333,20 +334,29 @@ fn planned(
 
 /// The pets of a range: all of them, or more than a cluster takes.
 fn pets_between(cluster: &Cluster, from: i64, to: i64) -> Result<Vec<Pet<'static>>, ClusterError> {
-    let (mut found, mut after) = (Vec::new(), from.checked_sub(1));
-    loop {
-        let limit = AT_ONCE;
-        let pets = cluster.list(&PetQuery::all(Page { limit, after }))?;
-        let is_last = pets.len() <= limit as usize || found.len() > MOST_PETS;
-        for pet in pets.into_iter().take(limit as usize) {
-            if pet.id > to {
-                return Ok(found);
-            }
-            after = Some(pet.id);
-            found.push(pet);
-        }
-        if is_last {
-            return Ok(found);
-        }
+    let (limit, after) = (AT_ONCE, from.checked_sub(1));
+    let query = PetQuery::all(Page { limit, after });
+    let is_past =
+        |pets: &[Pet]| pets.len() > MOST_PETS || pets.last().is_some_and(|last| last.id > to);
+    let mut found = listed(cluster, query, is_past)?;
+    found.retain(|pet| pet.id <= to);
+    Ok(found)
+}
+
+/// The pets of a list, page by page, until there are enough or no more.
+fn listed(
+    cluster: &Cluster,
+    mut query: PetQuery,
+    enough: impl Fn(&[Pet]) -> bool,
+) -> Result<Vec<Pet<'static>>, ClusterError> {
+    let mut found = Vec::new();
+    while !enough(&found) {
+        let pets = cluster.list(&query)?;
+        let Some(last) = pets.last() else {
+            break;
+        };
+        query.page.after = Some(last.id);
+        found.extend(pets);
     }
+    Ok(found)
 }

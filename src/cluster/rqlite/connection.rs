@@ -15,6 +15,7 @@ use rusqlite::{ToSql, params};
 use super::client::{ANY_NODE, Client, ClusterFailure, ClusterRows, ClusterValue, Statement};
 use super::{connect, random_name, schema};
 use crate::base::error::{Error, ErrorKind};
+use crate::base::http::limits::{FULL_PAGE_BYTES, MAX_BODY_BYTES};
 use crate::cluster::{ClusterError, Keys, Revision};
 use crate::model::{ApiKey, KeyScope, Pet, PetCounts, PetQuery};
 use crate::store::keys::KEYS;
@@ -31,6 +32,9 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(250);
 const AWAY: Duration = Duration::from_secs(1);
 /// The most pets in one request: few enough that a response takes little memory, even if each has a name of 64 KiB.
 const MOST_AT_ONCE: usize = 64;
+
+/// The bytes of names that end a list: with the longest name after it, a page is full.
+const LIST_BYTES: usize = FULL_PAGE_BYTES + MAX_BODY_BYTES;
 
 /// The state of what clients can see. A create raises `seq`, and triggers count other changes in `changes`.
 pub const REVISION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'pets'), 0), \
@@ -188,19 +192,24 @@ impl Cluster {
         Ok(found)
     }
 
-    /// The pets of a list, and one more if more follow.
+    /// The pets of a list, and one more if more follow. Long names end it earlier, so fewer pets do not mean that no more follow.
     ///
     /// # Errors
     /// If the cluster does not answer.
     pub fn list(&self, query: &PetQuery) -> Result<Vec<Pet<'static>>, ClusterError> {
         let filters = query.filters();
-        let Some((sql, first, rows)) = page(query, &filters) else {
+        let Some((page, first, rows)) = page(query, &filters) else {
             return Ok(Vec::new());
         };
         let mut values: Vec<&dyn ToSql> =
             filters.iter().flatten().map(|value| value as _).collect();
         values.extend([&first as &dyn ToSql, &rows]);
-        let pets = self.ask_one(sql, &values)?;
+        let sql = format!(
+            "SELECT id, name, category_id, status FROM (SELECT *, sum(octet_length(name)) OVER \
+             (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({page})) \
+             WHERE ifnull(before, 0) < {LIST_BYTES} ORDER BY id"
+        );
+        let pets = self.ask_one(&sql, &values)?;
         Ok(pets.iter().map(|row| pet(row)).collect())
     }
 

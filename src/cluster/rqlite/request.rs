@@ -330,7 +330,7 @@ impl<'w> BatchRequest<'w> {
                         (false, _) => Outcome::Reused,
                     }))
                 }
-                _ => Err(StoreError::Internal(LEFT_OUT.to_owned()).into()),
+                _ => Err(StoreError::Rejected(LEFT_OUT.to_owned()).into()),
             };
             done[*place] = Some(outcome);
         }

@@ -16,7 +16,7 @@ use crate::base::http::{ApiError, Code, Request, Target};
 use crate::base::threads::lock;
 use crate::cluster::{Cluster, ClusterError, Revision};
 use crate::model::{ApiKey, Pet};
-use crate::store::Writer;
+use crate::store::{StoreError, Writer};
 
 pub use reads::ClusterReads;
 pub use writes::ClusterWrites;
@@ -62,7 +62,14 @@ impl KeyCopy {
         if !copied.is_current(&revision) {
             if keys != copied.keys {
                 let database = &mut copied.database;
-                database.transact(|database| database.replace_keys(&keys))?;
+                let replaced = database.transact(|database| database.replace_keys(&keys));
+                replaced.map_err(|error| match error {
+                    StoreError::Unavailable(cause, detail) => {
+                        let detail = format!("the copy of the keys in TMPDIR: {detail}");
+                        StoreError::Unavailable(cause, detail)
+                    }
+                    error => error,
+                })?;
                 copied.keys = keys;
             }
             copied.revision = Some(revision.clone());

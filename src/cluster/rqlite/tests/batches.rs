@@ -43,8 +43,8 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
     assert_eq!(asked, 2);
 }
 
-fn internal(why: &str) -> ClusterError {
-    StoreError::Internal(why.to_owned()).into()
+fn rejected(why: &str) -> ClusterError {
+    StoreError::Rejected(why.to_owned()).into()
 }
 
 #[test]
@@ -57,11 +57,11 @@ fn rejected_create_fails_no_other_of_its_batch() {
     );
     let pets = ["good", "bad", "fine"].map(|name| once(name, name));
     let done = cluster.commit(&pets).unwrap();
-    assert_eq!(done, [Ok(made(1)), Err(internal("no")), Ok(made(2))]);
+    assert_eq!(done, [Ok(made(1)), Err(rejected("no")), Ok(made(2))]);
     assert_eq!(all_names(&path), ["good", "fine"]);
     assert_eq!(
         cluster.commit_all(&[create("x"), create("bad")]),
-        Err(internal("no"))
+        Err(rejected("no"))
     );
     assert_eq!(all_names(&path), ["good", "fine"]);
 }
@@ -74,7 +74,7 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
         &path,
         "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(IGNORE); END",
     );
-    let left_out = || Err(internal(request::LEFT_OUT));
+    let left_out = || Err(rejected(request::LEFT_OUT));
     let done = cluster
         .commit(&["good", "bad", "fine"].map(create))
         .unwrap();
@@ -104,7 +104,7 @@ fn rejected_key_leaves_no_create_of_its_batch() {
         newest: None,
     };
     let work = [create("a"), create("b"), key];
-    assert_eq!(cluster.commit_all(&work), Err(internal("no")));
+    assert_eq!(cluster.commit_all(&work), Err(rejected("no")));
     assert_eq!(all_names(&path), [""; 0]);
 }
 

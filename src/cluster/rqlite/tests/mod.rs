@@ -228,6 +228,17 @@ fn pets_are_listed_and_counted_as_in_a_file() {
     assert_eq!(listed(9, Some(2), Some(PetStatus::Sold)), "c");
     assert_eq!(listed(9, Some(i64::MAX), None), "");
     let counts = cluster.counts().unwrap();
+    run(
+        &path,
+        "UPDATE pets SET name = hex(zeroblob(600000)) WHERE id = 1",
+    );
+    cluster.begin().unwrap();
+    let page = Page {
+        limit: 9,
+        after: None,
+    };
+    let long = cluster.list(&PetQuery::all(page)).unwrap();
+    assert_eq!(long.len(), 1, "a long name ends a list");
     let words = [("available", 1), ("pending", 0), ("sold", 2), ("unset", 0)];
     assert_eq!((counts.by_word(), counts.total), (words, 3));
 }
