@@ -19,34 +19,13 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// The cause in words that follow "the database", the kind of its error, and the detail; `None` if the store has them.
-    fn about(&self) -> Result<(&'static str, ErrorKind, &str), &StoreError> {
-        Ok(match self {
-            Self::Unreachable(detail) => {
-                ("cannot be reached", ErrorKind::DatabaseUnreachable, detail)
-            }
-            Self::Denied(detail) => (
-                "refuses the user or the password",
-                ErrorKind::PasswordRefused,
-                detail,
-            ),
-            Self::Overtaken(detail) => (
-                "was changed by another instance at the same time",
-                ErrorKind::Conflict,
-                detail,
-            ),
-            Self::Store(error) => return Err(error),
-        })
-    }
-
-    /// The cause in words that follow "the database", and the detail.
-    ///
-    /// # Errors
-    /// The failure of the store that it is.
-    pub fn parts(self) -> Result<(&'static str, String), StoreError> {
-        match self.about() {
-            Ok((words, _, detail)) => Ok((words, detail.to_owned())),
-            Err(error) => Err(error.clone()),
+    /// The cause in words that follow "the database"; `None` if it is the store's.
+    pub fn words(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable(_) => Some("cannot be reached"),
+            Self::Denied(_) => Some("refuses the user or the password"),
+            Self::Overtaken(_) => Some("was changed by another instance at the same time"),
+            Self::Store(_) => None,
         }
     }
 
@@ -72,9 +51,12 @@ impl ClusterError {
 
 impl fmt::Display for ClusterError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.about() {
-            Ok((words, _, detail)) => write!(f, "the database {words}: {detail}"),
-            Err(error) => error.fmt(f),
+        match self {
+            Self::Unreachable(detail) | Self::Denied(detail) | Self::Overtaken(detail) => {
+                let words = self.words().unwrap_or_default();
+                write!(f, "the database {words}: {detail}")
+            }
+            Self::Store(error) => error.fmt(f),
         }
     }
 }
@@ -89,9 +71,12 @@ impl From<StoreError> for ClusterError {
 
 impl From<ClusterError> for Error {
     fn from(error: ClusterError) -> Self {
-        match error.about() {
-            Ok((_, kind, _)) => Error::new(kind, error.to_string()).caused_by(error),
-            Err(of_store) => of_store.clone().into(),
-        }
+        let kind = match error {
+            ClusterError::Unreachable(_) => ErrorKind::DatabaseUnreachable,
+            ClusterError::Denied(_) => ErrorKind::PasswordRefused,
+            ClusterError::Overtaken(_) => ErrorKind::Conflict,
+            ClusterError::Store(of_store) => return of_store.into(),
+        };
+        Error::new(kind, error.to_string()).caused_by(error)
     }
 }

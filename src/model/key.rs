@@ -26,6 +26,11 @@ impl KeyScope {
             _ => Self::ReadOnly,
         }
     }
+
+    /// The values of the columns `read_only` and `is_admin`.
+    pub(crate) fn columns(self) -> (bool, bool) {
+        (self == Self::ReadOnly, self == Self::Admin)
+    }
 }
 
 /// A stored key: everything except the key itself.

@@ -84,10 +84,7 @@ impl Writer {
     pub fn insert_key(&mut self, key: &ApiKey) -> Result<(), StoreError> {
         let insert = "INSERT INTO api_keys (digest, name, read_only, is_admin, created_at, expires_at) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let (read_only, is_admin) = (
-            key.scope == KeyScope::ReadOnly,
-            key.scope == KeyScope::Admin,
-        );
+        let (read_only, is_admin) = key.scope.columns();
         let values = params![
             key.digest,
             key.name,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::{Row, ToSql, params};
 
 use super::rows::{integer, text};
-use super::statements::{BY_ID, COUNT, UPDATE, page};
+use super::statements::{BY_ID, COUNT, ListStatement, UPDATE};
 use super::{Reader, StoreError, Transaction};
 use crate::model::{MemberValue, Pet, PetCounts, PetPatch, PetQuery};
 
@@ -105,14 +105,10 @@ impl Reader {
         query: &PetQuery,
         mut visit: impl FnMut(Pet) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let filters = query.filters();
-        let Some((sql, first, rows)) = page(query, &filters) else {
+        let Some(list) = ListStatement::of(query) else {
             return Ok(());
         };
-        let mut values: Vec<&dyn ToSql> =
-            filters.iter().flatten().map(|value| value as _).collect();
-        values.extend([&first as &dyn ToSql, &rows]);
-        self.rows(sql, &values, &mut |row| pet(row, &mut visit))
+        self.rows(list.sql, &list.values(), &mut |row| pet(row, &mut visit))
     }
 }
 

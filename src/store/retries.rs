@@ -1,6 +1,10 @@
 //! The statements on retries: the record of a create with an `Idempotency-Key` is written in the transaction of its
 //! pet, so that a crash falls before both or after both.
 
+use std::time::Instant;
+
+use crate::base::clock::unix_time;
+
 /// How long a record is kept at least, in seconds. In a file this holds for any clock: see [`begin`].
 pub const KEPT: i64 = 24 * 3600;
 /// How much later than the newest record a start is at most, in seconds.
@@ -30,12 +34,33 @@ pub const CORRECT: &str = "UPDATE retries SET at = ?1 WHERE at > ?1 \
 /// is what the service measures, whatever happens to the clock. A clock that is ahead cannot be distinguished from a long pause,
 /// so a pause counts as an hour at most, and after a real one records stay longer. If all records are of later than now,
 /// the clock is behind, and time goes on from the newest. If only some are, it was ahead, and they do not count.
-pub fn begin(ends: Option<(i64, i64)>, clock: i64) -> i64 {
+fn begin(ends: Option<(i64, i64)>, clock: i64) -> i64 {
     match ends {
         Some((oldest, newest)) if oldest > clock || newest <= clock.saturating_add(MOST_PAUSE) => {
             newest.saturating_add(clock.saturating_sub(newest).clamp(0, MOST_PAUSE))
         }
         _ => clock,
+    }
+}
+
+/// The time by which records age: see [`begin`].
+#[derive(Default)]
+pub struct RetryClock(Option<(Instant, i64)>);
+
+impl RetryClock {
+    /// The time now. The first call asks for the times of the oldest and of the newest record.
+    ///
+    /// # Errors
+    /// Those of `ends`.
+    pub fn now<E>(
+        &mut self,
+        ends: impl FnOnce() -> Result<Option<(i64, i64)>, E>,
+    ) -> Result<i64, E> {
+        let (began, time) = match self.0 {
+            Some(began) => began,
+            None => *self.0.insert((Instant::now(), begin(ends()?, unix_time()))),
+        };
+        Ok(time.saturating_add_unsigned(began.elapsed().as_secs()))
     }
 }
 

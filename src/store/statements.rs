@@ -25,15 +25,39 @@ pub const PAGES: [&str; 1 << FILTERS.len()] = [
 pub const COUNT: &str = "SELECT count(*), (SELECT count(*) FROM pets WHERE status = 'available'), \
     (SELECT count(*) FROM pets WHERE status = 'pending'), (SELECT count(*) FROM pets WHERE status = 'sold') FROM pets NOT INDEXED";
 
-/// The statement of a list, with its first id and its number of rows; `None` if no pet can be on the page.
-pub fn page(
-    query: &PetQuery,
-    filters: &[Option<MemberValue>; FILTERS.len()],
-) -> Option<(&'static str, i64, u32)> {
-    let first = query.page.first()?;
-    let is_set = |(n, filter): (usize, &Option<MemberValue>)| usize::from(filter.is_some()) << n;
-    let set: usize = filters.iter().enumerate().map(is_set).sum();
-    Some((PAGES[set], first, query.page.rows()))
+/// The statement of a list.
+pub struct ListStatement {
+    pub sql: &'static str,
+    filters: [Option<MemberValue<'static>>; FILTERS.len()],
+    first: i64,
+    rows: u32,
+}
+
+impl ListStatement {
+    /// `None` if no pet can be on the page.
+    pub fn of(query: &PetQuery) -> Option<Self> {
+        let (first, rows, filters) = (query.page.first()?, query.page.rows(), query.filters());
+        let is_set =
+            |(n, filter): (usize, &Option<MemberValue>)| usize::from(filter.is_some()) << n;
+        let set: usize = filters.iter().enumerate().map(is_set).sum();
+        Some(Self {
+            sql: PAGES[set],
+            filters,
+            first,
+            rows,
+        })
+    }
+
+    pub fn values(&self) -> Vec<&dyn ToSql> {
+        let filters = self
+            .filters
+            .iter()
+            .flatten()
+            .map(|value| value as &dyn ToSql);
+        filters
+            .chain([&self.first as &dyn ToSql, &self.rows])
+            .collect()
+    }
 }
 
 /// Every pet.

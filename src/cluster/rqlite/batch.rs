@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use super::client::{ClusterFailure, ClusterValue, Statement, Trouble};
 use super::connection::{Cluster, SEND_FOR};
 use super::request::{BatchRequest, LEFT_OUT, MISSED, Outcomes, REFUSED};
-use crate::base::clock::unix_time;
 use crate::cluster::{ClusterError, Done, Work};
 use crate::store::{StoreError, retries};
 
@@ -124,24 +123,19 @@ impl Cluster {
         request.map_err(|error| ClusterFailure::Statement(0, error.to_string()))
     }
 
-    /// The time by which records of retries age: see [`retries::begin`]. So a wrong clock makes none much older.
+    /// The time by which records of retries age. So a wrong clock makes none much older.
     fn retry_time(&mut self) -> Result<i64, ClusterFailure> {
-        let (began, time) = if let Some(began) = self.retries_began {
-            began
-        } else {
+        let (client, patience) = (&self.client, self.patience);
+        self.retry_clock.now(|| {
             let ask = [Statement::plain(retries::ENDS)];
-            let rows = self.client.read(&ask, self.client.fresh, self.patience)?;
-            let ends = match rows.concat().first().map(Vec::as_slice) {
+            let rows = client.read(&ask, client.fresh, patience)?;
+            Ok(match rows.concat().first().map(Vec::as_slice) {
                 Some([ClusterValue::Integer(oldest), ClusterValue::Integer(newest)]) => {
                     Some((*oldest, *newest))
                 }
                 _ => None,
-            };
-            *self
-                .retries_began
-                .insert((Instant::now(), retries::begin(ends, unix_time())))
-        };
-        Ok(time.saturating_add_unsigned(began.elapsed().as_secs()))
+            })
+        })
     }
 
     /// Sends a request until its outcome is known.

@@ -19,7 +19,8 @@ use crate::base::http::limits::{FULL_PAGE_BYTES, MAX_BODY_BYTES};
 use crate::cluster::{ClusterError, Keys, Revision};
 use crate::model::{ApiKey, KeyScope, Pet, PetCounts, PetQuery};
 use crate::store::keys::KEYS;
-use crate::store::statements::{BY_ID, COUNT, IMPORTED, LAST_ID, page};
+use crate::store::retries::RetryClock;
+use crate::store::statements::{BY_ID, COUNT, IMPORTED, LAST_ID, ListStatement};
 use crate::store::{Cause, ImportNote, StoreError, names_what_is_missing};
 
 /// The time during which a read tries one node after the other.
@@ -52,8 +53,7 @@ pub struct Cluster {
     pub(super) name: String,
     /// The number of its last batch.
     pub(super) batch: i64,
-    /// When the first create with a key was sent, and the time by which records of retries aged then.
-    pub(super) retries_began: Option<(Instant, i64)>,
+    pub(super) retry_clock: RetryClock,
     /// The time during which a batch is sent again until a node answers.
     pub(super) patience: Duration,
     pub(super) probed: Option<(Instant, Result<(), ClusterError>)>,
@@ -95,7 +95,7 @@ impl Cluster {
             away: None,
             name: random_name()?,
             batch: 0,
-            retries_began: None,
+            retry_clock: RetryClock::default(),
             patience: SEND_FOR,
             probed: None,
         })
@@ -197,19 +197,16 @@ impl Cluster {
     /// # Errors
     /// If the cluster does not answer.
     pub fn list(&self, query: &PetQuery) -> Result<Vec<Pet<'static>>, ClusterError> {
-        let filters = query.filters();
-        let Some((page, first, rows)) = page(query, &filters) else {
+        let Some(list) = ListStatement::of(query) else {
             return Ok(Vec::new());
         };
-        let mut values: Vec<&dyn ToSql> =
-            filters.iter().flatten().map(|value| value as _).collect();
-        values.extend([&first as &dyn ToSql, &rows]);
+        let page = list.sql;
         let sql = format!(
             "SELECT id, name, category_id, status FROM (SELECT *, sum(octet_length(name)) OVER \
              (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({page})) \
              WHERE ifnull(before, 0) < {LIST_BYTES} ORDER BY id"
         );
-        let pets = self.ask_one(&sql, &values)?;
+        let pets = self.ask_one(&sql, &list.values())?;
         Ok(pets.iter().map(|row| pet(row)).collect())
     }
 

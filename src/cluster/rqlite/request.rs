@@ -1,5 +1,6 @@
 //! A batch as one request: its statements, and the outcomes of its parts from their answers.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use rusqlite::{ToSql, params};
@@ -7,7 +8,7 @@ use rusqlite::{ToSql, params};
 use super::client::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 use crate::base::clock::unix_time;
 use crate::cluster::{ClusterError, Done, Work};
-use crate::model::{ApiKey, Digest, IdempotencyKey, KeyScope, NewPet, Pet};
+use crate::model::{ApiKey, Digest, IdempotencyKey, NewPet, Pet};
 use crate::store::keys::{EXPIRE_KEY, KEEP_USE};
 use crate::store::retries::{self, FIND, FORGET, RECORD};
 use crate::store::statements::INSERT_AS;
@@ -78,6 +79,18 @@ enum About {
     Nothing,
 }
 
+/// The outcome of each part, as far as it is known.
+type Known = Vec<Option<Result<Done, ClusterError>>>;
+
+/// A pet without its id.
+fn members<'p>(pet: &'p Pet<'_>) -> NewPet<'p> {
+    NewPet {
+        name: Cow::Borrowed(&pet.name),
+        category_id: pet.category_id,
+        status: pet.status,
+    }
+}
+
 /// A batch as it is sent.
 pub struct BatchRequest<'w> {
     work: &'w [Work],
@@ -144,12 +157,8 @@ impl<'w> BatchRequest<'w> {
         }
         let note = if is_whole { REQUIRE } else { NOTE };
         for (place, other) in others {
-            let is_compared = request.change(other, name)?;
-            if is_compared {
+            if request.change(other, name)? {
                 request.compared.push(place);
-                if let Some(about) = request.write_abouts.last_mut() {
-                    *about = About::Compared;
-                }
                 request.add(note, params![name])?;
             }
         }
@@ -160,8 +169,17 @@ impl<'w> BatchRequest<'w> {
     }
 
     fn add(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
+        self.add_about(About::Nothing, sql, values)
+    }
+
+    fn add_about(
+        &mut self,
+        about: About,
+        sql: &str,
+        values: &[&dyn ToSql],
+    ) -> Result<(), StoreError> {
         self.writes.push(Statement::new(sql, values)?);
-        self.write_abouts.push(About::Nothing);
+        self.write_abouts.push(about);
         Ok(())
     }
 
@@ -172,9 +190,7 @@ impl<'w> BatchRequest<'w> {
         let rows = vec!["(?, ?, ?)"; pets.len()].join(", ");
         let values: Vec<_> = pets.iter().flat_map(|new| new.values()).collect();
         let values: Vec<&dyn ToSql> = values.iter().map(|value| value as _).collect();
-        self.writes
-            .push(Statement::new(&format!("{INSERT_MANY}{rows}"), &values)?);
-        self.write_abouts.push(About::Plain);
+        self.add_about(About::Plain, &format!("{INSERT_MANY}{rows}"), &values)?;
         let count = i64::try_from(pets.len()).unwrap_or(i64::MAX);
         self.add(COUNTED, params![name, count])
     }
@@ -189,8 +205,7 @@ impl<'w> BatchRequest<'w> {
         let values = new.values();
         let values = values.iter().map(|value| value as &dyn ToSql);
         let values: Vec<_> = values.chain([&key.0 as _]).collect();
-        self.writes.push(Statement::new(INSERT_ONCE, &values)?);
-        self.write_abouts.push(About::Once(place));
+        self.add_about(About::Once(place), INSERT_ONCE, &values)?;
         self.add(RECORD, params![key.0, new.fingerprint(), now])?;
         self.finds.push(Statement::new(FIND, params![key.0])?);
         Ok(())
@@ -201,7 +216,7 @@ impl<'w> BatchRequest<'w> {
         match part {
             Work::Create { .. } => return Ok(false),
             Work::CreateAs(pet) => {
-                let new = NewPet::from(pet.clone());
+                let new = members(pet);
                 let values = new.values();
                 let values = values.iter().map(|value| value as &dyn ToSql);
                 let values: Vec<_> = values.chain([&pet.id as _]).collect();
@@ -214,7 +229,9 @@ impl<'w> BatchRequest<'w> {
                 self.add(EXPIRE_KEY, params![digest, at])?;
                 return Ok(false);
             }
-            Work::DeleteKey { digest, newest } => self.add(DELETE_KEY, params![digest, newest])?,
+            Work::DeleteKey { digest, newest } => {
+                self.add_about(About::Compared, DELETE_KEY, params![digest, newest])?;
+            }
             Work::UseKey { digest, at, now } => {
                 self.add(KEEP_USE, params![digest, at.min(now), now])?;
                 return Ok(false);
@@ -223,7 +240,7 @@ impl<'w> BatchRequest<'w> {
                 let (least, greatest) = ids.unzip();
                 let count = i64::try_from(self.plain.len()).unwrap_or(i64::MAX);
                 let values = params![input, unix_time(), least, greatest, count, again, name];
-                self.add(NOTE_IMPORT, values)?;
+                self.add_about(About::Compared, NOTE_IMPORT, values)?;
             }
         }
         Ok(true)
@@ -231,19 +248,17 @@ impl<'w> BatchRequest<'w> {
 
     fn change_pet(&mut self, old: &Pet, new: Option<&Pet>) -> Result<(), StoreError> {
         let id = old.id;
-        let (old, new) = (NewPet::from(old.clone()), new.cloned().map(NewPet::from));
+        let (old, new) = (members(old), new.map(members));
         let (old_values, new_values) = (old.values(), new.as_ref().map(NewPet::values));
         let new_values = new_values.iter().flatten().map(|value| value as &dyn ToSql);
         let old_values = old_values.iter().map(|value| value as &dyn ToSql);
         let values: Vec<&dyn ToSql> = new_values.chain([&id as _]).chain(old_values).collect();
-        self.add(if new.is_some() { UPDATE } else { DELETE }, &values)
+        let sql = if new.is_some() { UPDATE } else { DELETE };
+        self.add_about(About::Compared, sql, &values)
     }
 
     fn add_key(&mut self, key: &ApiKey, newest: Option<&Digest>) -> Result<(), StoreError> {
-        let (read_only, is_admin) = (
-            key.scope == KeyScope::ReadOnly,
-            key.scope == KeyScope::Admin,
-        );
+        let (read_only, is_admin) = key.scope.columns();
         let values = params![
             key.digest,
             key.name,
@@ -253,11 +268,11 @@ impl<'w> BatchRequest<'w> {
             key.expires_at,
             newest
         ];
-        self.add(ADD_KEY, values)
+        self.add_about(About::Compared, ADD_KEY, values)
     }
 
     /// Outcomes before anything is known of the creates.
-    fn done(&self) -> Vec<Option<Result<Done, ClusterError>>> {
+    fn done(&self) -> Known {
         let known = |part: &Work| !matches!(part, Work::Create { .. });
         self.work
             .iter()
@@ -266,17 +281,13 @@ impl<'w> BatchRequest<'w> {
     }
 
     /// Gives the creates without keys consecutive ids.
-    fn number_plain(&self, done: &mut [Option<Result<Done, ClusterError>>], first: i64) {
+    fn number_plain(&self, done: &mut Known, first: i64) {
         for (place, id) in self.plain.iter().zip(first..) {
             done[*place] = Some(Ok(Done::Created(Outcome::Made(id))));
         }
     }
 
-    fn note_compared(
-        &self,
-        done: &mut [Option<Result<Done, ClusterError>>],
-        fits: impl Iterator<Item = bool>,
-    ) {
+    fn note_compared(&self, done: &mut Known, fits: impl Iterator<Item = bool>) {
         for (place, fits) in self.compared.iter().zip(fits) {
             if !fits {
                 done[*place] = Some(Ok(Done::Overtaken));

@@ -11,7 +11,6 @@ use rusqlite::{OptionalExtension, Row, Statement, ToSql, params};
 
 use super::checkpoint::{TRUNCATE, WORTH_A_CHECKPOINT};
 use super::{BatchState, Cause, Outcome, StoreError, Writer};
-use crate::base::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::retries;
 use crate::store::statements::{INSERT, REWRITE};
@@ -320,20 +319,14 @@ impl Writer {
         self.write(INSERT, |statement| statement.insert(new.values()))
     }
 
-    /// The time by which records of retries age: see [`retries::begin`].
+    /// The time by which records of retries age.
     fn retry_time(&mut self) -> Result<i64, StoreError> {
-        let (began, time) = match self.retries_began {
-            Some(began) => began,
-            None => {
-                let ends = self.read(retries::ENDS, |statement| {
-                    statement.query_row([], |row| row.try_into()).optional()
-                })?;
-                *self
-                    .retries_began
-                    .insert((Instant::now(), retries::begin(ends, unix_time())))
-            }
-        };
-        Ok(time.saturating_add_unsigned(began.elapsed().as_secs()))
+        let reader = &self.reader;
+        self.retry_clock.now(|| {
+            reader.read(retries::ENDS, |statement| {
+                statement.query_row([], |row| row.try_into()).optional()
+            })
+        })
     }
 
     /// Removes some records that are old enough, within the open transaction.

@@ -47,6 +47,7 @@ pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
 pub use startup::{Purpose, open_for_service, reset_ephemeral};
 
+use super::retries::RetryClock;
 use super::{Cause, Outcome, StoreError};
 
 /// The time to wait for another process to release its lock.
@@ -65,8 +66,7 @@ pub struct Writer {
     gave_up: Option<Instant>,
     /// Records of retries that the batch has added.
     recorded: usize,
-    /// The moment of the first use of a record of a retry, and the time of day from which its age is measured.
-    retries_began: Option<(Instant, i64)>,
+    retry_clock: RetryClock,
     /// True if the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
     /// True if a commit has written since the start; until then a probe must show that the disk takes writes at all.
@@ -111,7 +111,7 @@ impl Writer {
             busy_timeout: BUSY_TIMEOUT,
             gave_up: None,
             recorded: 0,
-            retries_began: None,
+            retry_clock: RetryClock::default(),
             last_failed: false,
             has_written: false,
             rescue: None,

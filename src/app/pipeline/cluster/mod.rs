@@ -156,18 +156,18 @@ fn named_pet(request: &Request) -> Option<i64> {
 }
 
 fn failure(error: ClusterError) -> Failure {
-    let passes = error.passes();
-    match error.parts() {
-        Err(of_store) => Failure::Store(of_store),
-        Ok((words, detail)) => {
-            let what_next = if passes {
-                "Try again in a moment."
-            } else {
-                "Tell the operator."
-            };
-            let message = format!("The database {words}; nothing was changed. {what_next}");
-            let error = ApiError::with_message(Code::StorageUnavailable, message);
-            Failure::Unavailable { error, detail }
-        }
-    }
+    let ClusterError::Store(of_store) = error else {
+        let what_next = if error.passes() {
+            "Try again in a moment."
+        } else {
+            "Tell the operator."
+        };
+        let words = error.words().unwrap_or_default();
+        let message = format!("The database {words}; nothing was changed. {what_next}");
+        return Failure::Unavailable {
+            error: ApiError::with_message(Code::StorageUnavailable, message),
+            detail: error.to_string(),
+        };
+    };
+    Failure::Store(of_store)
 }

@@ -50,9 +50,9 @@ impl KeyTable for ClusterKeys {
             .iter()
             .map(|&(digest, at)| Work::UseKey { digest, at, now });
         let kept = self.cluster.commit_all(&uses.collect::<Vec<_>>());
-        kept.map(drop).map_err(|error| {
-            let text = error.to_string();
-            error.parts().err().unwrap_or(StoreError::Internal(text))
+        kept.map(drop).map_err(|error| match error {
+            ClusterError::Store(of_store) => of_store,
+            error => StoreError::Internal(error.to_string()),
         })
     }
 }
