@@ -150,7 +150,7 @@ impl Inventory {
     /// [`ErrorKind::InvalidInput`] if a name is too long, [`ErrorKind::DatabaseLocked`] if another connection writes for
     /// more than 5 seconds, [`ErrorKind::DiskFull`], [`ErrorKind::PermissionDenied`] if the database can only be read,
     /// [`ErrorKind::DatabaseMoved`], [`ErrorKind::DatabaseDamaged`], and [`ErrorKind::Io`]. On a cluster also
-    /// [`ErrorKind::Conflict`] and [`ErrorKind::DatabaseUnreachable`]. After [`ErrorKind::OutcomeUnknown`], the pets may have
+    /// [`ErrorKind::InvalidInput`] for more than 4,096 pets, [`ErrorKind::Conflict`] and [`ErrorKind::DatabaseUnreachable`]. After [`ErrorKind::OutcomeUnknown`], the pets may have
     /// been added.
     pub fn add_all(&mut self, pets: &[NewPet]) -> Result<Vec<Pet<'static>>, Error> {
         self.insert(pets, None)

@@ -174,11 +174,13 @@ fn explained(failure: ClusterFailure) -> ClusterError {
         ClusterFailure::Statement(_, why) if why.contains(REFUSED) => {
             StoreError::Rejected(LEFT_OUT.to_owned()).into()
         }
-        failure => match failure.into() {
-            // The statements of petstore are tested: what fails is a rule of another program.
+        // The statements of petstore are tested: what fails is a rule of another program. None is on the record of a batch,
+        // which comes first.
+        failure @ ClusterFailure::Statement(1.., _) => match failure.into() {
             ClusterError::Store(StoreError::Internal(why)) => StoreError::Rejected(why).into(),
             error => error,
         },
+        failure => failure.into(),
     }
 }
 
