@@ -3,4 +3,5 @@
 
 pub mod gate;
 pub mod lane;
+pub mod refusal;
 pub mod worker;

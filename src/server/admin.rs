@@ -11,6 +11,7 @@ use crate::admin::{
 };
 use crate::app::pipeline::{self, SharedState};
 use crate::base::error::Error;
+use crate::base::http::ApiError;
 use crate::base::metrics::Metrics;
 use crate::base::threads::start_thread;
 use crate::net::gate::{Gate, GateConfig, Intake, Listening, Stopper, TrustedProxies};
@@ -89,6 +90,7 @@ impl Admin {
             },
             size: pipeline::size,
             delay: None,
+            refuse: Box::new(|refusal| ApiError::from(refusal).into_response()),
             metrics: Metrics::default(),
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;

@@ -261,6 +261,7 @@ fn gate_config(
         },
         size: pipeline::size,
         delay: delay.map(|delay| Box::new(pipeline::delays(delay, draws)) as Delay),
+        refuse: pipeline::refuse(shared.metrics.clone()),
         metrics: shared.metrics.clone(),
     }
 }

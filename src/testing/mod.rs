@@ -14,6 +14,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use crate::base::http::Response;
+use crate::base::http::response::Disposition;
 use crate::net::lane::{LaneRequest, LaneResponse, Ticket, write_response};
 
 /// The timeout of tests, longer than any step of a test takes.
@@ -237,16 +238,16 @@ impl NearEnd {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Reads one response: its ticket and its body, after the status if that is not 200.
+    /// Reads one response: its ticket and its body, after the status if that is not 200; or the name of what the gate is to do instead.
     pub fn answer(&mut self) -> (usize, String) {
         loop {
             if let Some(response) = LaneResponse::read(&self.read).unwrap() {
                 let body = String::from_utf8(response.body.to_vec()).unwrap();
                 let status = response.status;
-                let answer = if status == 200 {
-                    body
-                } else {
-                    format!("{status} {body}")
+                let answer = match response.disposition {
+                    Disposition::Send if status == 200 => body,
+                    Disposition::Send => format!("{status} {body}"),
+                    other => format!("{other:?}"),
                 };
                 let (place, length) = (response.ticket as usize, response.length);
                 self.read.drain(..length);

@@ -5,6 +5,7 @@ mod authentication;
 mod cluster;
 mod fault_injection;
 mod reading;
+mod refusals;
 mod virtual_hosts;
 mod writing;
 
@@ -28,6 +29,7 @@ pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
 pub use fault_injection::{Draws, Faults, delays};
 pub use reading::ReadService;
+pub use refusals::refuse;
 use virtual_hosts::{Admitted, FORWARDED_PROTO, HOST, link_canonical};
 pub use virtual_hosts::{Hosts, OnServed};
 pub use writing::WriteService;

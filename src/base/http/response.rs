@@ -37,6 +37,8 @@ pub enum Disposition {
     RetryOnWriter,
     /// It ends the client's connection without a response.
     Abort,
+    /// It responds itself that the service has failed.
+    Fail,
 }
 
 /// The bytes of a body, by their owner.

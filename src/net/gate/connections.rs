@@ -9,12 +9,12 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 
-use crate::base::http::{ApiError, Code};
 use crate::net::gate::addresses::Addresses;
 use crate::net::gate::client::{Client, ClientState, Shared};
 use crate::net::gate::lanes::ClientId;
 use crate::net::gate::peer::Peer;
 use crate::net::lane::LaneKind;
+use crate::net::refusal::{Reason, Refusal};
 
 /// The most bytes to read from a client in one turn.
 pub const READ_BYTES: usize = 16 * 1024;
@@ -287,7 +287,7 @@ impl Connections {
         let count = stream.read(&mut self.scratch).unwrap_or(0);
         client.receive(&self.scratch[..count], shared);
         if client.state() != ClientState::Responding {
-            client.reject(ApiError::with_message(Code::Overloaded, message), shared);
+            client.reject(Refusal::because(Reason::Overloaded, message), shared);
         }
         send_last(&mut stream, client.output(), &mut self.scratch);
     }

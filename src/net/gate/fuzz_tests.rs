@@ -92,7 +92,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
         match step {
             Step::More => return Ok(None),
             Step::Continue | Step::Head(Ok(())) => {}
-            Step::Head(Err(error)) | Step::Reject(error) => return Err(error.code.status()),
+            Step::Head(Err(error)) | Step::Reject(error) => return Err(error.reason.status()),
             Step::Request(_) => {
                 let persists = reader.head.is_some_and(|head| head.keep_alive);
                 let mut written = Vec::new();
@@ -152,6 +152,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
         },
         general: GeneralFields::new(false),
         draining: false,
+        refuse: Box::new(crate::net::refusal::Refusal::into_response),
         metrics: Metrics::default(),
     };
     // The same date in every response.
@@ -267,6 +268,7 @@ impl SmallGate {
                 }
             },
             delay: None,
+            refuse: Box::new(crate::net::refusal::Refusal::into_response),
             metrics: Metrics::default(),
         };
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();

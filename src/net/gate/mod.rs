@@ -38,6 +38,7 @@ use crate::base::http::response::Disposition;
 use crate::base::metrics::{Levels, Metrics};
 use crate::base::quiet_log::QuietLog;
 use crate::net::lane::LaneKind;
+use crate::net::refusal::{Reason, Refusal, Refuse};
 use client::{ClientState, Shared};
 use connections::{Connections, Wants};
 use dispatcher::Dispatcher;
@@ -82,6 +83,8 @@ pub struct GateConfig {
     pub size: fn(&[u8]) -> Size,
     /// Delays responses, if the configuration wants that.
     pub delay: Option<Delay>,
+    /// Makes the responses of the gate itself.
+    pub refuse: Refuse,
     pub metrics: Metrics,
 }
 
@@ -148,6 +151,7 @@ impl Gate {
                 general: GeneralFields::new(config.intake.origins.vary()),
                 intake: config.intake,
                 draining: false,
+                refuse: config.refuse,
                 metrics: config.metrics,
             },
             stopper,
@@ -363,6 +367,7 @@ impl Gate {
                         client.enter(ClientState::Ready(LaneKind::Write), shared);
                     }
                     Disposition::Abort => client.close(shared),
+                    Disposition::Fail => client.fail(Refusal::new(Reason::Failed), shared),
                     Disposition::Send => {
                         client.respond(response, shared);
                         if !client.delay.is_zero() {

@@ -309,6 +309,7 @@ impl<'a> LaneResponse<'a> {
             Disposition::Send,
             Disposition::RetryOnWriter,
             Disposition::Abort,
+            Disposition::Fail,
         ];
         let disposition = *dispositions
             .get(usize::from(disposition))

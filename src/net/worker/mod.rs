@@ -16,7 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::base::error::{Error, ErrorKind};
-use crate::base::http::{ApiError, Code, Request, Response, name_all};
+use crate::base::http::response::Disposition;
+use crate::base::http::{Request, Response, name_all};
 use crate::base::threads::start_thread;
 use crate::net::lane::{Content, Ticket, ticket_of, write_response};
 
@@ -141,11 +142,7 @@ fn answer(
             name_all(requests.iter().map(|request| request.id))
         );
         responses.clear();
-        responses.extend(
-            requests
-                .iter()
-                .map(|_| ApiError::new(Code::Internal).into_response()),
-        );
+        responses.extend(requests.iter().map(|_| Response::only(Disposition::Fail)));
     }
     flush.unwrap_or_default()
 }
@@ -240,11 +237,7 @@ fn print(response: &Response, job: &Job, out: &mut Vec<u8>) {
             job.as_request().id
         );
         // This response can always be written.
-        let _ = write_response(
-            &ApiError::new(Code::Internal).into_response(),
-            job.ticket,
-            out,
-        );
+        let _ = write_response(&Response::only(Disposition::Fail), job.ticket, out);
     }
 }
 

@@ -17,7 +17,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::base::config::Deadlines;
-use crate::base::http::{ApiError, Code};
+use crate::net::refusal::{Reason, Refusal, Refuse};
+
 use crate::base::metrics::Metrics;
 use crate::net::gate::peer::Peer;
 use crate::net::gate::wire::cors::Allowed;
@@ -69,6 +70,7 @@ pub struct Shared {
     pub general: GeneralFields,
     /// The service is ending, so no connection persists.
     pub draining: bool,
+    pub refuse: Refuse,
     pub metrics: Metrics,
 }
 
@@ -203,7 +205,7 @@ impl Client {
             | ClientState::Body
             | ClientState::Ready(_)
             | ClientState::Waiting => {
-                self.reject(ApiError::new(Code::Overloaded), shared);
+                self.reject(Refusal::new(Reason::Overloaded), shared);
             }
             ClientState::Inside(_) => {
                 // Pipelined bytes are dropped, so the connection cannot persist.
@@ -289,8 +291,8 @@ impl Client {
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
                 Step::Head(checked) => {
                     self.apply_head();
-                    if let Err(error) = checked {
-                        self.reject(error, shared);
+                    if let Err(refusal) = checked {
+                        self.reject(refusal, shared);
                         return input.len();
                     }
                 }
@@ -298,9 +300,9 @@ impl Client {
                     self.enter(ClientState::Ready(kind), shared);
                     return done;
                 }
-                Step::Reject(error) => {
+                Step::Reject(refusal) => {
                     self.stash = input[done..].to_vec();
-                    self.reject(error, shared);
+                    self.reject(refusal, shared);
                     return input.len();
                 }
             }
@@ -334,7 +336,7 @@ impl Client {
         match self.state {
             ClientState::Head | ClientState::Body => {
                 let message = "The connection was closed within the request.";
-                self.reject(ApiError::with_message(Code::BadRequest, message), shared);
+                self.reject(Refusal::because(Reason::BadRequest, message), shared);
             }
             ClientState::Idle | ClientState::Lingering => self.close(shared),
             _ => {}
@@ -388,22 +390,19 @@ impl Client {
     }
 
     /// Responds with a failure; the connection persists if the client wants it to.
-    pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
-        shared.metrics.refused(error.code.as_str(), 1);
-        self.respond(
-            &LaneResponse::of(&error.into_response(), &mut Vec::new()),
-            shared,
-        );
+    pub fn fail(&mut self, refusal: Refusal, shared: &mut Shared) {
+        let response = (shared.refuse)(refusal);
+        self.respond(&LaneResponse::of(&response, &mut Vec::new()), shared);
     }
 
     /// Responds with a failure, and closes the connection afterwards.
-    pub fn reject(&mut self, error: ApiError, shared: &mut Shared) {
+    pub fn reject(&mut self, refusal: Refusal, shared: &mut Shared) {
         self.persists = false;
         let (arrived, intake) = (std::mem::take(&mut self.stash), &mut shared.intake);
         self.reader
             .head
             .get_or_insert_with(|| Head::of_part(&arrived, intake, &mut self.request));
-        self.fail(error, shared);
+        self.fail(refusal, shared);
     }
 
     /// Notes that this many bytes of [`Client::output`] were sent.
@@ -439,13 +438,13 @@ impl Client {
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
             ClientState::Head | ClientState::Body => {
-                self.reject(ApiError::new(Code::RequestTimeout), shared);
+                self.reject(Refusal::new(Reason::RequestTimeout), shared);
             }
             ClientState::Waiting | ClientState::Inside(LaneKind::Read) => {
-                self.reject(ApiError::new(Code::Overloaded), shared);
+                self.reject(Refusal::new(Reason::Overloaded), shared);
             }
             ClientState::Inside(LaneKind::Write) => {
-                self.reject(ApiError::new(Code::OutcomeUnknown), shared);
+                self.reject(Refusal::new(Reason::OutcomeUnknown), shared);
             }
             ClientState::HeldBack => self.enter(ClientState::Responding, shared),
             _ => self.close(shared),

@@ -14,6 +14,7 @@ use crate::base::http::response::Disposition;
 use crate::base::http::{Response, Size};
 use crate::net::gate::{Gate, GateConfig, HealthCheck, Intake, Listening, Stopper};
 use crate::net::lane::write_response;
+use crate::net::refusal::{Reason, Refusal};
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect, request, respond_with};
 
 /// A running gate.
@@ -50,6 +51,7 @@ pub fn config(lanes: Vec<OpenLane>) -> GateConfig {
             }
         },
         delay: None,
+        refuse: Box::new(Refusal::into_response),
         metrics: crate::base::metrics::Metrics::default(),
     }
 }
@@ -106,13 +108,10 @@ fn served_by_the_test(kind: LaneKind, window: usize) -> (Folder, Bench, FarEnd) 
     (folder, bench, far_end)
 }
 
-fn expect_503(client: TcpStream, code: &str) {
+fn expect_503(client: TcpStream, reason: Reason) {
     let response = all(client);
     assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
-    assert!(
-        response.contains(&format!("\"code\":\"{code}\"")),
-        "{response}"
-    );
+    assert!(response.contains(reason.message()), "{response}");
     assert!(response.contains("\r\nRetry-After: "), "{response}");
 }
 
@@ -140,8 +139,8 @@ fn broken_lane_ends_the_service_with_a_response_to_each_client() {
         request(&mut lane);
         lane.write_all(garbage).unwrap();
         drop(lane);
-        expect_503(first, "overloaded");
-        expect_503(second, "overloaded");
+        expect_503(first, Reason::Overloaded);
+        expect_503(second, Reason::Overloaded);
         bench.expect_end();
     }
 }
@@ -153,7 +152,7 @@ fn write_lost_with_its_lane_may_have_happened() {
     let client = bench.ask_to_write();
     expect(&mut lane, "/x");
     drop(lane);
-    expect_503(client, "outcome_unknown");
+    expect_503(client, Reason::OutcomeUnknown);
     bench.expect_end();
 }
 
@@ -464,7 +463,7 @@ fn dead_worker_ends_the_service_with_a_response_to_each_client() {
     ));
     let codes = [all(inside), all(waiting)].map(|response| {
         assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
-        response.contains("outcome_unknown")
+        response.contains(Reason::OutcomeUnknown.message())
     });
     assert!(
         codes.contains(&true) && codes.contains(&false),

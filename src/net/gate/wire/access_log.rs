@@ -90,7 +90,7 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::{ApiError, Code, Response};
+    use crate::base::http::Response;
     use crate::net::gate::wire::request_id::RequestId;
 
     fn head() -> Head {
@@ -127,7 +127,7 @@ mod tests {
         let created =
             Response::json_bytes(201, b"{\"code\":\"x\"}").header("Location", "/v1/pets/7");
         assert_eq!(details(&created), [None, None, owned("7"), None]);
-        let failed = ApiError::new(Code::NotFound).into_response();
+        let failed = Response::json_bytes(404, br#"{"code":"not_found","status":404}"#);
         assert_eq!(details(&failed), [None, owned("not_found"), None, None]);
         let elsewhere = Response::new(308, b"").header("Location", "/7");
         assert_eq!(details(&elsewhere), [None, None, None, None]);

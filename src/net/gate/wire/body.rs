@@ -1,7 +1,8 @@
 //! The framing of a body (RFC 9112, sections 6 and 7): Content-Length or chunked.
 
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_DROPPED_BYTES};
-use crate::base::http::{ApiError, Code};
+use crate::net::refusal::{Reason, Refusal};
+
 use crate::net::gate::wire::request_line::{bad_request, is_token_byte};
 
 /// The rest of a body.
@@ -29,7 +30,7 @@ impl BodyDecoder {
     /// # Errors
     /// 400 for malformed chunks, 413 for a body that is too large, and 431 for too many extensions or trailer
     /// fields.
-    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Refusal> {
         match self {
             BodyDecoder::Length(left) => {
                 let taken = input.len().min(*left);
@@ -89,7 +90,7 @@ enum ChunkState {
 }
 
 impl Chunked {
-    fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+    fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Refusal> {
         let mut at = 0;
         while at < input.len() && self.state != ChunkState::Whole {
             if self.state == ChunkState::Data {
@@ -109,7 +110,7 @@ impl Chunked {
     }
 
     /// The state after a byte that is not a chunk's data.
-    fn next(&mut self, byte: u8) -> Result<ChunkState, ApiError> {
+    fn next(&mut self, byte: u8) -> Result<ChunkState, Refusal> {
         let has_size = self.state != ChunkState::Size || self.digits > 0;
         Ok(match (self.state, byte) {
             (ChunkState::Size, _) if byte.is_ascii_hexdigit() => self.add_digit(byte)?,
@@ -144,31 +145,31 @@ impl Chunked {
         })
     }
 
-    fn add_digit(&mut self, byte: u8) -> Result<ChunkState, ApiError> {
+    fn add_digit(&mut self, byte: u8) -> Result<ChunkState, Refusal> {
         self.digits += 1;
         self.left = self.left * 16 + char::from(byte).to_digit(16).unwrap_or(0) as usize;
         // Sixteen digits: leading zeros are allowed, and nothing overflows.
         if self.digits > 16 || self.left > MAX_BODY_BYTES {
-            return Err(ApiError::new(Code::ContentTooLarge));
+            return Err(Refusal::new(Reason::ContentTooLarge));
         }
         Ok(ChunkState::Size)
     }
 
-    fn begin_data(&mut self) -> Result<ChunkState, ApiError> {
+    fn begin_data(&mut self) -> Result<ChunkState, Refusal> {
         self.length += self.left;
         if self.length > MAX_BODY_BYTES {
-            return Err(ApiError::new(Code::ContentTooLarge));
+            return Err(Refusal::new(Reason::ContentTooLarge));
         }
         Ok(ChunkState::Data)
     }
 
-    fn drop_byte(&mut self, next: ChunkState) -> Result<ChunkState, ApiError> {
+    fn drop_byte(&mut self, next: ChunkState) -> Result<ChunkState, Refusal> {
         self.dropped += 1;
         if self.dropped > MAX_DROPPED_BYTES {
             let message = format!(
                 "The chunk extensions and trailer fields are larger than {MAX_DROPPED_BYTES} bytes."
             );
-            return Err(ApiError::with_message(Code::HeadersTooLarge, message));
+            return Err(Refusal::because(Reason::HeadersTooLarge, message));
         }
         Ok(next)
     }
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     /// Decodes in small pieces and in one, which must agree; returns the body and what follows it.
-    fn decode(input: &[u8]) -> Result<(String, String), Code> {
+    fn decode(input: &[u8]) -> Result<(String, String), Reason> {
         let whole = decode_pieces(input, input.len().max(1));
         for size in 1..8 {
             assert_eq!(
@@ -197,11 +198,11 @@ mod tests {
         whole
     }
 
-    fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Code> {
+    fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Reason> {
         let mut body = BodyDecoder::Chunked(Chunked::default());
         let (mut out, mut rest) = (Vec::new(), Vec::new());
         for piece in input.chunks(size) {
-            let taken = body.decode(piece, &mut out).map_err(|error| error.code)?;
+            let taken = body.decode(piece, &mut out).map_err(|error| error.reason)?;
             rest.extend_from_slice(&piece[taken..]);
         }
         assert!(body.is_whole(), "unfinished");
@@ -254,7 +255,11 @@ mod tests {
             "0\r\nname : x\r\n\r\n",
             "0\r\nname: x\r\n folded\r\n\r\n",
         ] {
-            assert_eq!(decode(input.as_bytes()), Err(Code::BadRequest), "{input:?}");
+            assert_eq!(
+                decode(input.as_bytes()),
+                Err(Reason::BadRequest),
+                "{input:?}"
+            );
         }
     }
 
@@ -273,7 +278,7 @@ mod tests {
         for input in ["10001", "fffff", "00000000000000001", &beyond] {
             assert_eq!(
                 decode(input.as_bytes()),
-                Err(Code::ContentTooLarge),
+                Err(Reason::ContentTooLarge),
                 "{input:.20}"
             );
         }
@@ -282,30 +287,30 @@ mod tests {
     #[test]
     fn long_trailers_and_extensions_are_431() {
         let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED_BYTES / 4 + 1));
-        assert_eq!(decode(endless.as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(decode(endless.as_bytes()), Err(Reason::HeadersTooLarge));
         let most = "x".repeat(MAX_DROPPED_BYTES);
         assert!(decode(format!("0\r\n{}:\r\n\r\n", &most[1..]).as_bytes()).is_ok());
         assert!(decode(format!("0\r\nx:{}\r\n\r\n", &most[2..]).as_bytes()).is_ok());
         assert!(decode(format!("0;{most}\r\n\r\n").as_bytes()).is_ok());
         assert_eq!(
             decode(format!("0\r\n{most}:").as_bytes()),
-            Err(Code::HeadersTooLarge)
+            Err(Reason::HeadersTooLarge)
         );
         assert_eq!(
             decode(format!("0\r\nx:{most}").as_bytes()),
-            Err(Code::HeadersTooLarge)
+            Err(Reason::HeadersTooLarge)
         );
         assert_eq!(
             decode(format!("0 {most} ").as_bytes()),
-            Err(Code::BadRequest)
+            Err(Reason::BadRequest)
         );
         assert_eq!(
             decode(format!("0{} ", " ".repeat(MAX_DROPPED_BYTES + 1)).as_bytes()),
-            Err(Code::HeadersTooLarge)
+            Err(Reason::HeadersTooLarge)
         );
         assert_eq!(
             decode(format!("0;x{most}").as_bytes()),
-            Err(Code::HeadersTooLarge)
+            Err(Reason::HeadersTooLarge)
         );
     }
 }

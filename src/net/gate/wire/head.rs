@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
-use crate::base::http::{ACCESS_LOG, ApiError, Code, elements};
+use crate::base::http::{ACCESS_LOG, elements};
 use crate::net::gate::trusted_proxies::TrustedProxies;
 use crate::net::gate::wire::body::{BodyDecoder, Chunked};
 use crate::net::gate::wire::cors::{Allowed, Origins};
 use crate::net::gate::wire::request_id::{RequestId, RequestIds, trace_parent};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::net::lane::{LaneKind, LaneRequest};
+use crate::net::refusal::{Reason, Refusal};
 
 /// The most bytes of method and path in the access log.
 const MAX_SUMMARY: usize = 1024;
@@ -102,7 +103,7 @@ impl Head {
         is_trusted: bool,
         intake: &mut Intake,
         out: &mut LaneRequest,
-    ) -> (Self, Result<(), ApiError>) {
+    ) -> (Self, Result<(), Refusal>) {
         let method = &head[line.method.clone()];
         let mut parsed = Self {
             kind: if [&b"GET"[..], b"HEAD", b"OPTIONS"].contains(&method) {
@@ -140,7 +141,7 @@ impl Head {
     }
 
     /// Reads the header fields that the gate itself acts on.
-    fn apply(&mut self, headers: &[httparse::Header], intake: &Intake) -> Result<(), ApiError> {
+    fn apply(&mut self, headers: &[httparse::Header], intake: &Intake) -> Result<(), Refusal> {
         let (mut hosts, mut close, mut traces) = (0, false, 0);
         let (mut length, mut coding) = (None, None);
         let mut failure = None;
@@ -162,7 +163,7 @@ impl Head {
                     // RFC 9110, section 10.1.1: HTTP/1.0 has no 100 Continue.
                     self.expects_continue |= !self.is_http_1_0 && elements(value).any(is_known);
                     if !elements(value).all(is_known) {
-                        fail(ApiError::new(Code::ExpectationFailed));
+                        fail(Refusal::new(Reason::ExpectationFailed));
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("Origin") => {
@@ -192,7 +193,7 @@ impl Head {
                 17 if header.name.eq_ignore_ascii_case("Transfer-Encoding")
                     && coding.replace(value).is_some() =>
                 {
-                    fail(ApiError::new(Code::TransferCoding));
+                    fail(Refusal::new(Reason::TransferCoding));
                 }
                 _ => {}
             }
@@ -211,7 +212,7 @@ impl Head {
     }
 
     /// Determines the framing of the body (RFC 9112, section 6.3).
-    fn frame(&mut self, length: Option<&[u8]>, coding: Option<&[u8]>) -> Result<(), ApiError> {
+    fn frame(&mut self, length: Option<&[u8]>, coding: Option<&[u8]>) -> Result<(), Refusal> {
         match (length, coding) {
             (None, None) => {}
             (Some(_), Some(_)) => {
@@ -226,7 +227,7 @@ impl Head {
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
                 self.body = BodyDecoder::Chunked(Chunked::default());
             }
-            (None, Some(_)) => return Err(ApiError::new(Code::TransferCoding)),
+            (None, Some(_)) => return Err(Refusal::new(Reason::TransferCoding)),
             (Some(digits), None) => {
                 if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
                     return Err(bad_request("Content-Length must be decimal digits."));
@@ -237,7 +238,7 @@ impl Head {
                         .saturating_add(usize::from(digit - b'0'))
                 });
                 if length > MAX_BODY_BYTES {
-                    return Err(ApiError::new(Code::ContentTooLarge));
+                    return Err(Refusal::new(Reason::ContentTooLarge));
                 }
                 self.body = BodyDecoder::Length(length);
             }
@@ -312,7 +313,7 @@ mod tests {
         String::from_utf8(std::mem::take(out.body())).unwrap()
     }
 
-    fn parse(head: &str) -> (Head, Result<String, Code>) {
+    fn parse(head: &str) -> (Head, Result<String, Reason>) {
         let end = head.find("\r\n").unwrap();
         let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
         let mut out = LaneRequest::default();
@@ -323,7 +324,7 @@ mod tests {
         let (parsed, checked) = Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out);
         (
             parsed,
-            checked.map(|()| text(out)).map_err(|error| error.code),
+            checked.map(|()| text(out)).map_err(|error| error.reason),
         )
     }
 
@@ -520,7 +521,7 @@ mod tests {
     fn http_1_0_needs_no_host_and_knows_no_coding() {
         assert!(parse("GET / HTTP/1.0\r\n\r\n").1.is_ok());
         let coded = parse("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").1;
-        assert_eq!(coded, Err(Code::BadRequest));
+        assert_eq!(coded, Err(Reason::BadRequest));
         let (head, _) =
             parse("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
         assert!(!head.expects_continue);
@@ -530,7 +531,7 @@ mod tests {
     fn rejected_heads_keep_the_identifier() {
         let (head, checked) =
             parse("HEAD / HTTP/1.1\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
-        assert_eq!(checked, Err(Code::BadRequest));
+        assert_eq!(checked, Err(Reason::BadRequest));
         assert_eq!(head.id.as_str(), "mine");
         assert!(head.is_head);
     }

@@ -4,7 +4,8 @@ use std::net::Ipv6Addr;
 use std::ops::Range;
 
 use crate::base::http::limits::MAX_TARGET_BYTES;
-use crate::base::http::{ApiError, Code, percent};
+use crate::base::http::percent;
+use crate::net::refusal::{Reason, Refusal};
 
 /// A valid request line: the positions of its parts in the head.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,11 +24,11 @@ impl RequestLine {
     ///
     /// # Errors
     /// 400, 414, 501 (for a tunnel) or 505.
-    pub fn parse(head: &[u8], at: Range<usize>) -> Result<Self, ApiError> {
+    pub fn parse(head: &[u8], at: Range<usize>) -> Result<Self, Refusal> {
         let line = &head[at.clone()];
         // This check comes first, since it applies to an incomplete line too.
         if is_target_too_long(line) {
-            return Err(ApiError::new(Code::UriTooLong));
+            return Err(Refusal::new(Reason::UriTooLong));
         }
         let mut words = line.split(|b| *b == b' ');
         let (Some(method), Some(target), Some(version), None) =
@@ -64,8 +65,8 @@ pub fn is_target_too_long(line: &[u8]) -> bool {
 }
 
 /// A 400 that names the broken rule.
-pub fn bad_request(message: &'static str) -> ApiError {
-    ApiError::with_message(Code::BadRequest, message)
+pub fn bad_request(message: &'static str) -> Refusal {
+    Refusal::because(Reason::BadRequest, message)
 }
 
 /// RFC 9110, section 5.6.2.
@@ -73,10 +74,10 @@ pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-fn minor_version(version: &[u8]) -> Result<u8, ApiError> {
+fn minor_version(version: &[u8]) -> Result<u8, Refusal> {
     match version.strip_prefix(b"HTTP/") {
         Some([b'1', b'.', minor @ b'0'..=b'9']) => Ok(minor - b'0'),
-        Some([b'0'..=b'9', b'.', b'0'..=b'9']) => Err(ApiError::new(Code::HttpVersion)),
+        Some([b'0'..=b'9', b'.', b'0'..=b'9']) => Err(Refusal::new(Reason::HttpVersion)),
         _ => Err(bad_request(
             "The request line must end with a version such as HTTP/1.1.",
         )),
@@ -84,7 +85,7 @@ fn minor_version(version: &[u8]) -> Result<u8, ApiError> {
 }
 
 /// The position of host and port in a target; only an absolute form has them (RFC 9112, section 3.2).
-fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiError> {
+fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, Refusal> {
     if target
         .iter()
         .any(|b| !(0x21..=0x7e).contains(b) || *b == b'#')
@@ -94,7 +95,7 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiEr
         ));
     }
     if method == b"CONNECT" {
-        return Err(ApiError::new(Code::NotImplemented));
+        return Err(Refusal::new(Reason::NotImplemented));
     }
     if target.starts_with(b"/") || (target == b"*" && method == b"OPTIONS") {
         return Ok(None);
@@ -165,9 +166,9 @@ fn is_ipv6(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn parts(line: &str) -> Result<(&str, &str, u8), Code> {
+    fn parts(line: &str) -> Result<(&str, &str, u8), Reason> {
         let parsed =
-            RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.code)?;
+            RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.reason)?;
         Ok((
             &line[parsed.method],
             &line[parsed.target],
@@ -188,7 +189,10 @@ mod tests {
         );
         assert_eq!(parts("GET https://[::1] HTTP/1.1"), Ok(("GET", "", 1)));
         assert_eq!(parts("GET http://a?x HTTP/1.9"), Ok(("GET", "?x", 9)));
-        assert_eq!(parts("CONNECT a.b:443 HTTP/1.1"), Err(Code::NotImplemented));
+        assert_eq!(
+            parts("CONNECT a.b:443 HTTP/1.1"),
+            Err(Reason::NotImplemented)
+        );
     }
 
     #[test]
@@ -217,7 +221,7 @@ mod tests {
             "GET http://h:x/ HTTP/1.1",
             "GET ftp://h/ HTTP/1.1",
         ] {
-            assert_eq!(parts(line), Err(Code::BadRequest), "{line:?}");
+            assert_eq!(parts(line), Err(Reason::BadRequest), "{line:?}");
         }
     }
 
@@ -250,7 +254,7 @@ mod tests {
     #[test]
     fn other_major_versions_are_505() {
         for line in ["GET / HTTP/2.0", "PRI * HTTP/2.0", "GET / HTTP/0.9"] {
-            assert_eq!(parts(line), Err(Code::HttpVersion), "{line:?}");
+            assert_eq!(parts(line), Err(Reason::HttpVersion), "{line:?}");
         }
     }
 
@@ -264,7 +268,7 @@ mod tests {
             format!("G:{}", &beyond[3..]),
             format!("{beyond} x"),
         ] {
-            assert_eq!(parts(&line), Err(Code::UriTooLong));
+            assert_eq!(parts(&line), Err(Reason::UriTooLong));
         }
         assert!(is_target_too_long(
             &beyond.as_bytes()[..MAX_TARGET_BYTES + 5]

@@ -1,7 +1,8 @@
 //! Reads one request from a client's bytes, strictly. Each byte of the head is scanned once, however small the pieces.
 
 use crate::base::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
-use crate::base::http::{ApiError, Code};
+use crate::net::refusal::{Reason, Refusal};
+
 use crate::net::gate::wire::body::is_text;
 use crate::net::gate::wire::head::{Head, Intake};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_target_too_long};
@@ -37,13 +38,13 @@ pub enum Step {
     /// The request is incomplete. Pass the unconsumed bytes again, with the ones that follow.
     More,
     /// The head is complete, or breaks a rule.
-    Head(Result<(), ApiError>),
+    Head(Result<(), Refusal>),
     /// The client waits for a 100 Continue.
     Continue,
     /// A complete request for this kind of lane is in `out`.
     Request(LaneKind),
     /// The request breaks a rule.
-    Reject(ApiError),
+    Reject(Refusal),
 }
 
 impl RequestReader {
@@ -97,19 +98,19 @@ impl RequestReader {
 impl HeadScan {
     /// Scans the new bytes of `input`, which begins with the head. Returns the request line and the head's
     /// length once the head is complete.
-    fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
+    fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, Refusal> {
         let found = self.scan(input);
         // The first fault counts, even if the line is incomplete.
         if !matches!(found, Ok(Some(_)))
             && self.request_line.is_none()
             && is_target_too_long(&input[..self.scanned])
         {
-            return Err(ApiError::new(Code::UriTooLong));
+            return Err(Refusal::new(Reason::UriTooLong));
         }
         found
     }
 
-    fn scan(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
+    fn scan(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, Refusal> {
         let bound = input.len().min(MAX_HEAD_BYTES);
         while self.scanned < bound {
             let at = self.scanned;
@@ -140,13 +141,13 @@ impl HeadScan {
             }
         }
         if bound == MAX_HEAD_BYTES {
-            return Err(ApiError::new(Code::HeadersTooLarge));
+            return Err(Refusal::new(Reason::HeadersTooLarge));
         }
         Ok(None)
     }
 
     /// Notes the line that ends before `end`; returns whether it is the empty line after the head.
-    fn end_line(&mut self, input: &[u8], end: usize) -> Result<bool, ApiError> {
+    fn end_line(&mut self, input: &[u8], end: usize) -> Result<bool, Refusal> {
         if self.request_line.is_none() && self.line_start == end && !self.passed_over_line {
             self.passed_over_line = true;
             return Ok(false);
@@ -155,7 +156,7 @@ impl HeadScan {
         } else if self.line_start == end {
             return Ok(true);
         } else if self.lines > MAX_HEADER_FIELDS {
-            return Err(ApiError::new(Code::HeadersTooLarge));
+            return Err(Refusal::new(Reason::HeadersTooLarge));
         }
         self.lines += 1;
         Ok(false)

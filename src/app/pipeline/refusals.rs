@@ -1,0 +1,55 @@
+//! The responses to what the gate refuses.
+
+use crate::base::http::{ApiError, Code};
+use crate::base::metrics::Metrics;
+use crate::net::refusal::{Reason, Refusal, Refuse};
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal.reason {
+            Reason::BadRequest => Code::BadRequest,
+            Reason::RequestTimeout => Code::RequestTimeout,
+            Reason::ContentTooLarge => Code::ContentTooLarge,
+            Reason::UriTooLong => Code::UriTooLong,
+            Reason::ExpectationFailed => Code::ExpectationFailed,
+            Reason::HeadersTooLarge => Code::HeadersTooLarge,
+            Reason::Failed => Code::Internal,
+            Reason::NotImplemented => Code::NotImplemented,
+            Reason::TransferCoding => Code::TransferCoding,
+            Reason::Overloaded => Code::Overloaded,
+            Reason::OutcomeUnknown => Code::OutcomeUnknown,
+            Reason::HttpVersion => Code::HttpVersion,
+        };
+        match refusal.message {
+            Some(message) => Self::with_message(code, message),
+            None => Self::new(code),
+        }
+    }
+}
+
+/// Makes the responses to what the gate refuses, and counts them. A failure of the service is no refusal.
+pub fn refuse(metrics: Metrics) -> Refuse {
+    Box::new(move |refusal| {
+        let error = ApiError::from(refusal);
+        if error.code != Code::Internal {
+            metrics.refused(error.code.as_str(), 1);
+        }
+        error.into_response()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_code_of_its_own_with_the_same_status() {
+        let mut codes = Vec::new();
+        for reason in Reason::ALL {
+            let code = ApiError::from(Refusal::new(reason)).code;
+            assert_eq!(code.status(), reason.status(), "{reason:?}");
+            assert!(!codes.contains(&code), "{code:?} stands for two reasons");
+            codes.push(code);
+        }
+    }
+}
