@@ -96,7 +96,6 @@ pub struct Refusal {
     pub message: Option<Cow<'static, str>>,
 }
 
-#[cfg_attr(not(test), allow(dead_code, reason = "tests use all of it"))]
 impl Refusal {
     /// A refusal whose reason says it all.
     pub const fn new(reason: Reason) -> Self {

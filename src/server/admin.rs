@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::descriptors::ADMIN_CONNECTIONS;
+use super::running::SERVER;
 use super::workers::Workers;
 use crate::admin::{
     self, AdminContext, AdminService, Count, LastCounts, ProjectSettings, Refresh, Reset,
 };
 use crate::app::pipeline::{self, SharedState};
 use crate::base::error::Error;
-use crate::base::http::ApiError;
-use crate::base::metrics::Metrics;
+use crate::base::http::limits::MAX_BODY_BYTES;
+use crate::base::http::{ACCESS_LOG, ApiError};
 use crate::base::threads::start_thread;
-use crate::net::gate::{Gate, GateConfig, Intake, Listening, Stopper, TrustedProxies};
+use crate::net::gate::{Gate, GateConfig, Limits, Listening, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
 use crate::store::Reader;
 
@@ -79,19 +80,20 @@ impl Admin {
         }
         let Workers { running, lanes, .. } = workers;
         let gate_config = GateConfig {
-            max_connections: ADMIN_CONNECTIONS,
-            client_memory: config.client_memory / MEMORY_SHARE,
-            deadlines: config.deadlines.clone(),
-            lanes,
-            intake: Intake {
-                forwarded: admin::header_fields(),
-                trusted: TrustedProxies(config.trusted_proxies.clone()),
-                ..Intake::default()
+            limits: Limits {
+                connections: ADMIN_CONNECTIONS,
+                memory: config.client_memory / MEMORY_SHARE,
+                body: MAX_BODY_BYTES,
+                deadlines: config.deadlines.clone(),
             },
+            lanes,
+            forwarded: admin::header_fields(),
+            trusted: TrustedProxies(config.trusted_proxies.clone()),
+            server: SERVER,
+            access_log: ACCESS_LOG,
             size: pipeline::size,
-            delay: None,
             refuse: Box::new(|refusal| ApiError::from(refusal).into_response()),
-            metrics: Metrics::default(),
+            ..GateConfig::default()
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         let run = move || {

@@ -169,7 +169,7 @@ impl Server {
 
     /// Creates a handle for health checks from any thread.
     pub fn health_check(&self) -> HealthCheck {
-        HealthCheck(self.stopper.clone())
+        HealthCheck::new(self.stopper.clone(), "/healthz")
     }
 
     /// Creates a handle that stops the service from any thread.

@@ -15,12 +15,12 @@ use crate::app::pipeline::{
 };
 use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
+use crate::base::http::ACCESS_LOG;
+use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::metrics::Metrics;
 use crate::base::threads::{check_threads, lock};
 use crate::cluster::Version;
-use crate::net::gate::{
-    Delay, Gate, GateConfig, Intake, OpenLane, Origins, Stopper, TrustedProxies,
-};
+use crate::net::gate::{Delay, Gate, GateConfig, Limits, OpenLane, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
@@ -32,6 +32,9 @@ const READS_AT_ONCE: usize = 64;
 const CLUSTER_READS_AT_ONCE: usize = 256;
 /// The most requests in the write lane at once, which share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
+
+/// The value of the header field Server.
+pub const SERVER: &str = "petstore";
 
 /// The parts of a running service. The order of the fields is the order of their drops: the gate before the workers
 /// that it sends requests to, and the claim on the database after the last connection to it.
@@ -249,16 +252,18 @@ fn gate_config(
         .as_ref()
         .and_then(|ephemeral| ephemeral.delay.clone());
     GateConfig {
-        max_connections,
-        client_memory: config.client_memory,
-        deadlines: config.deadlines.clone(),
-        lanes,
-        intake: Intake {
-            forwarded: pipeline::header_fields(config),
-            trusted: TrustedProxies(config.trusted_proxies.clone()),
-            origins: Origins(config.allow_origins.clone()),
-            ..Intake::default()
+        limits: Limits {
+            connections: max_connections,
+            memory: config.client_memory,
+            body: MAX_BODY_BYTES,
+            deadlines: config.deadlines.clone(),
         },
+        lanes,
+        forwarded: pipeline::header_fields(config),
+        trusted: TrustedProxies(config.trusted_proxies.clone()),
+        cors: pipeline::cors(config),
+        server: SERVER,
+        access_log: ACCESS_LOG,
         size: pipeline::size,
         delay: delay.map(|delay| Box::new(pipeline::delays(delay, draws)) as Delay),
         refuse: pipeline::refuse(shared.metrics.clone()),

@@ -3,6 +3,7 @@
 
 mod authentication;
 mod cluster;
+mod cors;
 mod fault_injection;
 mod reading;
 mod refusals;
@@ -27,6 +28,7 @@ use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
+pub use cors::cors;
 pub use fault_injection::{Draws, Faults, delays};
 pub use reading::ReadService;
 pub use refusals::refuse;

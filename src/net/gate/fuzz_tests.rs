@@ -18,13 +18,14 @@ use super::wire::head::Intake;
 use super::wire::request_id::RequestIds;
 use super::wire::request_reader::{RequestReader, Step};
 use super::wire::response_head::GeneralFields;
-use super::{Gate, GateConfig, Listening, Stopper};
+use super::{Cors, Gate, GateConfig, Limits, Listening, Stopper};
 use crate::base::config::Deadlines;
 use crate::base::http::Response;
 use crate::base::http::Size;
 use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
 use crate::base::metrics::Metrics;
 use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
+use crate::net::refusal::Refusal;
 use crate::testing::fuzzing::Parts;
 use crate::testing::{FarEnd, Folder, OnLane, request, respond_with};
 
@@ -150,9 +151,9 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
             forwarded: FORWARDED.to_vec(),
             ..Intake::default()
         },
-        general: GeneralFields::new(false),
+        general: GeneralFields::new("petstore", &Cors::default()),
         draining: false,
-        refuse: Box::new(crate::net::refusal::Refusal::into_response),
+        refuse: Box::new(Refusal::into_response),
         metrics: Metrics::default(),
     };
     // The same date in every response.
@@ -247,19 +248,17 @@ struct SmallGate {
 impl SmallGate {
     fn new(path: std::path::PathBuf) -> Self {
         let config = GateConfig {
-            max_connections: PLACES,
-            client_memory: BUDGET,
-            deadlines: Deadlines::default(),
+            limits: Limits {
+                connections: PLACES,
+                memory: BUDGET,
+                ..Limits::default()
+            },
             lanes: vec![OpenLane {
                 stream: UnixStream::connect(path).unwrap(),
                 kind: LaneKind::Read,
                 window: 1,
             }],
-            intake: Intake {
-                ids: RequestIds(0),
-                forwarded: FORWARDED.to_vec(),
-                ..Intake::default()
-            },
+            forwarded: FORWARDED.to_vec(),
             size: |line| {
                 if line.ends_with(b"0") {
                     Size::Small
@@ -267,12 +266,11 @@ impl SmallGate {
                     Size::Large
                 }
             },
-            delay: None,
-            refuse: Box::new(crate::net::refusal::Refusal::into_response),
-            metrics: Metrics::default(),
+            ..GateConfig::default()
         };
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
-        let gate = Gate::new(listening, config, Stopper::default()).unwrap();
+        let mut gate = Gate::new(listening, config, Stopper::default()).unwrap();
+        gate.shared.intake.ids = RequestIds(0);
         Self {
             gate,
             events: Events::with_capacity(256),

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use crate::net::gate::stopper::Stopper;
 
-const REQUEST: &[u8] =
-    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: watchdog\r\nConnection: close\r\n\r\n";
 const EXPECTED: &[u8] = b"HTTP/1.1 200 ";
 
 /// Checks from within the process whether a running service answers, like `GET /healthz` from outside.
@@ -24,9 +22,17 @@ const EXPECTED: &[u8] = b"HTTP/1.1 200 ";
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct HealthCheck(pub(crate) Stopper);
+pub struct HealthCheck {
+    stopper: Stopper,
+    path: &'static str,
+}
 
 impl HealthCheck {
+    /// A check that asks for a path of the server that `stopper` stops.
+    pub(crate) fn new(stopper: Stopper, path: &'static str) -> Self {
+        Self { stopper, path }
+    }
+
     /// Sends a request, and returns whether the service answers it within `patience`.
     pub fn is_answered(&self, patience: Duration) -> bool {
         self.ask(patience).unwrap_or(false)
@@ -34,9 +40,13 @@ impl HealthCheck {
 
     fn ask(&self, patience: Duration) -> io::Result<bool> {
         let (mut here, there) = UnixStream::pair()?;
-        here.write_all(REQUEST)?;
+        write!(
+            here,
+            "GET {} HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: watchdog\r\nConnection: close\r\n\r\n",
+            self.path
+        )?;
         there.set_nonblocking(true)?;
-        self.0.add_health_check(there);
+        self.stopper.add_health_check(there);
         // A timeout of zero is not allowed. The gate sends a response in one piece, so one timeout is enough.
         here.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
         let mut start = [0; EXPECTED.len()];

@@ -34,6 +34,7 @@ use mio::{Events, Poll, Token, Waker};
 use crate::base::config::Deadlines;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::http::Size;
+use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::http::response::Disposition;
 use crate::base::metrics::{Levels, Metrics};
 use crate::base::quiet_log::QuietLog;
@@ -46,6 +47,8 @@ use eviction::Candidates;
 use lanes::Lane;
 use peer::Peer;
 use wire::cors::ASKED;
+use wire::head::Intake;
+use wire::request_id::RequestIds;
 use wire::response_head::GeneralFields;
 
 pub use health_check::HealthCheck;
@@ -53,8 +56,7 @@ pub use lanes::OpenLane;
 pub use listening::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
-pub use wire::cors::Origins;
-pub use wire::head::Intake;
+pub use wire::cors::Cors;
 
 /// The most events of one round.
 const EVENTS: usize = 256;
@@ -70,15 +72,46 @@ const FIRST_LANE: usize = usize::MAX / 2;
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 
+/// How much the gate lets clients have. Other bounds are constants, such as [`MAX_HEAD_BYTES`](crate::base::http::limits::MAX_HEAD_BYTES).
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The most clients at once. Default: 10,000.
+    pub connections: usize,
+    /// The most bytes held for all clients together, without the lanes, which have their own bound. Default: 64 MiB.
+    pub memory: usize,
+    /// The most bytes of a request's body. Default: 64 KiB.
+    pub body: usize,
+    /// The time for each phase of a connection.
+    pub deadlines: Deadlines,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            memory: 64 * 1024 * 1024,
+            body: MAX_BODY_BYTES,
+            deadlines: Deadlines::default(),
+        }
+    }
+}
+
 /// The configuration of the gate.
 pub struct GateConfig {
-    /// The most clients at once.
-    pub max_connections: usize,
-    /// The most bytes held for all clients together, without the lanes, which have their own bound.
-    pub client_memory: usize,
-    pub deadlines: Deadlines,
+    /// How much clients may have.
+    pub limits: Limits,
+    /// The lanes to the workers.
     pub lanes: Vec<OpenLane>,
-    pub intake: Intake,
+    /// The names of the request header fields that the service reads. No others are forwarded.
+    pub forwarded: Vec<&'static str>,
+    /// The proxies that may name a client's address.
+    pub trusted: TrustedProxies,
+    /// What scripts of other origins may do in a browser.
+    pub cors: Cors,
+    /// The value of the header field Server.
+    pub server: &'static str,
+    /// The target of the access log.
+    pub access_log: &'static str,
     /// The size of the response to a read, by its method and target with a space between.
     pub size: fn(&[u8]) -> Size,
     /// Delays responses, if the configuration wants that.
@@ -86,6 +119,24 @@ pub struct GateConfig {
     /// Makes the responses of the gate itself.
     pub refuse: Refuse,
     pub metrics: Metrics,
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            lanes: Vec::new(),
+            forwarded: Vec::new(),
+            trusted: TrustedProxies::default(),
+            cors: Cors::default(),
+            server: "gate",
+            access_log: "access",
+            size: |_| Size::Medium,
+            delay: None,
+            refuse: Box::new(Refusal::into_response),
+            metrics: Metrics::default(),
+        }
+    }
 }
 
 /// Draws the delay of a response, by the method and target of its request with a space between.
@@ -116,7 +167,7 @@ impl Gate {
     /// One plain line.
     pub fn new(
         mut listening: Listening,
-        mut config: GateConfig,
+        config: GateConfig,
         stopper: Stopper,
     ) -> Result<Self, Error> {
         let cannot = |error| Error::io("cannot start", error);
@@ -134,22 +185,36 @@ impl Gate {
         listening
             .register(poll.registry(), LISTENER)
             .map_err(cannot)?;
-        let intake = &mut config.intake;
-        intake
-            .forwarded
-            .extend(ASKED.iter().filter(|_| !intake.origins.0.is_empty()));
+        let mut forwarded = config.forwarded;
+        if !config.cors.origins.is_empty() {
+            forwarded.extend(ASKED);
+        }
+        let general = GeneralFields::new(config.server, &config.cors);
+        let Limits {
+            connections,
+            memory,
+            body,
+            deadlines,
+        } = config.limits;
         Ok(Self {
             poll,
             listening: Some(listening),
-            connections: Connections::new(config.max_connections, config.client_memory),
+            connections: Connections::new(connections, memory),
             candidates: Candidates::default(),
             dispatcher: Dispatcher::new(lanes, config.size),
             delay: config.delay,
             shared: Shared {
                 now,
-                deadlines: config.deadlines,
-                general: GeneralFields::new(config.intake.origins.vary()),
-                intake: config.intake,
+                deadlines,
+                general,
+                intake: Intake {
+                    ids: RequestIds::default(),
+                    forwarded,
+                    trusted: config.trusted,
+                    cors: config.cors,
+                    access_log: config.access_log,
+                    max_body: body,
+                },
                 draining: false,
                 refuse: config.refuse,
                 metrics: config.metrics,

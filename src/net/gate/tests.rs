@@ -70,10 +70,8 @@ impl Bench {
     fn start(max_connections: usize, folder: Folder, lanes: Vec<OpenLane>) -> Self {
         let listening = Listening::bind(&(LOOPBACK, 0).into()).unwrap();
         let address = listening.address.tcp().unwrap();
-        let config = GateConfig {
-            max_connections,
-            ..config(lanes)
-        };
+        let mut config = config(lanes);
+        config.limits.connections = max_connections;
         let mut gate = Gate::new(listening, config, Stopper::default()).unwrap();
         // Who lingers here does so until the test has seen it.
         gate.shared.deadlines.linger = PATIENCE;

@@ -21,7 +21,6 @@ use crate::net::refusal::{Reason, Refusal, Refuse};
 
 use crate::base::metrics::Metrics;
 use crate::net::gate::peer::Peer;
-use crate::net::gate::wire::cors::Allowed;
 use crate::net::gate::wire::head::{Head, Intake};
 use crate::net::gate::wire::request_reader::{RequestReader, Step};
 use crate::net::gate::wire::response_head::GeneralFields;
@@ -364,7 +363,10 @@ impl Client {
             && self.request.line().starts_with(b"OPTIONS ")
             && response.status != 400
         {
-            Allowed::write_preflight(response, self.request.fields(), &mut preflight);
+            shared
+                .intake
+                .cors
+                .write_preflight(response, self.request.fields(), &mut preflight);
         }
         let fields = preflight.as_slice();
         let granted = LaneResponse {
@@ -383,7 +385,13 @@ impl Client {
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
         head.print(response, !self.persists, &shared.general, &mut self.out);
-        head.log(self.peer, self.address, response, duration);
+        head.log(
+            shared.intake.access_log,
+            self.peer,
+            self.address,
+            response,
+            duration,
+        );
         shared.metrics.answered(response.status, duration);
         self.request = LaneRequest::default();
         self.enter(ClientState::Responding, shared);

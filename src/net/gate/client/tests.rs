@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::http::Response;
+use crate::net::gate::Cors;
 
 struct Bench {
     shared: Shared,
@@ -13,7 +14,7 @@ fn bench() -> Bench {
         now: Instant::now(),
         deadlines: Deadlines::default(),
         intake: Intake::default(),
-        general: GeneralFields::new(false),
+        general: GeneralFields::new("petstore", &Cors::default()),
         draining: false,
         refuse: Box::new(Refusal::into_response),
         metrics: crate::base::metrics::Metrics::default(),

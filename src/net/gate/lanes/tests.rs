@@ -8,13 +8,12 @@ use std::time::Duration;
 use mio::{Events, Poll};
 
 use super::*;
-use crate::base::config::Deadlines;
 use crate::base::error::Error;
 use crate::base::http::response::Disposition;
 use crate::base::http::{Response, Size};
-use crate::net::gate::{Gate, GateConfig, HealthCheck, Intake, Listening, Stopper};
+use crate::net::gate::{Gate, GateConfig, HealthCheck, Limits, Listening, Stopper};
 use crate::net::lane::write_response;
-use crate::net::refusal::{Reason, Refusal};
+use crate::net::refusal::Reason;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect, request, respond_with};
 
 /// A running gate.
@@ -38,11 +37,12 @@ pub fn open(path: &std::path::Path, kind: LaneKind, window: usize) -> OpenLane {
 
 pub fn config(lanes: Vec<OpenLane>) -> GateConfig {
     GateConfig {
-        max_connections: 100,
-        client_memory: MEMORY,
-        deadlines: Deadlines::default(),
+        limits: Limits {
+            connections: 100,
+            memory: MEMORY,
+            ..Limits::default()
+        },
         lanes,
-        intake: Intake::default(),
         size: |line| {
             if line.ends_with(b"small") {
                 Size::Small
@@ -50,9 +50,7 @@ pub fn config(lanes: Vec<OpenLane>) -> GateConfig {
                 Size::Large
             }
         },
-        delay: None,
-        refuse: Box::new(Refusal::into_response),
-        metrics: crate::base::metrics::Metrics::default(),
+        ..GateConfig::default()
     }
 }
 
@@ -427,7 +425,7 @@ fn response_for_a_closed_connection_is_dropped() {
 fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
-    let health = HealthCheck(bench.stopper.clone());
+    let health = HealthCheck::new(bench.stopper.clone(), "/healthz");
     assert!(
         !health.is_answered(Duration::from_millis(20)),
         "the lane has not answered yet"
@@ -438,7 +436,7 @@ fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
     let ticket = expect(&mut lane, "/healthz");
     answer(&mut lane, ticket, "ok");
     assert!(answered.join().unwrap());
-    let health = HealthCheck(bench.stopper.clone());
+    let health = HealthCheck::new(bench.stopper.clone(), "/healthz");
     let refused = std::thread::spawn(move || health.is_answered(PATIENCE));
     expect(&mut lane, "/healthz");
     drop(lane);

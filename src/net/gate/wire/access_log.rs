@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::base::http::ACCESS_LOG;
 use crate::net::gate::peer::Peer;
 use crate::net::gate::wire::head::Head;
 use crate::net::lane::LaneResponse;
@@ -12,8 +11,15 @@ impl Head {
     /// Writes the line of the access log, and its parts as key-value pairs.
     ///
     /// It names the peer, or the client that a trusted proxy names.
-    pub fn log(&self, peer: Peer, client: IpAddr, response: &LaneResponse, duration: Duration) {
-        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
+    pub fn log(
+        &self,
+        target: &str,
+        peer: Peer,
+        client: IpAddr,
+        response: &LaneResponse,
+        duration: Duration,
+    ) {
+        if log::log_enabled!(target: target, log::Level::Info) {
             let client = if client == peer.ip() {
                 peer.to_string()
             } else {
@@ -23,7 +29,7 @@ impl Head {
             let details = self.details(response);
             let [key, code, created, traceparent] = details.map(Option::unwrap_or_default);
             log::info!(
-                target: ACCESS_LOG,
+                target: target,
                 client = client.as_str(),
                 request = self.id.as_str(),
                 method,

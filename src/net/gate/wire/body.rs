@@ -1,6 +1,6 @@
 //! The framing of a body (RFC 9112, sections 6 and 7): Content-Length or chunked.
 
-use crate::base::http::limits::{MAX_BODY_BYTES, MAX_DROPPED_BYTES};
+use crate::base::http::limits::MAX_DROPPED_BYTES;
 use crate::net::refusal::{Reason, Refusal};
 
 use crate::net::gate::wire::request_line::{bad_request, is_token_byte};
@@ -44,8 +44,10 @@ impl BodyDecoder {
 }
 
 /// The decoder of a chunked body. Nothing but CR LF ends a line.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Chunked {
+    /// The most bytes of the body.
+    most: usize,
     state: ChunkState,
     /// The digits of the current chunk's size so far.
     digits: usize,
@@ -58,10 +60,9 @@ pub struct Chunked {
 }
 
 /// The state of the decoder.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum ChunkState {
     /// Within a chunk's size.
-    #[default]
     Size,
     /// In whitespace after a chunk's size.
     SizeSpace,
@@ -90,6 +91,18 @@ enum ChunkState {
 }
 
 impl Chunked {
+    /// A body of at most this many bytes.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            state: ChunkState::Size,
+            digits: 0,
+            left: 0,
+            length: 0,
+            dropped: 0,
+        }
+    }
+
     fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Refusal> {
         let mut at = 0;
         while at < input.len() && self.state != ChunkState::Whole {
@@ -149,7 +162,7 @@ impl Chunked {
         self.digits += 1;
         self.left = self.left * 16 + char::from(byte).to_digit(16).unwrap_or(0) as usize;
         // Sixteen digits: leading zeros are allowed, and nothing overflows.
-        if self.digits > 16 || self.left > MAX_BODY_BYTES {
+        if self.digits > 16 || self.left > self.most {
             return Err(Refusal::new(Reason::ContentTooLarge));
         }
         Ok(ChunkState::Size)
@@ -157,7 +170,7 @@ impl Chunked {
 
     fn begin_data(&mut self) -> Result<ChunkState, Refusal> {
         self.length += self.left;
-        if self.length > MAX_BODY_BYTES {
+        if self.length > self.most {
             return Err(Refusal::new(Reason::ContentTooLarge));
         }
         Ok(ChunkState::Data)
@@ -183,6 +196,7 @@ pub fn is_text(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::http::limits::MAX_BODY_BYTES;
 
     /// Decodes in small pieces and in one, which must agree; returns the body and what follows it.
     fn decode(input: &[u8]) -> Result<(String, String), Reason> {
@@ -199,7 +213,7 @@ mod tests {
     }
 
     fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Reason> {
-        let mut body = BodyDecoder::Chunked(Chunked::default());
+        let mut body = BodyDecoder::Chunked(Chunked::new(MAX_BODY_BYTES));
         let (mut out, mut rest) = (Vec::new(), Vec::new());
         for piece in input.chunks(size) {
             let taken = body.decode(piece, &mut out).map_err(|error| error.reason)?;

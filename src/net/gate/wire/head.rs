@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
-use crate::base::http::{ACCESS_LOG, elements};
+use crate::base::http::elements;
+use crate::base::http::limits::MAX_HEADER_FIELDS;
 use crate::net::gate::trusted_proxies::TrustedProxies;
 use crate::net::gate::wire::body::{BodyDecoder, Chunked};
-use crate::net::gate::wire::cors::{Allowed, Origins};
+use crate::net::gate::wire::cors::{Allowed, Cors};
 use crate::net::gate::wire::request_id::{RequestId, RequestIds, trace_parent};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::net::lane::{LaneKind, LaneRequest};
@@ -15,8 +15,7 @@ use crate::net::refusal::{Reason, Refusal};
 /// The most bytes of method and path in the access log.
 const MAX_SUMMARY: usize = 1024;
 
-/// The settings for reading heads.
-#[derive(Default)]
+/// What the gate knows to read requests.
 pub struct Intake {
     /// Identifiers for requests without one.
     pub ids: RequestIds,
@@ -24,8 +23,26 @@ pub struct Intake {
     pub forwarded: Vec<&'static str>,
     /// The proxies that may name a client's address.
     pub trusted: TrustedProxies,
-    /// The origins whose scripts may read responses in a browser.
-    pub origins: Origins,
+    /// What scripts of other origins may do in a browser.
+    pub cors: Cors,
+    /// The target of the access log.
+    pub access_log: &'static str,
+    /// The most bytes of a body.
+    pub max_body: usize,
+}
+
+#[cfg(any(test, fuzzing))]
+impl Default for Intake {
+    fn default() -> Self {
+        Self {
+            ids: RequestIds::default(),
+            forwarded: Vec::new(),
+            trusted: TrustedProxies::default(),
+            cors: Cors::default(),
+            access_log: "access",
+            max_body: crate::base::http::limits::MAX_BODY_BYTES,
+        }
+    }
 }
 
 /// The facts about a request that the gate needs for its response.
@@ -89,7 +106,7 @@ impl Head {
         let headers: Vec<_> = lines.filter_map(header_in).collect();
         // The error has been found already.
         let _ = head.apply(&headers, intake);
-        head.allowed = head.allowed.or_else(|| intake.origins.only());
+        head.allowed = head.allowed.or_else(|| intake.cors.only());
         out.begin(method, [b"", b""], 0);
         forward(&headers, None, false, intake, out);
         head
@@ -117,7 +134,7 @@ impl Head {
             ..Self::unknown(intake.ids.next())
         };
         begin_request(&head[line.target.clone()], method, head.len(), out);
-        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
+        if log::log_enabled!(target: intake.access_log, log::Level::Info) {
             let path = out.line().split(|b| *b == b'?').next().unwrap_or_default();
             let kept = &path[..path.len().min(MAX_SUMMARY)];
             let end = if kept.len() < path.len() { "…" } else { "" };
@@ -167,7 +184,7 @@ impl Head {
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("Origin") => {
-                    self.allowed = intake.origins.allow(value);
+                    self.allowed = intake.cors.allow(value);
                 }
                 10 if header.name.eq_ignore_ascii_case("Connection") => {
                     for option in elements(value) {
@@ -205,14 +222,19 @@ impl Head {
         } else if hosts == 0 && !self.is_http_1_0 {
             fail(bad_request("The Host header is missing."));
         }
-        if let Err(error) = self.frame(length, coding) {
+        if let Err(error) = self.frame(length, coding, intake.max_body) {
             fail(error);
         }
         failure.map_or(Ok(()), Err)
     }
 
     /// Determines the framing of the body (RFC 9112, section 6.3).
-    fn frame(&mut self, length: Option<&[u8]>, coding: Option<&[u8]>) -> Result<(), Refusal> {
+    fn frame(
+        &mut self,
+        length: Option<&[u8]>,
+        coding: Option<&[u8]>,
+        most: usize,
+    ) -> Result<(), Refusal> {
         match (length, coding) {
             (None, None) => {}
             (Some(_), Some(_)) => {
@@ -225,7 +247,7 @@ impl Head {
             }
             // Nothing else, not even an empty element: a difference from a proxy in front could hide a request.
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
-                self.body = BodyDecoder::Chunked(Chunked::default());
+                self.body = BodyDecoder::Chunked(Chunked::new(most));
             }
             (None, Some(_)) => return Err(Refusal::new(Reason::TransferCoding)),
             (Some(digits), None) => {
@@ -237,7 +259,7 @@ impl Head {
                         .saturating_mul(10)
                         .saturating_add(usize::from(digit - b'0'))
                 });
-                if length > MAX_BODY_BYTES {
+                if length > most {
                     return Err(Refusal::new(Reason::ContentTooLarge));
                 }
                 self.body = BodyDecoder::Length(length);

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::base::clock::http_date;
 use crate::base::http::response::{write_field, write_status_line};
+use crate::net::gate::wire::cors::Cors;
 use crate::net::gate::wire::head::Head;
 use crate::net::lane::LaneResponse;
 
@@ -29,7 +30,7 @@ impl Head {
             write_field(out, "Connection", b"keep-alive");
         }
         if let Some(allowed) = &self.allowed {
-            allowed.write_response(out);
+            allowed.write_response(general.exposed, out);
         }
         if !response.has_cache_control {
             write_field(out, "Cache-Control", b"no-store");
@@ -55,17 +56,23 @@ pub struct GeneralFields {
     /// Each with its line end.
     block: Vec<u8>,
     second: u64,
+    /// The value of Server.
+    server: &'static str,
     /// Responses depend on the origin, so each has `Vary: Origin`.
     varies: bool,
+    /// The response header fields that scripts of other origins may read.
+    exposed: &'static str,
 }
 
 impl GeneralFields {
-    /// `varies`: responses depend on the origin of a request.
-    pub fn new(varies: bool) -> Self {
+    /// The fields of a server with this name, for scripts of these origins.
+    pub fn new(server: &'static str, cors: &Cors) -> Self {
         let mut fields = Self {
             block: Vec::new(),
             second: 0,
-            varies,
+            server,
+            varies: cors.vary(),
+            exposed: cors.exposed,
         };
         fields.refresh(SystemTime::now());
         fields
@@ -81,7 +88,7 @@ impl GeneralFields {
         self.block.clear();
         let date = http_date(i64::try_from(second).unwrap_or(i64::MAX));
         write_field(&mut self.block, "Date", date.as_bytes());
-        write_field(&mut self.block, "Server", b"petstore");
+        write_field(&mut self.block, "Server", self.server.as_bytes());
         write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
     }
 }
@@ -99,7 +106,7 @@ mod tests {
     }
 
     fn printed(head: &Head, response: &Response, close: bool) -> String {
-        let mut general = GeneralFields::new(false);
+        let mut general = GeneralFields::new("petstore", &Cors::default());
         general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
         let mut out = Vec::new();
         head.print(
@@ -135,7 +142,11 @@ mod tests {
 
     #[test]
     fn vary_is_one_line() {
-        let mut general = GeneralFields::new(true);
+        let cors = Cors {
+            origins: vec!["https://a.example".to_owned()],
+            ..Cors::default()
+        };
+        let mut general = GeneralFields::new("petstore", &cors);
         general.refresh(UNIX_EPOCH);
         for (response, vary) in [
             (Response::new(200, b""), "Vary: Origin\r\nContent-Length"),
@@ -174,11 +185,7 @@ mod tests {
 
     #[test]
     fn clock_before_1970_is_at_its_first_second() {
-        let mut fields = GeneralFields {
-            block: Vec::new(),
-            second: 0,
-            varies: false,
-        };
+        let mut fields = GeneralFields::new("petstore", &Cors::default());
         fields.refresh(UNIX_EPOCH - std::time::Duration::from_secs(5));
         let block = String::from_utf8(fields.block).unwrap();
         assert!(
