@@ -70,6 +70,7 @@ mod base;
 #[cfg(feature = "cli")]
 mod cli;
 mod cluster;
+mod config;
 mod model;
 mod net;
 mod ops;
@@ -80,11 +81,13 @@ mod store;
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
 
-pub use base::config::{Address, Config, Deadlines, Ephemeral, Hosting, Listen, Network, Secret};
 pub use base::error::{Error, ErrorKind, Expected};
+pub use base::secret::Secret;
 #[cfg(feature = "cluster")]
 pub use cluster::set_database_password;
+pub use config::{Config, Ephemeral, Hosting};
 pub use model::{ApiKey, KeyScope, NewPet, Pet, PetCounts, PetPatch, PetStatus};
+pub use net::{Address, Deadlines, Listen, Network};
 pub use ops::inventory::{Inventory, ListOptions};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
@@ -100,13 +103,13 @@ pub use site::project::{
     RefusalCode, Removed,
 };
 
-/// For the tests of the documents.
-#[doc(hidden)]
-pub use base::config::{SETTINGS, VARIABLES};
 /// The executable.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::run as main;
+/// For the tests of the documents.
+#[doc(hidden)]
+pub use config::{SETTINGS, VARIABLES};
 
 // The command line uses what this file names alone: the public interface, and these. `petstore` is its name for the crate.
 #[cfg(feature = "cli")]
@@ -114,13 +117,13 @@ extern crate self as petstore;
 #[cfg(feature = "cli")]
 pub(crate) use {
     base::clock::{past, rfc3339, unix_time},
-    base::config::Setting,
     base::environment::{flaw, from_environment},
     base::files::flush_folder,
     base::json::Json,
     base::metrics::note_dropped_log_lines,
     base::threads::start_thread,
     cluster::{exists as database_exists, is_cluster},
+    config::Setting,
 };
 
 #[doc(hidden)]

@@ -273,7 +273,7 @@ fn answer(status: u16, done: Result<impl Serialize, Refusal>) -> Result<Response
 mod tests {
     use super::*;
     use crate::admin;
-    use crate::base::config::Config;
+    use crate::config::Config;
 
     fn allow(path: &str) -> Option<&'static str> {
         admin::route(path).map(|(allow, _)| allow)

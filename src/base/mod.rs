@@ -1,8 +1,7 @@
-//! Shared by all other rooms, and knows none of them: HTTP's terms, strict JSON, settings, errors, files, threads, the
+//! Shared by all other rooms, and knows none of them: HTTP's terms, strict JSON, errors, files, threads, the
 //! clock, counters, and bounded logging.
 
 pub mod clock;
-pub mod config;
 pub mod environment;
 pub mod error;
 pub mod files;
@@ -10,4 +9,5 @@ pub mod http;
 pub mod json;
 pub mod metrics;
 pub mod quiet_log;
+pub mod secret;
 pub mod threads;

@@ -12,10 +12,11 @@ mod workers;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use crate::base::config::{Address, Config};
 use crate::base::error::{Error, ErrorKind};
 use crate::base::threads::start_thread;
 use crate::cluster;
+use crate::config::Config;
+use crate::net::Address;
 use crate::ops::inventory::Inventory;
 use opened::Opened;
 use private_folder::PrivateFolder;

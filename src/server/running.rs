@@ -13,13 +13,13 @@ use crate::app::pipeline::{
     self, Authenticator, ClusterReads, ClusterWrites, Draws, Faults, KeyCopy, ReadService,
     SharedState, WriteService,
 };
-use crate::base::config::Config;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::http::ACCESS_LOG;
 use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::metrics::Metrics;
 use crate::base::threads::{check_threads, lock};
 use crate::cluster::Version;
+use crate::config::Config;
 use crate::net::gate::{Delay, Gate, GateConfig, Limits, OpenLane, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{PrivateFolder, Server};
-use crate::base::config::{Config, Listen};
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::config::Config;
+use crate::net::Listen;
 use crate::net::worker::LaneListener;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 

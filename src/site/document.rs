@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use crate::app::api::{self, router};
 use crate::app::endpoint::{Deprecation, ETAG, HeaderField, Operation, Success, Tag};
 use crate::base::clock::day;
-use crate::base::config::Config;
 use crate::base::http::{Code, error_schema};
 use crate::base::json::{Json, object, reference};
+use crate::config::Config;
 use crate::site::components::example;
 
 /// The version of the interface (specification, section 9); its first number is in the path.

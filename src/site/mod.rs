@@ -18,8 +18,9 @@ mod well_known;
 
 use std::sync::Arc;
 
-use crate::base::config::{Address, Config};
 use crate::base::http::{Asset, Assets, LazyAssets};
+use crate::config::Config;
+use crate::net::Address;
 
 /// Returns every static document of the service, generated at first use.
 pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {

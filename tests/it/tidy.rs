@@ -569,7 +569,7 @@ fn rooms_keep_to_themselves() {
 
 /// The law of the house. A folder of `src` names only itself and what stands to its right; those with a comma between
 /// them do not name each other. Tests may name what they like.
-const LAW: &str = "cli server admin site app ops cluster net,store model base";
+const LAW: &str = "cli server admin site app ops config cluster net,store model base";
 
 /// The room of a path such as `net/gate/mod.rs` or `net::gate::Gate`: a folder of `src`, or what stands below a folder
 /// that only groups others.

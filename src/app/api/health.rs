@@ -65,7 +65,7 @@ fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::config::Config;
+    use crate::config::Config;
     use crate::store::Damage;
     use crate::store::tests::{lose_pets, pair};
     use std::sync::Arc;

@@ -7,9 +7,9 @@ use crate::app::endpoint::{
     Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
     Staged, Success, Tag, check_match, tagged, unless_known,
 };
-use crate::base::config::Config;
 use crate::base::http::{ApiError, Code, Response};
 use crate::base::json::{Enumeration, Integer};
+use crate::config::Config;
 use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
 use crate::store::{BatchWriter, Outcome};
 

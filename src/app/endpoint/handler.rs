@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::list_cache::ListCache;
 use super::{Call, Failure};
-use crate::base::config::Config;
 use crate::base::http::{ApiError, LazyAssets, Response};
+use crate::config::Config;
 use crate::store::{BUSY_TIMEOUT, BatchWriter, Cause, Counts, Damage, Reader, StoreError, Writer};
 
 /// A response that waits for the commit. An error waits too: an earlier request of the batch may be its cause, such as

@@ -1,6 +1,6 @@
 //! What scripts of other origins may read and send in a browser (CORS: Fetch standard, section 3.2).
 
-use crate::base::config::Config;
+use crate::config::Config;
 use crate::net::gate::Cors;
 
 /// The response header fields that they may read, in addition to the safelisted ones.

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_long_page, router};
 use crate::app::endpoint::{Call, Failure, Operation, Router};
-use crate::base::config::Config;
 use crate::base::http::response::Disposition;
 use crate::base::http::{
     ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target,
 };
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
+use crate::config::Config;
 use crate::model::KeyScope;
 use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;

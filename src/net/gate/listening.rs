@@ -12,10 +12,10 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::base::config::{Address, Listen};
 use crate::base::error::{Error, ErrorKind};
 use crate::net::gate::peer::Peer;
 use crate::net::gate::socket_file::{BACKLOG, SocketFile};
+use crate::net::{Address, Listen};
 
 /// A listening socket and its origin.
 pub struct Listening {

@@ -31,13 +31,13 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::net::TcpStream;
 use mio::{Events, Poll, Token, Waker};
 
-use crate::base::config::Deadlines;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::http::Size;
 use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::base::http::response::Disposition;
 use crate::base::metrics::{Levels, Metrics};
 use crate::base::quiet_log::QuietLog;
+use crate::net::Deadlines;
 use crate::net::lane::LaneKind;
 use crate::net::refusal::{Reason, Refusal, Refuse};
 use client::{ClientState, Shared};

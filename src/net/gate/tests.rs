@@ -13,8 +13,8 @@ use super::lanes::tests::{MEMORY, config, open};
 use super::peer::Peer;
 use super::shutdown::LAST_WORDS;
 use super::*;
-use crate::base::config::Listen;
 use crate::base::error::ErrorKind;
+use crate::net::Listen;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

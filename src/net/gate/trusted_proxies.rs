@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::base::config::Network;
+use crate::net::Network;
 
 /// The trusted proxies; by default the loopback addresses.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct TrustedProxies(pub Vec<Network>);
 
 impl Default for TrustedProxies {
     fn default() -> Self {
-        Self(crate::base::config::loopback())
+        Self(crate::net::loopback())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Pages with a field for the API key, whose scripts send requests to the API.
 
 use crate::app::api::among_files;
-use crate::base::config::Config;
 use crate::base::http::Assets;
+use crate::config::Config;
 use crate::site::document::{BASE, named_servers};
 use crate::site::html::markup::escape;
 use crate::site::html::page::HtmlPage;

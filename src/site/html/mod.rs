@@ -17,8 +17,9 @@ mod settings;
 mod tables;
 mod trial;
 
-use crate::base::config::{Address, Config};
 use crate::base::http::Assets;
+use crate::config::Config;
+use crate::net::Address;
 use crate::site::document::BASE;
 
 pub use navigation::SETTINGS_PAGE;

@@ -1,6 +1,6 @@
 //! The list of all pages, and the links between them.
 
-use crate::base::config::Config;
+use crate::config::Config;
 use crate::site::document;
 use crate::site::html::markup::{Filling, escape, in_reference, method};
 use crate::site::html::section::Section;

@@ -1,7 +1,7 @@
 //! The frame of every page, and its security header fields.
 
-use crate::base::config::Config;
 use crate::base::http::Asset;
+use crate::config::Config;
 
 use crate::site::document::VERSION;
 use crate::site::html::markup::escape;

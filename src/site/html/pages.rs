@@ -1,7 +1,7 @@
 //! The pages for people. Their text is in `pages/*.md`; their tables are generated from the code.
 
-use crate::base::config::Config;
 use crate::base::http::Assets;
+use crate::config::Config;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::page::HtmlPage;
@@ -65,8 +65,8 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::base::config::Address;
     use crate::base::http::AssetFields;
+    use crate::net::Address;
 
     /// Every page with a text.
     fn entries() -> impl Iterator<Item = &'static PageEntry> {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn codes_of_the_description_lead_to_their_headings() {
-        let description = crate::site::document::print(&crate::base::config::Config::default());
+        let description = crate::site::document::print(&crate::config::Config::default());
         assert!(description.contains("[`not_found`](/docs/errors#not_found): There is no pet"));
         let errors = page("/docs/errors");
         for link in description

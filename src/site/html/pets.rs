@@ -1,7 +1,7 @@
 //! The pets page. Its script calls the API.
 
-use crate::base::config::Config;
 use crate::base::http::Assets;
+use crate::config::Config;
 use crate::site::document;
 use crate::site::html::keyed;
 use crate::site::html::markup::escape;
@@ -42,8 +42,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
 mod tests {
     use super::*;
     use crate::app::api::among_files;
-    use crate::base::config::Address;
     use crate::base::http::AssetFields;
+    use crate::net::Address;
 
     #[test]
     fn page_names_the_operations_that_are_described_and_loads_only_its_own_files() {

@@ -2,8 +2,8 @@
 //! sitemap.
 
 use crate::app::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
-use crate::base::config::Config;
 use crate::base::http::{Asset, Assets};
+use crate::config::Config;
 use crate::site::html::navigation::{DESCRIPTION, PAGES, PageEntry};
 use crate::site::html::page::HtmlPage;
 

@@ -1,8 +1,9 @@
 //! The reference: every operation as HTML, generated from the table of operations, with forms that send requests.
 
 use crate::app::endpoint::Operation;
-use crate::base::config::{Config, Listen};
 use crate::base::http::Assets;
+use crate::config::Config;
+use crate::net::Listen;
 use crate::site::components::{example, item_of};
 use crate::site::document;
 use crate::site::html::keyed;
@@ -93,7 +94,7 @@ mod tests {
         };
         crate::site::assets(
             &config,
-            &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()),
+            &crate::net::Address::Tcp(([127, 0, 0, 1], 1).into()),
         )
     }
 
@@ -107,7 +108,7 @@ mod tests {
         let page = |config: &Config| {
             let assets = crate::site::assets(
                 config,
-                &crate::base::config::Address::Tcp(([127, 0, 0, 1], 1).into()),
+                &crate::net::Address::Tcp(([127, 0, 0, 1], 1).into()),
             );
             let page = assets.get("/").unwrap().respond(&AssetFields::default());
             String::from_utf8(page.body().to_vec()).unwrap()

@@ -2,10 +2,10 @@
 //! its entries.
 
 use crate::app::endpoint::Operation;
-use crate::base::config::Config;
 use crate::base::http::Code;
 use crate::base::http::response::reason;
 use crate::base::json::{Json, object};
+use crate::config::Config;
 use crate::site::components::{resolve, schema};
 use crate::site::document::{operations, own_codes};
 use crate::site::html::markup::{in_reference, plain, text};
@@ -140,8 +140,8 @@ fn operation(operation: &Operation) -> Vec<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::config::Address;
     use crate::base::http::AssetFields;
+    use crate::net::Address;
     use crate::site::html::navigation::DESCRIPTION;
     use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The settings page on the admin address. It uses the interface under `/settings/api/`.
 
-use crate::base::config::Config;
 use crate::base::http::Assets;
+use crate::config::Config;
 use crate::site::html::files;
 use crate::site::html::markup::{escape, inline};
 use crate::site::html::navigation::SETTINGS_PAGE;

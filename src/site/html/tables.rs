@@ -1,10 +1,13 @@
 //! The tables of the pages, generated from the tables of the code.
 
 use crate::base::clock::day;
-use crate::base::config::{Config, SETTINGS, VARIABLES};
+use std::time::Duration;
+
 use crate::base::http::Code;
 use crate::base::http::limits::LIMITS;
 use crate::base::http::response::reason;
+use crate::config::{Config, SETTINGS, VARIABLES};
+use crate::net::Deadlines;
 use crate::site::document::{VERSION, operations};
 use crate::site::html::markup::{Filling, escape, in_reference, inline, plain, title};
 use crate::site::html::navigation::{PageText, index};
@@ -116,7 +119,7 @@ fn limits() -> Filling {
 }
 
 fn deadlines(config: &Config) -> Filling {
-    let rows = config.deadlines.table().map(|(name, most, span, then)| {
+    let rows = phases(&config.deadlines).map(|(name, most, span, then)| {
         let most = format!("{} s", most.as_secs_f64());
         (
             format!("#timeout-{name}"),
@@ -124,6 +127,56 @@ fn deadlines(config: &Config) -> Filling {
         )
     });
     table(["Phase", "Timeout", "On timeout"], rows)
+}
+
+/// Every deadline: its field, the longest time, the phase that it bounds, and the effect when it passes.
+fn phases(deadlines: &Deadlines) -> [(&'static str, Duration, &'static str, &'static str); 8] {
+    const CLOSED: &str = "the connection is closed";
+    [
+        (
+            "head",
+            deadlines.head,
+            "reading the head of a request, from its first byte",
+            "408",
+        ),
+        (
+            "body",
+            deadlines.body,
+            "reading the body, from the end of the head",
+            "408",
+        ),
+        (
+            "lane",
+            deadlines.lane,
+            "waiting for a free thread, once complete",
+            "503; not carried out",
+        ),
+        (
+            "answer",
+            deadlines.answer,
+            "handling the request",
+            "503; for a POST, `outcome_unknown`",
+        ),
+        (
+            "response",
+            deadlines.response,
+            "sending the response",
+            CLOSED,
+        ),
+        ("idle", deadlines.idle, "idle between requests", CLOSED),
+        (
+            "linger",
+            deadlines.linger,
+            "silent after the last response, without closing",
+            CLOSED,
+        ),
+        (
+            "drain",
+            deadlines.drain,
+            "finishing the requests, after SIGTERM",
+            "the service exits",
+        ),
+    ]
 }
 
 fn settings() -> Filling {
@@ -275,5 +328,30 @@ mod tests {
                 .contains("</a><br><code>PETSTORE_ALLOW_ORIGIN</code>")
         );
         assert_eq!(filled("{{else}}").0, "{{else}}");
+    }
+
+    #[test]
+    fn guide_and_proxies_have_the_time_that_connections_live() {
+        let idle = format!("after {} s.", Deadlines::default().idle.as_secs());
+        assert!(include_str!("../pages/proxy.md").contains(&idle), "{idle}");
+        for proxy in [
+            include_str!("../../../scripts/deploy/nginx.conf"),
+            include_str!("../../../scripts/deploy/Caddyfile-domains"),
+        ] {
+            assert!(
+                proxy.contains(&format!("({} s)", Deadlines::default().idle.as_secs())),
+                "{proxy}"
+            );
+        }
+    }
+
+    #[test]
+    fn table_has_every_deadline() {
+        let deadlines = Deadlines::default();
+        let rows = phases(&deadlines)
+            .map(|(name, most, ..)| format!("{name}: {most:?}"))
+            .join(", ");
+        // Such as "Deadlines { head: 10s, body: 30s }".
+        assert_eq!(format!("{deadlines:?}"), format!("Deadlines {{ {rows} }}"));
     }
 }

@@ -14,9 +14,9 @@ use super::error::Refusal;
 use super::overview::{DomainView, Overview};
 use super::verify::check_dns;
 use crate::base::clock::unix_time;
-use crate::base::config::Hosting;
 use crate::base::error::Error;
 use crate::base::threads::{lock, start_thread};
+use crate::config::Hosting;
 use crate::model::{Domain, DomainState};
 use crate::store::Reader;
 

@@ -8,7 +8,7 @@ use super::overview::DomainView;
 use super::verify::check_dns;
 use super::{Project, name};
 use crate::base::clock::unix_time;
-use crate::base::config::Hosting;
+use crate::config::Hosting;
 use crate::model::{CHECK_EVERY, Domain, DomainEvent, DomainState, Plan, Redirect};
 use crate::store::{Reader, Writer};
 

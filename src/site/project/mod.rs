@@ -27,9 +27,9 @@ mod verify_tests;
 use std::fmt;
 
 use crate::base::clock::unix_time;
-use crate::base::config::{Config, Hosting};
 use crate::base::error::Error;
 use crate::cluster;
+use crate::config::{Config, Hosting};
 use crate::store::Writer;
 
 pub use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};

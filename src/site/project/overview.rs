@@ -6,7 +6,7 @@ use super::finding::CAA_UNKNOWN;
 use super::name;
 use super::record::DnsRecord;
 use super::verify::{CONFLICTING_RECORD, WRONG_TARGET};
-use crate::base::config::Hosting;
+use crate::config::Hosting;
 use crate::model::{CHECK_EVERY, Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{Reader, StoreError};
 

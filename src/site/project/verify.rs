@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::caa::check_caa;
 use super::finding::{Finding, list};
 use super::suffix::{is_apex, registered};
-use crate::base::config::Hosting;
+use crate::config::Hosting;
 use crate::model::DomainEvent;
 use crate::site::dns::{
     AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::app::endpoint::{Failure, Operation, Router};
 use crate::app::pipeline::Authenticator;
-use crate::base::config::Config;
+use crate::config::Config;
 use crate::store::{Cause, StoreError, Writer};
 use crate::testing::{Folder, logged};
 

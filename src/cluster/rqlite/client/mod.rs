@@ -24,9 +24,9 @@ use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderValue};
 use ureq::{Agent, Body, RequestBuilder};
 
-use crate::base::config::Secret;
 use crate::base::environment::from_environment;
 use crate::base::error::{Error, ErrorKind, fail};
+use crate::base::secret::Secret;
 use crate::cluster::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::WAITS;

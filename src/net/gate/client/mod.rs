@@ -16,7 +16,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use crate::base::config::Deadlines;
+use crate::net::Deadlines;
 use crate::net::refusal::{Reason, Refusal, Refuse};
 
 use crate::base::metrics::Metrics;

@@ -36,7 +36,7 @@ pub enum Listen {
 
 impl Listen {
     /// Reads `HOST:PORT`, `unix:PATH`, or a port of 127.0.0.1 such as `8080` or `:8080`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         if let Some(path) = text.strip_prefix(UNIX) {
             return (!path.is_empty()).then(|| Self::Unix(path.into()));
         }

@@ -23,7 +23,8 @@ pub struct Network {
 }
 
 impl Network {
-    pub(super) const EXPECTED: &str = "an address such as 10.0.0.1 or 10.0.0.0/8";
+    /// What a text that is read must be, as the end of a sentence.
+    pub const EXPECTED: &str = "an address such as 10.0.0.1 or 10.0.0.0/8";
 
     /// Returns whether the network contains this address. An IPv4 network contains no IPv6 address, nor an IPv6 network
     /// an IPv4 address.
@@ -67,6 +68,14 @@ impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }
+}
+
+/// The addresses of the machine itself, IPv4 and IPv6.
+pub fn loopback() -> Vec<Network> {
+    ["127.0.0.0/8", "::1"]
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .collect()
 }
 
 #[cfg(test)]

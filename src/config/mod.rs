@@ -1,13 +1,9 @@
 //! The configuration of the service: every setting of the library, with its unit and its default. The command line and
 //! the documentation use the table in `settings.rs`.
 
-mod deadlines;
 mod ephemeral;
 mod hosting;
-mod listen;
 mod memory;
-mod network;
-mod secret;
 mod setting;
 mod settings;
 mod urls;
@@ -16,13 +12,11 @@ use std::path::PathBuf;
 
 use crate::base::error::{Error, ErrorKind, fail};
 use crate::base::files::is_location;
+use crate::base::secret::Secret;
+use crate::net::{Deadlines, Listen, Network, loopback};
 
-pub use deadlines::Deadlines;
 pub use ephemeral::Ephemeral;
 pub use hosting::Hosting;
-pub use listen::{Address, Listen};
-pub use network::Network;
-pub use secret::Secret;
 pub use setting::Setting;
 pub use settings::{SETTINGS, VARIABLES};
 
@@ -321,14 +315,6 @@ impl Config {
             .flatten()
             .filter_map(|url| urls::host_of(url))
     }
-}
-
-/// The addresses of the machine itself, IPv4 and IPv6.
-pub(crate) fn loopback() -> Vec<Network> {
-    ["127.0.0.0/8", "::1"]
-        .iter()
-        .filter_map(|text| text.parse().ok())
-        .collect()
 }
 
 fn default_workers(processors: usize) -> usize {

@@ -9,7 +9,8 @@ use super::urls::{CONTACT, URL, contact, origin, url};
 use crate::base::error::Expected;
 use crate::base::files::is_location;
 
-use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, memory};
+use super::{MOST_CONNECTIONS, MOST_WORKERS, memory};
+use crate::net::{Listen, Network};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
@@ -233,8 +234,8 @@ fn line(text: &str, most: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::config::Config;
     use crate::base::error::Expected;
+    use crate::config::Config;
 
     fn set(flag: &str, text: &str) -> Result<Config, Expected> {
         let mut config = Config::default();

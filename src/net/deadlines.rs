@@ -1,4 +1,4 @@
-//! The deadlines of clients, and the responses when they pass.
+//! The deadlines of clients.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Deadlines {
     /// The deadlines, each a year at most.
-    pub(super) fn bounded(mut self) -> Self {
+    pub fn bounded(mut self) -> Self {
         let Self {
             head,
             body,
@@ -58,54 +58,7 @@ impl Deadlines {
         }
         self
     }
-
-    /// Lists every deadline for people: its field, the longest time, the phase that it bounds, and the effect when it
-    /// passes.
-    pub(crate) fn table(&self) -> [(&'static str, Duration, &'static str, &'static str); 8] {
-        [
-            (
-                "head",
-                self.head,
-                "reading the head of a request, from its first byte",
-                "408",
-            ),
-            (
-                "body",
-                self.body,
-                "reading the body, from the end of the head",
-                "408",
-            ),
-            (
-                "lane",
-                self.lane,
-                "waiting for a free thread, once complete",
-                "503; not carried out",
-            ),
-            (
-                "answer",
-                self.answer,
-                "handling the request",
-                "503; for a POST, `outcome_unknown`",
-            ),
-            ("response", self.response, "sending the response", CLOSED),
-            ("idle", self.idle, "idle between requests", CLOSED),
-            (
-                "linger",
-                self.linger,
-                "silent after the last response, without closing",
-                CLOSED,
-            ),
-            (
-                "drain",
-                self.drain,
-                "finishing the requests, after SIGTERM",
-                "the service exits",
-            ),
-        ]
-    }
 }
-
-const CLOSED: &str = "the connection is closed";
 
 impl Default for Deadlines {
     fn default() -> Self {
@@ -126,35 +79,6 @@ impl Default for Deadlines {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn guide_and_proxies_have_the_time_that_connections_live() {
-        let idle = format!("after {} s.", Deadlines::default().idle.as_secs());
-        assert!(
-            include_str!("../../site/pages/proxy.md").contains(&idle),
-            "{idle}"
-        );
-        for proxy in [
-            include_str!("../../../scripts/deploy/nginx.conf"),
-            include_str!("../../../scripts/deploy/Caddyfile-domains"),
-        ] {
-            assert!(
-                proxy.contains(&format!("({} s)", Deadlines::default().idle.as_secs())),
-                "{proxy}"
-            );
-        }
-    }
-
-    #[test]
-    fn table_has_every_deadline() {
-        let deadlines = Deadlines::default();
-        let rows = deadlines
-            .table()
-            .map(|(name, most, ..)| format!("{name}: {most:?}"))
-            .join(", ");
-        // Such as "Deadlines { head: 10s, body: 30s }".
-        assert_eq!(format!("{deadlines:?}"), format!("Deadlines {{ {rows} }}"));
-    }
 
     #[test]
     fn deadline_is_bounded_to_a_year() {
