@@ -13,10 +13,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Failure, unserved};
 use crate::base::error::Error;
 use crate::base::http::host::{is_address, without_port};
-use crate::base::http::{ApiError, Code, Request, Response, Target};
+use crate::base::http::{Request, Response, Target};
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::net::worker::Service;

@@ -9,12 +9,12 @@ use super::{AdminContext, GET, POST, Route, forbidden};
 use crate::app::endpoint::parameter::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH,
 };
+use crate::app::endpoint::query;
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Failure, JSON, read_body};
 use crate::app::pipeline::Authenticator;
 use crate::base::clock::unix_time;
-use crate::base::http::{
-    ApiError, AssetFields, Assets, Code, Request, Response, Target, percent, query,
-};
+use crate::base::http::{AssetFields, Assets, Request, Response, Target, percent};
 use crate::base::json::{AnyString, Integer, JsonObject, Optional, Required, object};
 use crate::cluster::require_file;
 use crate::model::KeyScope;

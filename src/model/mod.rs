@@ -9,7 +9,7 @@ mod sample;
 mod string_enum;
 
 pub use key::{ApiKey, Digest, KeyScope};
-pub use page::Page;
+pub use page::{FULL_PAGE_BYTES, Page};
 pub use pet::{
     BROUGHT_ID, FILTERS, ID, MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts,
     PetPatch, PetQuery, PetStatus, any_id, column, pet_schemas,

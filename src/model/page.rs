@@ -1,5 +1,9 @@
 //! A page of any list.
 
+/// The size in bytes at which a page of a list ends early, because names may be long. The `Link` header leads to the
+/// rest.
+pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
+
 /// A request for one page of a list, in ascending order of ids.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Page {

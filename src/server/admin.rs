@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use super::SERVER;
 use super::descriptors::ADMIN_CONNECTIONS;
-use super::running::SERVER;
 use super::workers::Workers;
 use crate::admin::{
     self, AdminContext, AdminService, Count, LastCounts, ProjectSettings, Refresh, Reset,
 };
+use crate::app::endpoint::ApiError;
 use crate::app::pipeline::{self, SharedState};
 use crate::base::error::Error;
+use crate::base::http::ACCESS_LOG;
 use crate::base::http::limits::MAX_BODY_BYTES;
-use crate::base::http::{ACCESS_LOG, ApiError};
 use crate::base::threads::start_thread;
 use crate::net::gate::{Gate, GateConfig, Limits, Listening, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;

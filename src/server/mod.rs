@@ -25,6 +25,9 @@ use running::Running;
 pub use crate::net::gate::{HealthCheck, Stopper};
 pub use verify_backup::drill;
 
+/// The value of the header field Server.
+const SERVER: &str = "petstore";
+
 /// A running service.
 ///
 /// Dropping it stops the service like [`Stopper::stop`] and **blocks until the service has ended**: until the requests

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use super::SERVER;
 use super::admin::{Admin, AdminData};
 use super::opened::{OpenCluster, Opened};
 use super::private_folder::PrivateFolder;
@@ -32,9 +33,6 @@ const READS_AT_ONCE: usize = 64;
 const CLUSTER_READS_AT_ONCE: usize = 256;
 /// The most requests in the write lane at once, which share a flush of the disk.
 const WRITES_AT_ONCE: usize = 512;
-
-/// The value of the header field Server.
-pub const SERVER: &str = "petstore";
 
 /// The parts of a running service. The order of the fields is the order of their drops: the gate before the workers
 /// that it sends requests to, and the claim on the database after the last connection to it.

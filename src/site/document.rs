@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::app::api::{self, router};
+use crate::app::endpoint::{Code, error_schema};
 use crate::app::endpoint::{Deprecation, ETAG, HeaderField, Operation, Success, Tag};
 use crate::base::clock::day;
-use crate::base::http::{Code, error_schema};
 use crate::base::json::{Json, object, reference};
 use crate::config::Config;
 use crate::site::components::example;

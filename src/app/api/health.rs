@@ -3,8 +3,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Failure, Handler, Operation, ReadContext, WriteContext};
-use crate::base::http::{ApiError, Code, Response};
+use crate::base::http::Response;
 use crate::model::{Page, PetQuery};
 use crate::store::{Cause, StoreError};
 

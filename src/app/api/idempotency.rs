@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use crate::app::endpoint::parameter::HeaderParameter;
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, HeaderField};
-use crate::base::http::{ApiError, Code};
 use crate::model::IdempotencyKey;
 
 /// The longest key, in bytes.

@@ -91,9 +91,10 @@ pub fn is_built_in(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::endpoint::Code;
     use crate::app::endpoint::{Handler, flaw};
     use crate::app::pipeline::is_protected;
-    use crate::base::http::{Code, Target};
+    use crate::base::http::Target;
 
     #[test]
     fn table_is_sound() {

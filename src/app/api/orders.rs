@@ -1,8 +1,9 @@
 //! `GET /v1/store/orders`: the specification names it but does not describe it.
 
 use super::pets::PETS_TAG;
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext, Stability, Tag};
-use crate::base::http::{ApiError, Code, Response};
+use crate::base::http::Response;
 
 /// The pages show orders as a group of their own; in the interface description they share the tag that the
 /// specification fixes.

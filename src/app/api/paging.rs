@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
+use crate::app::endpoint::ApiError;
 use crate::app::endpoint::parameter::QueryParameter;
+use crate::app::endpoint::query::parameter;
 use crate::app::endpoint::{Call, HeaderField, tagged};
-use crate::base::http::limits::FULL_PAGE_BYTES;
-use crate::base::http::query::parameter;
-use crate::base::http::{ApiError, Response, percent};
+use crate::base::http::{Response, percent};
 use crate::base::json::{Integer, Json, object, reference};
+use crate::model::FULL_PAGE_BYTES;
 use crate::model::Page;
 
 const DEFAULT_LIMIT: i64 = 20;

@@ -3,11 +3,12 @@
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
 use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
 use crate::app::endpoint::parameter::{IF_MATCH, IF_NONE_MATCH, PathParameter, QueryParameter};
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{
     Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
     Staged, Success, Tag, check_match, tagged, unless_known,
 };
-use crate::base::http::{ApiError, Code, Response};
+use crate::base::http::Response;
 use crate::base::json::{Enumeration, Integer};
 use crate::config::Config;
 use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};

@@ -1,9 +1,10 @@
 //! Documents that need no key: the interface description and the project site.
 
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext};
 use crate::base::http::response::ResponseBody;
-use crate::base::http::{ApiError, AssetFields, Code, Form, Response, percent};
+use crate::base::http::{AssetFields, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", get)];

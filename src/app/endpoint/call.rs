@@ -5,7 +5,8 @@ use super::parameter::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderParameter, IF_NONE_MATCH, PathParameter,
     QueryParameter,
 };
-use crate::base::http::{ApiError, AssetFields, Code, Request, Target, percent};
+use crate::app::endpoint::{ApiError, Code};
+use crate::base::http::{AssetFields, Request, Target, percent};
 use crate::base::json::Schema;
 use crate::model::Caller;
 

@@ -6,7 +6,8 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::parameter::{IF_MATCH, IF_NONE_MATCH};
 use super::{Call, HeaderField};
-use crate::base::http::{ApiError, Code, Response, matches_tag, names_tag};
+use crate::app::endpoint::{ApiError, Code};
+use crate::base::http::{Response, matches_tag, names_tag};
 
 /// The response header field with the tag.
 pub const ETAG: HeaderField = HeaderField {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::list_cache::ListCache;
 use super::{Call, Failure};
-use crate::base::http::{ApiError, LazyAssets, Response};
+use crate::app::endpoint::ApiError;
+use crate::base::http::{LazyAssets, Response};
 use crate::config::Config;
 use crate::store::{BUSY_TIMEOUT, BatchWriter, Cause, Counts, Damage, Reader, StoreError, Writer};
 

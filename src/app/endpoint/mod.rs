@@ -5,18 +5,21 @@
 
 mod call;
 mod entity_tag;
+mod error;
 mod handler;
 mod list_cache;
 mod operation;
 pub mod parameter;
+pub mod query;
 mod router;
 
-use crate::base::http::{ApiError, Code, Response};
+use crate::base::http::Response;
 use crate::base::json::Invalid;
 use crate::store::{Cause, StoreError};
 
 pub use call::{Call, read_body};
 pub use entity_tag::{ETAG, check_match, tagged, unless_known};
+pub use error::{ApiError, Code, error_schema};
 pub use handler::{Handler, ReadContext, Staged, WriteContext, WriterCheck};
 pub use operation::{Deprecation, HeaderField, JSON, Operation, Stability, Success, Tag};
 pub use router::{Router, unserved};

@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 
 use super::handler::Handler;
 use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, Parameter};
+use crate::app::endpoint::Code;
 use crate::base::clock::http_date;
-use crate::base::http::{Code, Fields, find_field};
+use crate::base::http::{Fields, find_field};
 use crate::base::json::Json;
 
 /// One row of the table.

@@ -1,8 +1,8 @@
 //! Parameters of operations: each reads its value, reports the expected values, and describes itself for the interface
 //! description.
 
-use crate::base::http::query;
-use crate::base::http::{ApiError, Code};
+use crate::app::endpoint::query;
+use crate::app::endpoint::{ApiError, Code};
 use crate::base::json::{Json, Schema, object};
 
 /// The request header fields that describe a body.

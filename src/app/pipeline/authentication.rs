@@ -1,7 +1,8 @@
 //! Bearer authentication (RFC 6750): finds the API key of a request.
 
 use crate::app::endpoint::Failure;
-use crate::base::http::{ApiError, Code, Request};
+use crate::app::endpoint::{ApiError, Code};
+use crate::base::http::Request;
 use crate::model::{ApiKey, Caller, Digest, KeyScope};
 use crate::ops::keys::secret::{digest, is_like_a_key};
 use crate::ops::keys::{LastUses, fingerprint};

@@ -11,8 +11,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::is_protected;
 use crate::app::api::router;
 use crate::app::endpoint::Operation;
+use crate::app::endpoint::{ApiError, Code};
 use crate::base::http::response::Disposition;
-use crate::base::http::{ApiError, Code, Request, Response, Target};
+use crate::base::http::{Request, Response, Target};
 use crate::net::worker::Service;
 
 /// Two sequences of pseudo-random numbers, one for failures and one for delays, which are the same in every run.

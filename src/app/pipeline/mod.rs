@@ -14,11 +14,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_long_page, router};
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Operation, Router};
 use crate::base::http::response::Disposition;
-use crate::base::http::{
-    ACCESS_LOG, ApiError, Code, Fields, LazyAssets, Request, Response, Size, Target,
-};
+use crate::base::http::{ACCESS_LOG, Fields, LazyAssets, Request, Response, Size, Target};
 use crate::base::metrics::Metrics;
 use crate::base::quiet_log::QuietLog;
 use crate::config::Config;

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Handler, ReadContext};
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::base::clock::unix_time;
 use crate::base::http::response::Disposition;
-use crate::base::http::{ApiError, Code, Request, Response};
+use crate::base::http::{Request, Response};
 use crate::net::worker::Service;
 use crate::store::Reader;
 

@@ -1,6 +1,6 @@
 //! The responses to what the gate refuses.
 
-use crate::base::http::{ApiError, Code};
+use crate::app::endpoint::{ApiError, Code};
 use crate::base::metrics::Metrics;
 use crate::net::refusal::{Reason, Refusal, Refuse};
 

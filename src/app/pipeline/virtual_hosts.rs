@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::is_protected;
 use crate::app::endpoint::Failure;
+use crate::app::endpoint::{ApiError, Code};
 use crate::base::clock::unix_time;
 use crate::base::http::host::{is_address, without_port};
-use crate::base::http::{ApiError, Code, Request, Response, Target, elements};
+use crate::base::http::{Request, Response, Target, elements};
 use crate::config::Config;
 use crate::model::{Domain, DomainState, Redirect};
 use crate::store::Reader;

@@ -1,7 +1,6 @@
 //! The vocabulary that all rooms share: requests, responses, failures, targets, queries and limits, as
 //! plain data. Knows nothing of sockets, SQL or pets.
 
-mod error;
 #[cfg_attr(
     not(feature = "site"),
     path = "no_gzip.rs",
@@ -11,12 +10,10 @@ mod gzip;
 pub mod host;
 pub mod limits;
 pub mod percent;
-pub mod query;
 mod request;
 pub mod response;
 mod static_document;
 
-pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, Size, Target, name_all};
 pub use response::{ACCESS_LOG, Fields, Response, elements, find_field, find_fields};

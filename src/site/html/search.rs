@@ -1,8 +1,8 @@
 //! The index of the search, made from the sections of the pages and from the tables of the code. `search-rank.js` ranks
 //! its entries.
 
+use crate::app::endpoint::Code;
 use crate::app::endpoint::Operation;
-use crate::base::http::Code;
 use crate::base::http::response::reason;
 use crate::base::json::{Json, object};
 use crate::config::Config;

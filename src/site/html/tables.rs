@@ -3,8 +3,10 @@
 use crate::base::clock::day;
 use std::time::Duration;
 
-use crate::base::http::Code;
-use crate::base::http::limits::LIMITS;
+use crate::app::endpoint::Code;
+use crate::base::http::limits::{
+    MAX_BODY_BYTES, MAX_DROPPED_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
+};
 use crate::base::http::response::reason;
 use crate::config::{Config, SETTINGS, VARIABLES};
 use crate::net::Deadlines;
@@ -105,6 +107,21 @@ fn codes(config: &Config) -> Filling {
     });
     table(["Code and status", "What happened, and what to do"], rows)
 }
+
+/// Every bound on the size of a request, for people: the bounded part, its maximum, the unit of that, and the status if it
+/// is exceeded.
+const LIMITS: [(&str, usize, &str, u16); 5] = [
+    ("request target", MAX_TARGET_BYTES, "bytes", 414),
+    ("request head", MAX_HEAD_BYTES, "bytes", 431),
+    ("header fields", MAX_HEADER_FIELDS, "fields", 431),
+    (
+        "chunk extensions and trailers",
+        MAX_DROPPED_BYTES,
+        "bytes",
+        431,
+    ),
+    ("request body", MAX_BODY_BYTES, "bytes", 413),
+];
 
 fn limits() -> Filling {
     let rows = LIMITS.iter().map(|(what, most, unit, status)| {

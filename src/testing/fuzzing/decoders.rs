@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::app::api::router;
+use crate::app::endpoint::query::parameter;
 use crate::app::endpoint::{Call, Handler};
-use crate::base::http::query::parameter;
 use crate::base::http::{Request, Target};
 use crate::base::json::Invalid;
 use crate::model::{NewPet, PetStatus};

@@ -10,9 +10,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use crate::app::endpoint::Failure;
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::pipeline::authentication::AUTHORIZATION;
 use crate::app::pipeline::is_protected;
-use crate::base::http::{ApiError, Code, Request, Target};
+use crate::base::http::{Request, Target};
 use crate::base::threads::lock;
 use crate::cluster::{Cluster, ClusterError, Revision};
 use crate::model::{ApiKey, Pet};

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::app::api::router;
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Operation, Router};
 use crate::app::pipeline::Authenticator;
-use crate::base::http::{ApiError, Code};
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::ops::keys::secret::digest;
 use crate::store::tests::{Folder, refuse_writes, writer_that_keeps_its_log};

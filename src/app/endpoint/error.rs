@@ -215,6 +215,7 @@ impl ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::http::response::reason;
 
     #[test]
     fn proxies_return_the_body_of_their_own_code() {
@@ -247,6 +248,17 @@ mod tests {
             );
             assert!(seen.insert(code.as_str()), "{code:?} shares its code");
             assert!((400..600).contains(&code.status()), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn every_status_has_a_reason() {
+        // 402 and 409 are refusals of the project.
+        for status in [200, 201, 202, 204, 301, 302, 304, 307, 308, 402, 409]
+            .into_iter()
+            .chain(Code::ALL.iter().map(|code| code.status()))
+        {
+            assert_ne!(reason(status), "", "{status}");
         }
     }
 }

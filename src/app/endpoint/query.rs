@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::base::http::{ApiError, Code, percent};
+use crate::app::endpoint::{ApiError, Code};
+use crate::base::http::percent;
 
 /// The decoded value of a query parameter; `None` if it is absent.
 ///
