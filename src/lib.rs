@@ -11,7 +11,17 @@
 //!
 //! [`Server`] runs the service. [`Inventory`] adds, reads and changes pets without HTTP. [`KeyRing`] manages API keys.
 //! [`backup`], [`check`] and [`restore`] work on a whole database, [`export`] and [`Import`] on all its pets. Each
-//! failure is an [`Error`] whose [`ErrorKind`] a program can match.
+//! failure is an [`Error`] whose [`ErrorKind`] a program can match:
+//!
+//! ```
+//! use petstore::{Config, ErrorKind, Server};
+//!
+//! match Server::start(Config::new().database("no/such/folder/pets.db")) {
+//!     Err(error) if error.kind() == ErrorKind::DatabaseMissing => println!("create the folder first"),
+//!     Err(error) => println!("{error}"),
+//!     Ok(server) => drop(server),
+//! }
+//! ```
 //!
 //! # Embedding
 //!
@@ -66,7 +76,6 @@
 
 mod admin;
 mod app;
-mod base;
 #[cfg(feature = "cli")]
 mod cli;
 mod cluster;
@@ -81,8 +90,6 @@ mod store;
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
 
-pub use base::error::{Error, ErrorKind, Expected};
-pub use base::secret::Secret;
 #[cfg(feature = "cluster")]
 pub use cluster::set_database_password;
 pub use config::{Config, Ephemeral, Hosting};
@@ -95,6 +102,8 @@ pub use ops::maintenance::{
 };
 pub use ops::pet_store::PetIds;
 pub use ops::transfer::{Format, Import, ImportIds, ImportOptions, Imported, Source, export};
+pub use petstore_base::error::{Error, ErrorKind, Expected};
+pub use petstore_base::secret::Secret;
 pub use server::{HealthCheck, Server, Stopper, drill};
 pub use site::document::print as openapi;
 #[cfg(feature = "site")]
@@ -116,14 +125,14 @@ pub use config::{SETTINGS, VARIABLES};
 extern crate self as petstore;
 #[cfg(feature = "cli")]
 pub(crate) use {
-    base::clock::{past, rfc3339, unix_time},
-    base::environment::{flaw, from_environment},
-    base::files::flush_folder,
-    base::json::Json,
-    base::metrics::note_dropped_log_lines,
-    base::threads::start_thread,
     cluster::{exists as database_exists, is_cluster},
     config::Setting,
+    petstore_base::clock::{past, rfc3339, unix_time},
+    petstore_base::environment::{flaw, from_environment},
+    petstore_base::files::flush_folder,
+    petstore_base::json::Json,
+    petstore_base::metrics::note_dropped_log_lines,
+    petstore_base::threads::start_thread,
 };
 
 #[doc(hidden)]

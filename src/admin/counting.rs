@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::base::threads::lock;
 use crate::store::{Counted, Reader, StoreError};
+use petstore_base::threads::lock;
 
 /// Counts the pets. It gets the connection of the worker.
 pub type Count = Box<dyn FnMut(&mut Reader) -> Result<Counted, StoreError> + Send>;

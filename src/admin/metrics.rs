@@ -7,15 +7,15 @@ use rustix::system::uname;
 
 use super::{AdminContext, LastCounts};
 use crate::app::endpoint::Failure;
-use crate::base::clock::unix_time;
-use crate::base::files::bytes_after;
-use crate::base::http::{Request, Response, Target};
-use crate::base::metrics::Exposition;
 use crate::cluster::meters;
 use crate::model::DomainState;
 use crate::ops::keys::last_expiries;
 use crate::ops::maintenance::last_backup;
 use crate::store::{StoreError, log_of};
+use petstore_base::clock::unix_time;
+use petstore_base::files::bytes_after;
+use petstore_base::http::{Request, Response, Target};
+use petstore_base::metrics::Exposition;
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";

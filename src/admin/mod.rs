@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Failure, unserved};
-use crate::base::error::Error;
-use crate::base::http::host::{is_address, without_port};
-use crate::base::http::{Request, Response, Target};
-use crate::base::metrics::Metrics;
-use crate::base::quiet_log::QuietLog;
 use crate::net::worker::Service;
 use crate::store::{Damage, Reader};
+use petstore_base::error::Error;
+use petstore_base::http::host::{is_address, without_port};
+use petstore_base::http::{Request, Response, Target};
+use petstore_base::metrics::Metrics;
+use petstore_base::quiet_log::QuietLog;
 
 pub use counting::{Count, LastCounts};
 pub use settings::ProjectSettings;

@@ -2,7 +2,7 @@
 
 use super::{AdminContext, Route};
 use crate::app::endpoint::Failure;
-use crate::base::http::{Request, Response, Target};
+use petstore_base::http::{Request, Response, Target};
 
 /// An empty context.
 #[derive(Clone)]

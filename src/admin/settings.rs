@@ -13,13 +13,13 @@ use crate::app::endpoint::query;
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Failure, JSON, read_body};
 use crate::app::pipeline::Authenticator;
-use crate::base::clock::unix_time;
-use crate::base::http::{AssetFields, Assets, Request, Response, Target, percent};
-use crate::base::json::{AnyString, Integer, JsonObject, Optional, Required, object};
 use crate::cluster::require_file;
 use crate::model::KeyScope;
 use crate::site::html::SETTINGS_PAGE;
 use crate::site::project::{Refusal, RefusalCode, Upkeep};
+use petstore_base::clock::unix_time;
+use petstore_base::http::{AssetFields, Assets, Request, Response, Target, percent};
+use petstore_base::json::{AnyString, Integer, JsonObject, Optional, Required, object};
 
 /// A longer name is cut off in the log, at the length of the longest name in DNS, in characters.
 const MAX_NAME: usize = 253;

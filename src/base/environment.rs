@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::base::error::{Error, ErrorKind, fail};
+use crate::error::{Error, ErrorKind, fail};
 
 /// The size limit of a file with a secret, in bytes.
 const MAX_BYTES: usize = 16 * 1024;

@@ -10,20 +10,10 @@ use std::io;
 use rustix::io::Errno;
 
 /// The kind of a failure, for callers that handle some failures themselves.
-///
-/// ```
-/// use petstore::{Config, ErrorKind, Server};
-///
-/// match Server::start(Config::new().database("no/such/folder/pets.db")) {
-///     Err(error) if error.kind() == ErrorKind::DatabaseMissing => println!("create the folder first"),
-///     Err(error) => println!("{error}"),
-///     Ok(server) => drop(server),
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The named field of [`Config`](crate::Config), such as `"api_key"`, has a value that cannot be used.
+    /// The named field of the configuration, such as `"api_key"`, has a value that cannot be used.
     /// Occurs only when a server starts or a project is opened.
     Config(&'static str),
     /// Another process listens on the address, or on the Unix socket.
@@ -31,7 +21,7 @@ pub enum ErrorKind {
     /// The address cannot be bound: this machine does not have it, the host name is unknown, the port is
     /// privileged, or the path of the Unix socket cannot be used.
     AddressUnavailable,
-    /// The socket that was passed, as [`Listen::Socket`](crate::Listen::Socket), does not listen.
+    /// The socket that was passed, as `Listen::Socket`, does not listen.
     SocketUnusable,
 
     /// The database does not exist or is empty. If the task would create it, its folder does not exist.
@@ -129,7 +119,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// The kind of a failed system call.
-    pub(crate) fn of_io(error: &io::Error) -> Self {
+    pub fn of_io(error: &io::Error) -> Self {
         use io::ErrorKind as Os;
         match error.kind() {
             Os::NotFound | Os::NotADirectory => Self::FileMissing,
@@ -154,7 +144,7 @@ impl ErrorKind {
 /// A text is not a valid value. `Display` prints the valid ones, such as `a number from 1 to 64` or `'free', 'pro' or
 /// 'enterprise'`, as the end of a sentence such as `--workers must be`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected(pub(crate) Cow<'static, str>);
+pub struct Expected(pub Cow<'static, str>);
 
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -208,7 +198,7 @@ impl Error {
     }
 
     /// Replaces the kind, for a caller that knows more about the failure.
-    pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {
+    pub fn with_kind(self, kind: ErrorKind) -> Self {
         Self { kind, ..self }
     }
 
@@ -229,7 +219,7 @@ impl Error {
 }
 
 /// Returns the system's message for a failed call, and an explanation if the message alone is not clear.
-pub(super) fn meaning(error: &io::Error) -> String {
+pub(crate) fn meaning(error: &io::Error) -> String {
     let means = match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOSYS) => {
             "the kernel or the container lacks this call; Linux 3.2 or later has it"
@@ -243,7 +233,7 @@ pub(super) fn meaning(error: &io::Error) -> String {
 }
 
 /// Fails with a kind and a one-line description.
-pub(crate) fn fail<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Error> {
+pub fn fail<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Error> {
     Err(Error::new(kind, message))
 }
 

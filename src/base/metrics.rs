@@ -30,9 +30,10 @@ pub fn note_dropped_log_lines(count: u64) {
 
 /// The counters of a service, shared by all rooms. If nobody monitors the service there are none, and counting costs
 /// nothing.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Metrics(Option<Arc<Meters>>);
 
+#[derive(Debug)]
 struct Meters {
     requests: BTreeMap<&'static str, Statuses>,
     responses: Statuses,
@@ -52,8 +53,9 @@ struct Meters {
 pub struct Levels {
     /// Open connections of clients.
     pub connections: usize,
-    /// Requests that wait for a read lane, and for the write lane.
+    /// Requests that wait for a read lane.
     pub reads: usize,
+    /// Requests that wait for the write lane.
     pub writes: usize,
     /// Bytes in use for clients.
     pub held: usize,
@@ -190,6 +192,7 @@ impl Metrics {
 }
 
 /// A counter for each status.
+#[derive(Debug)]
 struct Statuses(Box<[AtomicU64]>);
 
 impl Default for Statuses {
@@ -215,6 +218,7 @@ impl Statuses {
 }
 
 /// Counts of values by size: one for each bound, and one for larger values.
+#[derive(Debug)]
 struct Histogram {
     /// The upper bounds, in the unit of the metric. A value divided by `scale` has this unit.
     bounds: &'static [f64],
@@ -243,7 +247,7 @@ impl Histogram {
 }
 
 /// The text format. Labels need no escapes: this program chooses their values.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Exposition(String);
 
 impl Exposition {

@@ -7,6 +7,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MAX_LINES: usize = 20;
 
 /// A log of the failures of one thread, limited to 20 lines a second.
+#[derive(Debug)]
 pub struct QuietLog {
     /// The log target, by which `RUST_LOG` chooses the lines.
     target: &'static str,
@@ -16,6 +17,7 @@ pub struct QuietLog {
 }
 
 impl QuietLog {
+    /// A log of failures with this target.
     pub fn new(target: &'static str) -> Self {
         Self {
             target,

@@ -6,9 +6,9 @@ use std::ops::Deref;
 /// A secret, such as an API key. It is a `str`, but `Debug` does not show it.
 ///
 /// ```
-/// let config = petstore::Config::new().api_key("hush-hush");
-/// assert!(!format!("{config:?}").contains("hush"));
-/// assert_eq!(config.api_key.as_deref(), Some("hush-hush"));
+/// let secret = petstore_base::secret::Secret::from("hush-hush");
+/// assert!(!format!("{secret:?}").contains("hush"));
+/// assert_eq!(&*secret, "hush-hush");
 /// ```
 #[derive(Clone)]
 pub struct Secret(String);

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
+use petstore_base::error::{Error, ErrorKind};
 
 /// Why a read or a commit failed. The detail is for the log, never for a client.
 #[derive(Clone, Debug, PartialEq)]

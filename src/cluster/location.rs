@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::error::{Error, ErrorKind, fail};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// Returns whether a location is the address of a cluster, such as `rqlite://one,two,three/`, or was meant to be one.
 pub fn is_cluster(path: &Path) -> bool {

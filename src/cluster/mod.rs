@@ -15,8 +15,8 @@ mod work;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::base::error::Error;
 use crate::store;
+use petstore_base::error::Error;
 
 pub use error::ClusterError;
 pub use location::{absolute, check_supported, is_cluster, require_file};
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn database_of_a_cluster_is_there_and_a_file_if_it_exists() {
-        let folder = crate::testing::Folder::new();
+        let folder = petstore_base::testing::Folder::new();
         assert!(
             exists(&folder.0) && exists(Path::new("rqlite://one")) && !exists(&folder.database())
         );

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::location::unsupported;
 use super::{ClusterError, Done, HostMeter, Keys, Revision, Whole, Work};
-use crate::base::error::Error;
 use crate::model::{Pet, PetCounts, PetQuery};
 use crate::store::ImportNote;
+use petstore_base::error::Error;
 
 /// There is none.
 #[derive(Debug)]

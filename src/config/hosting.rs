@@ -66,8 +66,8 @@ pub fn is_label(label: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::error::Expected;
     use crate::config::{Config, SETTINGS};
+    use petstore_base::error::Expected;
 
     fn set(flag: &str, text: &str) -> Result<Hosting, Expected> {
         let mut config = Config::default();

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::base::files::bytes_after;
+use petstore_base::files::bytes_after;
 
 const MIB: usize = 1024 * 1024;
 /// The allowed range. The minimum fits two copies of the largest response, a deployed file of 2 MiB.
@@ -76,7 +76,7 @@ fn limit(root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     #[test]
     fn size_has_a_number_and_a_unit() {

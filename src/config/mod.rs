@@ -10,10 +10,10 @@ mod urls;
 
 use std::path::PathBuf;
 
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::is_location;
-use crate::base::secret::Secret;
 use crate::net::{Deadlines, Listen, Network, loopback};
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::files::is_location;
+use petstore_base::secret::Secret;
 
 pub use ephemeral::Ephemeral;
 pub use hosting::Hosting;

@@ -1,7 +1,7 @@
 //! A setting: flag, environment variable, help, default and check.
 
 use super::Config;
-use crate::base::error::Expected;
+use petstore_base::error::Expected;
 
 /// Sets a field of a [`Config`] from text. Commas separate the values of a list.
 pub type SetField = fn(&mut Config, &str) -> Result<(), Expected>;

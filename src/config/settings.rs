@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::hosting::{host, is_label};
 use super::setting::{Setting, Variable, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
-use crate::base::error::Expected;
-use crate::base::files::is_location;
+use petstore_base::error::Expected;
+use petstore_base::files::is_location;
 
 use super::{MOST_CONNECTIONS, MOST_WORKERS, memory};
 use crate::net::{Listen, Network};
@@ -234,8 +234,8 @@ fn line(text: &str, most: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::error::Expected;
     use crate::config::Config;
+    use petstore_base::error::Expected;
 
     fn set(flag: &str, text: &str) -> Result<Config, Expected> {
         let mut config = Config::default();

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::base::http::host::without_port;
+use petstore_base::http::host::without_port;
 
 /// Reads `*`, or an origin as browsers write it: a scheme, a host and an optional port (RFC 6454, section 6.1). The
 /// scheme may belong to an app or an extension; only their hosts may have capitals. The default port of a scheme is

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Page;
 use super::string_enum::words;
-use crate::base::json::{
+use petstore_base::json::{
     AnyString, Declared, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member,
     Nullable, Optional, Required, Schema, describe, object, shown,
 };
@@ -317,7 +317,7 @@ impl<'a> PetPatch<'a> {
             status: object.optional(&NEW_STATUS)?,
         };
         // A misspelt member must not pass for a change that is made.
-        if patch == Self::default() && object.len() > others {
+        if patch == Self::default() && object.count() > others {
             let message = format!("No field is known; an object {EXPECTED} is expected.");
             return Err(Invalid::Member(message));
         }

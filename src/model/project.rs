@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::string_enum::words;
-use crate::base::clock::past;
+use petstore_base::clock::past;
 
 words! {
     /// The plan that the project has. Domains need more than [`Plan::Free`].

@@ -13,7 +13,7 @@ macro_rules! words {
             pub const ALL: &'static [Self] = &[$(Self::$word),*];
 
             /// One of the words, in bodies and in queries.
-            pub(crate) const SCHEMA: crate::base::json::Enumeration<Self> = crate::base::json::Enumeration {
+            pub(crate) const SCHEMA: petstore_base::json::Enumeration<Self> = petstore_base::json::Enumeration {
                 name: stringify!($name),
                 words: &[$((Self::$word, $text)),*],
             };
@@ -25,15 +25,15 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::base::error::Expected;
+            type Err = petstore_base::error::Expected;
 
             /// Reads exactly one of the words.
             ///
             /// # Errors
             /// The words that are allowed.
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                use crate::base::json::Schema;
-                Self::SCHEMA.of_text(word).ok_or_else(|| $crate::base::error::Expected(Self::SCHEMA.expected()))
+                use petstore_base::json::Schema;
+                Self::SCHEMA.of_text(word).ok_or_else(|| petstore_base::error::Expected(Self::SCHEMA.expected()))
             }
         }
 
@@ -41,7 +41,7 @@ macro_rules! words {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let word = <std::borrow::Cow<str>>::deserialize(deserializer)?;
                 let wrong = |expected| serde::de::Error::custom(format_args!("must be {expected}, not another string"));
-                word.parse().map_err(|expected: $crate::base::error::Expected| wrong(expected))
+                word.parse().map_err(|expected: petstore_base::error::Expected| wrong(expected))
             }
         }
     };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::base::error::Expected;
+use petstore_base::error::Expected;
 
 /// A range of IP addresses that begin with the same bits (CIDR, RFC 4632), such as `10.0.0.0/8`.
 ///

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::base::http::Response;
+use petstore_base::http::Response;
 
 /// Why a request gets a response of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

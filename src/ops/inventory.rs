@@ -6,13 +6,13 @@ use std::path::Path;
 use std::slice;
 
 use super::pet_store::{Change, PetIds, PetStore};
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::http::limits::MAX_BODY_BYTES;
-use crate::base::json::Invalid;
 use crate::model::{
     Caller, IdempotencyKey, NewPet, Page, Pet, PetCounts, PetPatch, PetQuery, PetStatus,
 };
 use crate::store::Outcome;
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::http::limits::MAX_BODY_BYTES;
+use petstore_base::json::Invalid;
 
 /// The pets of a database, without HTTP.
 ///
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
     use crate::store::Writer;
     use crate::store::tests::{lose_pets, refuse_writes};
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     fn kind<T: fmt::Debug>(failed: Result<T, Error>) -> ErrorKind {
         failed.unwrap_err().kind()

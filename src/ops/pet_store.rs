@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, MOST_PETS, Work};
 use crate::model::{IdempotencyKey, NewPet, Page, Pet, PetCounts, PetPatch, PetQuery};
 use crate::store::{Cause, Outcome, Reader, StoreError, Writer};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The pets that a range is read by at once.
 const AT_ONCE: u32 = 100;

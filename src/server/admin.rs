@@ -12,13 +12,13 @@ use crate::admin::{
 };
 use crate::app::endpoint::ApiError;
 use crate::app::pipeline::{self, SharedState};
-use crate::base::error::Error;
-use crate::base::http::ACCESS_LOG;
-use crate::base::http::limits::MAX_BODY_BYTES;
-use crate::base::threads::start_thread;
 use crate::net::gate::{Gate, GateConfig, Limits, Listening, Stopper, TrustedProxies};
 use crate::net::lane::LaneKind;
 use crate::store::Reader;
+use petstore_base::error::Error;
+use petstore_base::http::ACCESS_LOG;
+use petstore_base::http::limits::MAX_BODY_BYTES;
+use petstore_base::threads::start_thread;
 
 /// The memory budget of its clients is that of the service's clients, divided by this, and in addition to it.
 const MEMORY_SHARE: usize = 4;

@@ -5,9 +5,9 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::base::error::{Error, ErrorKind};
 use crate::cluster::is_cluster;
 use crate::config::Config;
+use petstore_base::error::{Error, ErrorKind};
 
 /// The descriptors of every service: standard streams, signals, a passed socket, the private folder, the gate and its
 /// listener, the database and its log (16); the project's connection to the database, and a socket for each of the most

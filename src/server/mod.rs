@@ -12,13 +12,13 @@ mod workers;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use crate::base::error::{Error, ErrorKind};
-use crate::base::threads::start_thread;
 use crate::cluster;
 use crate::config::Config;
 use crate::net::Address;
 use crate::ops::inventory::Inventory;
 use opened::Opened;
+use petstore_base::error::{Error, ErrorKind};
+use petstore_base::threads::start_thread;
 use private_folder::PrivateFolder;
 use running::Running;
 

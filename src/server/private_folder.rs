@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use crate::base::error::Error;
-use crate::base::files::folder_of;
+use petstore_base::error::Error;
+use petstore_base::files::folder_of;
 
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-private-";
@@ -102,8 +102,8 @@ impl Drop for PrivateFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::error::ErrorKind;
-    use crate::testing::Folder;
+    use petstore_base::error::ErrorKind;
+    use petstore_base::testing::Folder;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
 

@@ -3,8 +3,8 @@
 
 use crate::admin::ProjectSettings;
 use crate::app::pipeline::Hosts;
-use crate::base::error::Error;
 use crate::config::Config;
+use petstore_base::error::Error;
 
 /// Opens the project if a hosting platform or an admin address is configured and the service may write. Returns the
 /// project's hosts and, if there is an admin address, the settings that it serves. `guide` is the URL of the site, for

@@ -14,11 +14,6 @@ use crate::app::pipeline::{
     self, Authenticator, ClusterReads, ClusterWrites, Draws, Faults, KeyCopy, ReadService,
     SharedState, WriteService,
 };
-use crate::base::error::{Error, ErrorKind};
-use crate::base::http::ACCESS_LOG;
-use crate::base::http::limits::MAX_BODY_BYTES;
-use crate::base::metrics::Metrics;
-use crate::base::threads::{check_threads, lock};
 use crate::cluster::Version;
 use crate::config::Config;
 use crate::net::gate::{Delay, Gate, GateConfig, Limits, OpenLane, Stopper, TrustedProxies};
@@ -26,6 +21,11 @@ use crate::net::lane::LaneKind;
 use crate::net::worker::{THREADS, Worker};
 use crate::site;
 use crate::store::{self, Claim, Counts, Damage, OpenStore, Reader, StoreError, WriteAccess};
+use petstore_base::error::{Error, ErrorKind};
+use petstore_base::http::ACCESS_LOG;
+use petstore_base::http::limits::MAX_BODY_BYTES;
+use petstore_base::metrics::Metrics;
+use petstore_base::threads::{check_threads, lock};
 
 /// The most requests in a read lane at once. They share a snapshot, which costs little: with more, none is answered sooner.
 const READS_AT_ONCE: usize = 64;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{PrivateFolder, Server};
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::config::Config;
 use crate::net::Listen;
 use crate::net::worker::LaneListener;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The most connections. One of them is for the request.
 const CONNECTIONS: usize = 4;

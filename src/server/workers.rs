@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::private_folder::temporarily;
 use crate::app::pipeline::Faults;
-use crate::base::error::{Error, ErrorKind};
 use crate::net::gate::{OpenLane, Stopper};
 use crate::net::lane::LaneKind;
 use crate::net::worker::{LaneListener, Service, Worker};
+use petstore_base::error::{Error, ErrorKind};
 
 /// The workers that were started, and the gate's ends of their lanes.
 pub struct Workers<'a> {

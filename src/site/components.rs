@@ -1,7 +1,7 @@
 //! Looks up schemas and their examples in the components of the interface description.
 
 use crate::app::api;
-use crate::base::json::{Json, NULL};
+use petstore_base::json::{Json, NULL};
 
 /// A component by its name; `null` if there is none.
 pub fn schema(name: &str) -> Json {

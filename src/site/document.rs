@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use crate::app::api::{self, router};
 use crate::app::endpoint::{Code, error_schema};
 use crate::app::endpoint::{Deprecation, ETAG, HeaderField, Operation, Success, Tag};
-use crate::base::clock::day;
-use crate::base::json::{Json, object, reference};
 use crate::config::Config;
 use crate::site::components::example;
+use petstore_base::clock::day;
+use petstore_base::json::{Json, object, reference};
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";

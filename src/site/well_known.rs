@@ -2,9 +2,9 @@
 
 use super::document::BASE;
 use crate::app::api::API_CATALOG;
-use crate::base::http::{Asset, Assets};
-use crate::base::json::{Json, object};
 use crate::config::Config;
+use petstore_base::http::{Asset, Assets};
+use petstore_base::json::{Json, object};
 
 /// The media type of a set of links, with the profile of catalogues (RFC 9264, RFC 9727).
 const LINK_SET: &str =

@@ -8,7 +8,7 @@ use rusqlite::ffi::{
     SQLITE_PROTOCOL,
 };
 
-use crate::base::error::{Error, ErrorKind};
+use petstore_base::error::{Error, ErrorKind};
 
 /// Why the database is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

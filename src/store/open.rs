@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::rows::text;
 use super::sqlite::{self, Claim, Purpose, Reader, Writer, log_of};
-use crate::base::error::Error;
+use petstore_base::error::Error;
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::base::clock::unix_time;
+use petstore_base::clock::unix_time;
 
 /// How long a record is kept at least, in seconds. In a file this holds for any clock: see [`begin`].
 pub const KEPT: i64 = 24 * 3600;

@@ -1,6 +1,6 @@
 use super::*;
 
-pub use crate::testing::Folder;
+pub use petstore_base::testing::Folder;
 
 /// Has SQLite refuse every write, as a file does that may only be read.
 pub fn refuse_writes(reader: &Reader, refuse: bool) {

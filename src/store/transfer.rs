@@ -7,8 +7,8 @@ use rusqlite::{Row, ToSql, params};
 use super::pets::pet;
 use super::statements::{ADD_SEQUENCE, EVERY, IMPORTED, INSERT_AS, LAST_ID, RAISE_SEQUENCE};
 use super::{Reader, StoreError, Writer};
-use crate::base::clock::unix_time;
 use crate::model::{NewPet, Pet};
+use petstore_base::clock::unix_time;
 
 const NOTE_IMPORT: &str = "INSERT INTO imports (input, at, first_id, last_id) VALUES (?1, ?2, ?3, ?4) \
     ON CONFLICT (input) DO UPDATE SET at = excluded.at, first_id = excluded.first_id, last_id = excluded.last_id";

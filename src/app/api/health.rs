@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Failure, Handler, Operation, ReadContext, WriteContext};
-use crate::base::http::Response;
 use crate::model::{Page, PetQuery};
 use crate::store::{Cause, StoreError};
+use petstore_base::http::Response;
 
 pub static OPERATIONS: &[Operation] = &[
     Operation {
@@ -77,7 +77,9 @@ mod tests {
         let mut context = ReadContext::new(
             reader,
             Damage::default(),
-            crate::base::http::no_assets(),
+            std::sync::Arc::new(petstore_base::http::LazyAssets::new(Box::new(
+                petstore_base::http::Assets::default,
+            ))),
             Arc::new(Config::default()),
         );
         assert_eq!(can_read(&mut context), Ok(()));

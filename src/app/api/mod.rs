@@ -64,7 +64,7 @@ pub fn router(is_experimental: bool) -> &'static Router {
 
 /// The schemas of every resource for the interface description: their names and their JSON Schemas. `is_experimental`:
 /// also those of the experimental operations.
-pub fn schemas(is_experimental: bool) -> Vec<(&'static str, crate::base::json::Json)> {
+pub fn schemas(is_experimental: bool) -> Vec<(&'static str, petstore_base::json::Json)> {
     let inventory = if is_experimental {
         store_inventory::schemas()
     } else {
@@ -94,7 +94,7 @@ mod tests {
     use crate::app::endpoint::Code;
     use crate::app::endpoint::{Handler, flaw};
     use crate::app::pipeline::is_protected;
-    use crate::base::http::Target;
+    use petstore_base::http::Target;
 
     #[test]
     fn table_is_sound() {

@@ -3,7 +3,7 @@
 use super::pets::PETS_TAG;
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext, Stability, Tag};
-use crate::base::http::Response;
+use petstore_base::http::Response;
 
 /// The pages show orders as a group of their own; in the interface description they share the tag that the
 /// specification fixes.

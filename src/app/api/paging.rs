@@ -8,10 +8,10 @@ use crate::app::endpoint::ApiError;
 use crate::app::endpoint::parameter::QueryParameter;
 use crate::app::endpoint::query::parameter;
 use crate::app::endpoint::{Call, HeaderField, tagged};
-use crate::base::http::{Response, percent};
-use crate::base::json::{Integer, Json, object, reference};
 use crate::model::FULL_PAGE_BYTES;
 use crate::model::Page;
+use petstore_base::http::{Response, percent};
+use petstore_base::json::{Integer, Json, object, reference};
 
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: u32 = 100;

@@ -8,11 +8,11 @@ use crate::app::endpoint::{
     Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
     Staged, Success, Tag, check_match, tagged, unless_known,
 };
-use crate::base::http::Response;
-use crate::base::json::{Enumeration, Integer};
 use crate::config::Config;
 use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
 use crate::store::{BatchWriter, Outcome};
+use petstore_base::http::Response;
+use petstore_base::json::{Enumeration, Integer};
 
 const PETS: &str = "/v1/pets";
 const PET: &str = "/v1/pets/{petId}";
@@ -170,7 +170,7 @@ const LOCATION: HeaderField = HeaderField {
 };
 
 /// The schemas of the interface description: their names and their JSON Schemas.
-pub fn schemas(is_experimental: bool) -> Vec<(&'static str, crate::base::json::Json)> {
+pub fn schemas(is_experimental: bool) -> Vec<(&'static str, petstore_base::json::Json)> {
     let mut schemas = pet_schemas(is_experimental);
     schemas.push((
         "Pets",

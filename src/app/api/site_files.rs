@@ -3,9 +3,9 @@
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext};
-use crate::base::http::response::ResponseBody;
-use crate::base::http::{AssetFields, Form, Response, percent};
 use crate::store::{FileInfo, Reader, StoreError};
+use petstore_base::http::response::ResponseBody;
+use petstore_base::http::{AssetFields, Form, Response, percent};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", get)];
 

@@ -6,9 +6,9 @@ use crate::app::endpoint::{
     Call, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability, Success, tagged,
     unless_known,
 };
-use crate::base::http::Response;
-use crate::base::json::{Integer, Json, Member, Required, describe, object};
 use crate::store::Counted;
+use petstore_base::http::Response;
+use petstore_base::json::{Integer, Json, Member, Required, describe, object};
 
 const AGE: HeaderField = HeaderField {
     name: "Age",

@@ -2,8 +2,8 @@
 
 use super::site_files::{asset, deployed, not_found, row};
 use crate::app::endpoint::{Call, Failure, Operation, ReadContext};
-use crate::base::clock::{day, unix_time};
-use crate::base::http::Response;
+use petstore_base::clock::{day, unix_time};
+use petstore_base::http::Response;
 
 pub const API_CATALOG: &str = "/.well-known/api-catalog";
 const SECURITY_CONTACT: &str = "/.well-known/security.txt";

@@ -6,9 +6,9 @@ use super::parameter::{
     QueryParameter,
 };
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::http::{AssetFields, Request, Target, percent};
-use crate::base::json::Schema;
 use crate::model::Caller;
+use petstore_base::http::{AssetFields, Request, Target, percent};
+use petstore_base::json::Schema;
 
 /// A request, as its handler reads it. It is authenticated if its path is under `/v1`.
 pub struct Call<'r> {
@@ -141,7 +141,7 @@ pub fn read_body<'r>(
 mod tests {
     use super::*;
     use crate::app::endpoint::{Router, row};
-    use crate::base::json::{AnyString, Integer};
+    use petstore_base::json::{AnyString, Integer};
 
     static ID: PathParameter<Integer> = PathParameter {
         name: "id",

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::parameter::{IF_MATCH, IF_NONE_MATCH};
 use super::{Call, HeaderField};
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::http::{Response, matches_tag, names_tag};
+use petstore_base::http::{Response, matches_tag, names_tag};
 
 /// The response header field with the tag.
 pub const ETAG: HeaderField = HeaderField {

@@ -11,11 +11,11 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::base::http::limits::{
+use petstore_base::http::limits::{
     MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
 };
-use crate::base::http::{Fields, Response};
-use crate::base::json::{Json, object};
+use petstore_base::http::{Fields, Response};
+use petstore_base::json::{Json, object};
 
 /// The operations that may return a code.
 enum Reach {
@@ -215,7 +215,7 @@ impl ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::response::reason;
+    use petstore_base::http::response::reason;
 
     #[test]
     fn proxies_return_the_body_of_their_own_code() {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use super::list_cache::ListCache;
 use super::{Call, Failure};
 use crate::app::endpoint::ApiError;
-use crate::base::http::{LazyAssets, Response};
 use crate::config::Config;
 use crate::store::{BUSY_TIMEOUT, BatchWriter, Cause, Counts, Damage, Reader, StoreError, Writer};
+use petstore_base::http::{LazyAssets, Response};
 
 /// A response that waits for the commit. An error waits too: an earlier request of the batch may be its cause, such as
 /// the deletion of a pet that is then not found.

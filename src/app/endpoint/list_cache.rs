@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Call;
 use super::entity_tag::unless_known;
-use crate::base::http::Response;
+use petstore_base::http::Response;
 
 /// The size limit of one worker's cache, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;

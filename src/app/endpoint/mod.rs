@@ -13,9 +13,9 @@ pub mod parameter;
 pub mod query;
 mod router;
 
-use crate::base::http::Response;
-use crate::base::json::Invalid;
 use crate::store::{Cause, StoreError};
+use petstore_base::http::Response;
+use petstore_base::json::Invalid;
 
 pub use call::{Call, read_body};
 pub use entity_tag::{ETAG, check_match, tagged, unless_known};

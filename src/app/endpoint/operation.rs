@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use super::handler::Handler;
 use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, Parameter};
 use crate::app::endpoint::Code;
-use crate::base::clock::http_date;
-use crate::base::http::{Fields, find_field};
-use crate::base::json::Json;
+use petstore_base::clock::http_date;
+use petstore_base::http::{Fields, find_field};
+use petstore_base::json::Json;
 
 /// One row of the table.
 pub struct Operation {

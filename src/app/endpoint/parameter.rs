@@ -3,7 +3,7 @@
 
 use crate::app::endpoint::query;
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::json::{Json, Schema, object};
+use petstore_base::json::{Json, Schema, object};
 
 /// The request header fields that describe a body.
 pub const CONTENT_TYPE: &str = "Content-Type";
@@ -139,7 +139,7 @@ impl<S: Schema> QueryParameter<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::json::Integer;
+    use petstore_base::json::Integer;
 
     const COUNT: QueryParameter<Integer> = QueryParameter {
         name: "count",

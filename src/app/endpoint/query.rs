@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::http::percent;
+use petstore_base::http::percent;
 
 /// The decoded value of a query parameter; `None` if it is absent.
 ///

@@ -3,7 +3,7 @@
 
 use super::operation::Operation;
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::http::{Response, Target};
+use petstore_base::http::{Response, Target};
 
 /// The methods of RFC 9110 (section 9), RFC 5789 (PATCH) and RFC 10008 (QUERY). Any other is 501.
 const KNOWN_METHODS: [&str; 10] = [

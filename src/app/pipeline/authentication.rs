@@ -2,11 +2,11 @@
 
 use crate::app::endpoint::Failure;
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::http::Request;
 use crate::model::{ApiKey, Caller, Digest, KeyScope};
 use crate::ops::keys::secret::{digest, is_like_a_key};
 use crate::ops::keys::{LastUses, fingerprint};
 use crate::store::Reader;
+use petstore_base::http::Request;
 
 /// The header field with the key.
 pub const AUTHORIZATION: &str = "Authorization";
@@ -195,7 +195,7 @@ fn challenge(refusal: ApiError, error: &str, what: &str) -> ApiError {
 mod tests {
     use super::*;
     use crate::store::Writer;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     fn ask(
         authenticator: &mut Authenticator,

@@ -16,14 +16,14 @@ use std::sync::Arc;
 use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_long_page, router};
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Operation, Router};
-use crate::base::http::response::Disposition;
-use crate::base::http::{ACCESS_LOG, Fields, LazyAssets, Request, Response, Size, Target};
-use crate::base::metrics::Metrics;
-use crate::base::quiet_log::QuietLog;
 use crate::config::Config;
 use crate::model::KeyScope;
 use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;
+use petstore_base::http::response::Disposition;
+use petstore_base::http::{ACCESS_LOG, Fields, LazyAssets, Request, Response, Size, Target};
+use petstore_base::metrics::Metrics;
+use petstore_base::quiet_log::QuietLog;
 
 pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
@@ -366,7 +366,12 @@ mod tests {
     impl SharedState {
         /// Creates a state with this authenticator, and defaults for the rest.
         pub fn for_tests(authenticator: Authenticator) -> Self {
-            let (config, assets) = (Arc::new(Config::default()), crate::base::http::no_assets());
+            let (config, assets) = (
+                Arc::new(Config::default()),
+                std::sync::Arc::new(petstore_base::http::LazyAssets::new(Box::new(
+                    petstore_base::http::Assets::default,
+                ))),
+            );
             let (damage, metrics, hosts) =
                 (Damage::default(), Metrics::default(), Hosts::default());
             Self {
@@ -390,7 +395,7 @@ mod tests {
 
         /// The value of the metric with this name and these labels.
         pub fn counted(&self, sample: &str) -> Option<String> {
-            let mut text = crate::base::metrics::Exposition::default();
+            let mut text = petstore_base::metrics::Exposition::default();
             self.metrics.print(&mut text);
             let text = String::from_utf8(text.into_bytes()).unwrap();
             let mut values = text

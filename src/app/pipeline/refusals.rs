@@ -1,8 +1,8 @@
 //! The responses to what the gate refuses.
 
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::metrics::Metrics;
 use crate::net::refusal::{Reason, Refusal, Refuse};
+use petstore_base::metrics::Metrics;
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {

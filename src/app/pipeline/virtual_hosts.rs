@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::is_protected;
 use crate::app::endpoint::Failure;
 use crate::app::endpoint::{ApiError, Code};
-use crate::base::clock::unix_time;
-use crate::base::http::host::{is_address, without_port};
-use crate::base::http::{Request, Response, Target, elements};
 use crate::config::Config;
 use crate::model::{Domain, DomainState, Redirect};
 use crate::store::Reader;
+use petstore_base::clock::unix_time;
+use petstore_base::http::host::{is_address, without_port};
+use petstore_base::http::{Request, Response, Target, elements};
 
 /// The header field with the host of the request.
 pub const HOST: &str = "Host";

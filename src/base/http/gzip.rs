@@ -23,8 +23,8 @@ pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use std::io::Read;
 
-    use crate::base::http::Asset;
-    use crate::base::http::static_document::tests::ask;
+    use crate::http::Asset;
+    use crate::http::static_document::tests::ask;
 
     #[test]
     fn client_that_accepts_gzip_gets_gzip() {

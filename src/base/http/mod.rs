@@ -2,7 +2,7 @@
 //! plain data. Knows nothing of sockets, SQL or pets.
 
 #[cfg_attr(
-    not(feature = "site"),
+    not(feature = "gzip"),
     path = "no_gzip.rs",
     warn(dead_code, unused_imports)
 )]
@@ -17,8 +17,6 @@ mod static_document;
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, Size, Target, name_all};
 pub use response::{ACCESS_LOG, Fields, Response, elements, find_field, find_fields};
-#[cfg(test)]
-pub use static_document::tests::no_assets;
 pub use static_document::{
     Asset, AssetFields, Assets, Form, LazyAssets, matches_tag, names_tag, tag_of,
 };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::base::http::percent;
+use crate::http::percent;
 
 /// A complete request, as a worker received it.
 #[derive(Debug)]

@@ -44,6 +44,7 @@ pub enum Disposition {
 /// The bytes of a body, by their owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponseBody {
+    /// Of this response alone.
     Alone(Cow<'static, [u8]>),
     /// Shared with clones of the response.
     Shared(Arc<Vec<u8>>),
@@ -239,6 +240,7 @@ pub fn reason(status: u16) -> &'static str {
 pub struct Fields {
     /// The lines, each with its end.
     pub lines: Vec<u8>,
+    /// Whether Cache-Control is among them.
     pub has_cache_control: bool,
     /// The reason why the response may not be sent.
     pub flaw: Option<&'static str>,

@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use crate::base::http::gzip::{gunzip, gzip};
-use crate::base::http::response::ResponseBody;
-use crate::base::http::{Fields, Response};
+use crate::http::gzip::{gunzip, gzip};
+use crate::http::response::ResponseBody;
+use crate::http::{Fields, Response};
 
 /// The values of the request header fields that determine the form of an asset.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub struct AssetFields<'r> {
+    /// The values of Accept-Encoding.
     pub accept_encoding: Vec<&'r str>,
+    /// The values of If-None-Match.
     pub if_none_match: Vec<&'r str>,
 }
 

@@ -8,6 +8,6 @@ mod schema;
 pub use object::{
     Declared, Invalid, JsonObject, JsonValue, Member, Optional, Required, describe, shown,
 };
-pub(crate) use ordered::object;
+pub use ordered::object;
 pub use ordered::{Json, NULL};
 pub use schema::{AnyString, Enumeration, Integer, Nullable, Schema, reference};

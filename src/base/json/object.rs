@@ -18,9 +18,11 @@ pub type Optional<S> = Declared<S, false>;
 /// A member as an object declares it.
 #[derive(Clone, Copy, Debug)]
 pub struct Declared<S, const IS_REQUIRED: bool> {
+    /// Its name.
     pub name: &'static str,
     /// Its meaning, for the interface description.
     pub about: &'static str,
+    /// The values that it may have.
     pub schema: S,
 }
 
@@ -37,7 +39,9 @@ impl<S, const IS_REQUIRED: bool> Declared<S, IS_REQUIRED> {
 
 /// A member in the interface description.
 pub trait Member: Sync {
+    /// Its name.
     fn name(&self) -> &'static str;
+    /// Whether an object must have it.
     fn is_required(&self) -> bool;
     /// The JSON Schema with its meaning.
     fn schema(&self) -> Json;
@@ -140,6 +144,7 @@ pub fn shown(text: &str) -> String {
 }
 
 /// The members of an object, in the order of their names.
+#[derive(Debug)]
 pub struct JsonObject<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> JsonObject<'a> {
@@ -184,7 +189,7 @@ impl<'a> JsonObject<'a> {
     }
 
     /// The number of members.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
@@ -243,7 +248,9 @@ fn read<'a, S: Schema>(
 }
 
 /// A JSON value, with as much of its type as schemas need.
+#[derive(Debug)]
 pub enum JsonValue<'a> {
+    /// The characters of a string.
     Text(Cow<'a, str>),
     /// The text of a number.
     Number(&'a str),
@@ -319,7 +326,7 @@ struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::json::{AnyString, Integer};
+    use crate::json::{AnyString, Integer};
 
     const NAME: Required<AnyString> = Required {
         name: "name",

@@ -19,6 +19,7 @@ pub enum Json {
     Object(#[serde(serialize_with = "as_map")] Vec<(String, Json)>),
 }
 
+/// `null`.
 pub static NULL: Json = Json::Plain(Value::Null);
 
 fn as_map<S: Serializer>(members: &[(String, Json)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -26,12 +27,13 @@ fn as_map<S: Serializer>(members: &[(String, Json)], serializer: S) -> Result<S:
 }
 
 /// Makes an object.
+#[macro_export]
 macro_rules! object {
     ($($name:literal: $value:expr),* $(,)?) => {
-        $crate::base::json::Json::Object(vec![$(($name.to_owned(), $crate::base::json::Json::from($value))),*])
+        $crate::json::Json::Object(vec![$(($name.to_owned(), $crate::json::Json::from($value))),*])
     };
 }
-pub(crate) use object;
+pub use object;
 
 impl<V: Into<Value>> From<V> for Json {
     fn from(value: V) -> Self {

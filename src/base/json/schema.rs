@@ -29,7 +29,9 @@ pub trait Schema {
 /// An integer between two bounds, both included.
 #[derive(Clone, Copy, Debug)]
 pub struct Integer {
+    /// The least.
     pub minimum: i64,
+    /// The greatest.
     pub maximum: i64,
     /// The value if it is absent, for the interface description.
     pub default: Option<i64>,

@@ -14,8 +14,6 @@ use rusqlite::{ToSql, params};
 
 use super::client::{ANY_NODE, Client, ClusterFailure, ClusterRows, ClusterValue, Statement};
 use super::{connect, random_name, schema};
-use crate::base::error::{Error, ErrorKind};
-use crate::base::http::limits::MAX_BODY_BYTES;
 use crate::cluster::{ClusterError, Keys, Revision};
 use crate::model::FULL_PAGE_BYTES;
 use crate::model::{ApiKey, KeyScope, Pet, PetCounts, PetQuery};
@@ -23,6 +21,8 @@ use crate::store::keys::KEYS;
 use crate::store::retries::RetryClock;
 use crate::store::statements::{BY_ID, COUNT, IMPORTED, LAST_ID, ListStatement};
 use crate::store::{Cause, ImportNote, StoreError, names_what_is_missing};
+use petstore_base::error::{Error, ErrorKind};
+use petstore_base::http::limits::MAX_BODY_BYTES;
 
 /// The time during which a read tries one node after the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);

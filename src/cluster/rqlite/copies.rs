@@ -10,10 +10,10 @@ use super::client::Client;
 use super::connection::{Cluster, REVISION};
 use super::schema::{PATIENCE, is_in_use, migrate};
 use super::{connect, random};
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::cluster::{Revision, Whole};
 use crate::store::StoreError;
 use crate::store::schema::{self, STEPS};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The database gets another mark, so that instances notice the restore.
 const FORGET_MARK: &str = "DELETE FROM sqlite_sequence WHERE name = 'petstore log'";

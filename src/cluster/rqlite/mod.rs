@@ -36,8 +36,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::HostMeter;
-use crate::base::error::{Error, ErrorKind};
 use client::Client;
+use petstore_base::error::{Error, ErrorKind};
 
 pub use client::set_database_password;
 pub use connection::Cluster;

@@ -14,10 +14,10 @@ use super::client::{ClusterRows, Statement};
 use super::connect;
 use super::connection::{REVISION, revision};
 use super::schema::PATIENCE;
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::cluster::{ClusterError, Revision};
 use crate::store::StoreError;
 use crate::store::statements::COLUMNS;
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// How long a row may differ before its node counts as different.
 const SETTLE: Duration = Duration::from_secs(5);

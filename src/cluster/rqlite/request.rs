@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use rusqlite::{ToSql, params};
 
 use super::client::{ClusterRows, ClusterValue, Statement, StatementAnswer};
-use crate::base::clock::unix_time;
 use crate::cluster::{ClusterError, Done, Work};
 use crate::model::{ApiKey, Digest, IdempotencyKey, NewPet, Pet};
 use crate::store::keys::{EXPIRE_KEY, KEEP_USE};
 use crate::store::retries::{self, FIND, FORGET, RECORD};
 use crate::store::statements::INSERT_AS;
 use crate::store::{Outcome, StoreError};
+use petstore_base::clock::unix_time;
 
 /// Records the batch, and the first id that its pets can have. `is_current` is NULL, and rejected, if the batch is not
 /// the next one of its writer.

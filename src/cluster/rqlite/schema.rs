@@ -8,9 +8,9 @@ use rusqlite::params;
 
 use super::client::{Client, ClusterFailure, ClusterValue, Statement};
 use super::random_name;
-use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
 use crate::store::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version};
+use petstore_base::error::{Error, ErrorKind};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);

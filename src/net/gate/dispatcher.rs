@@ -4,12 +4,12 @@ use std::io;
 
 use mio::Registry;
 
-use crate::base::http::Size;
 use crate::net::gate::client::{ClientState, Shared};
 use crate::net::gate::connections::Connections;
 use crate::net::gate::fair_queue::{FairQueue, Turns};
 use crate::net::gate::lanes::{ClientId, Lane};
 use crate::net::lane::LaneKind;
+use petstore_base::http::Size;
 
 /// All lanes, and the requests that wait for them.
 pub struct Dispatcher {

@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::base::http::Size;
 use crate::net::gate::lanes::ClientId;
+use petstore_base::http::Size;
 
 /// The number of smaller requests that go ahead of a larger one, while both wait.
 const SMALLER_AHEAD: usize = 8;

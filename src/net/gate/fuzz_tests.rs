@@ -19,15 +19,16 @@ use super::wire::request_id::RequestIds;
 use super::wire::request_reader::{RequestReader, Step};
 use super::wire::response_head::GeneralFields;
 use super::{Cors, Gate, GateConfig, Limits, Listening, Stopper};
-use crate::base::http::Response;
-use crate::base::http::Size;
-use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
-use crate::base::metrics::Metrics;
 use crate::net::Deadlines;
 use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
 use crate::net::refusal::Refusal;
 use crate::testing::fuzzing::Parts;
-use crate::testing::{FarEnd, Folder, OnLane, request, respond_with};
+use crate::testing::{FarEnd, OnLane, request, respond_with};
+use petstore_base::http::Response;
+use petstore_base::http::Size;
+use petstore_base::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
+use petstore_base::metrics::Metrics;
+use petstore_base::testing::Folder;
 
 const FORWARDED: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
 

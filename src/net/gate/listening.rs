@@ -12,10 +12,10 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::base::error::{Error, ErrorKind};
 use crate::net::gate::peer::Peer;
 use crate::net::gate::socket_file::{BACKLOG, SocketFile};
 use crate::net::{Address, Listen};
+use petstore_base::error::{Error, ErrorKind};
 
 /// A listening socket and its origin.
 pub struct Listening {
@@ -219,7 +219,7 @@ fn cannot(address: SocketAddr, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
     use std::sync::Arc;
 
     fn refused(listen: &Listen) -> (ErrorKind, String) {

@@ -31,12 +31,6 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::net::TcpStream;
 use mio::{Events, Poll, Token, Waker};
 
-use crate::base::error::{Error, ErrorKind};
-use crate::base::http::Size;
-use crate::base::http::limits::MAX_BODY_BYTES;
-use crate::base::http::response::Disposition;
-use crate::base::metrics::{Levels, Metrics};
-use crate::base::quiet_log::QuietLog;
 use crate::net::Deadlines;
 use crate::net::lane::LaneKind;
 use crate::net::refusal::{Reason, Refusal, Refuse};
@@ -46,6 +40,12 @@ use dispatcher::Dispatcher;
 use eviction::Candidates;
 use lanes::Lane;
 use peer::Peer;
+use petstore_base::error::{Error, ErrorKind};
+use petstore_base::http::Size;
+use petstore_base::http::limits::MAX_BODY_BYTES;
+use petstore_base::http::response::Disposition;
+use petstore_base::metrics::{Levels, Metrics};
+use petstore_base::quiet_log::QuietLog;
 use wire::cors::ASKED;
 use wire::head::Intake;
 use wire::request_id::RequestIds;
@@ -72,7 +72,7 @@ const FIRST_LANE: usize = usize::MAX / 2;
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 
-/// How much the gate lets clients have. Other bounds are constants, such as [`MAX_HEAD_BYTES`](crate::base::http::limits::MAX_HEAD_BYTES).
+/// How much the gate lets clients have. Other bounds are constants, such as [`MAX_HEAD_BYTES`](petstore_base::http::limits::MAX_HEAD_BYTES).
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The most clients at once. Default: 10,000.

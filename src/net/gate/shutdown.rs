@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::base::error::Error;
 use crate::net::gate::Gate;
 use crate::net::gate::client::ClientState;
 use crate::net::gate::socket_file::BACKLOG;
+use petstore_base::error::Error;
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::base::error::{Error, ErrorKind};
+use petstore_base::error::{Error, ErrorKind};
 
 /// The connections that can wait to be accepted. Beyond, clients retry after a second. The operating system
 /// may allow fewer (Linux: `net.core.somaxconn`).
@@ -104,7 +104,7 @@ fn cannot(path: &Path, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[track_caller]

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mio::Waker;
 
-use crate::base::error::Error;
-use crate::base::threads::lock;
+use petstore_base::error::Error;
+use petstore_base::threads::lock;
 
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
 ///

@@ -1,7 +1,7 @@
 //! A second parser of requests, for the fuzzers. It follows RFC 9112 and the documented limits line by line, reads a
 //! whole input, and is as plain as possible.
 
-use crate::base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
+use petstore_base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 
 /// The beginning of an input.
 #[derive(Debug, PartialEq)]

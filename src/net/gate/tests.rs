@@ -13,9 +13,10 @@ use super::lanes::tests::{MEMORY, config, open};
 use super::peer::Peer;
 use super::shutdown::LAST_WORDS;
 use super::*;
-use crate::base::error::ErrorKind;
 use crate::net::Listen;
-use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};
+use crate::testing::{FarEnd, all, answer, expect};
+use petstore_base::error::ErrorKind;
+use petstore_base::testing::{Folder, PATIENCE};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

@@ -34,8 +34,8 @@ use std::io::ErrorKind;
 
 use memchr::memchr;
 
-use crate::base::http::response::{Disposition, write_decimal, write_end_of_head, write_field};
-use crate::base::http::{Response, find_field};
+use petstore_base::http::response::{Disposition, write_decimal, write_end_of_head, write_field};
+use petstore_base::http::{Response, find_field};
 
 /// The kind of lane for a request. The gate knows nothing else of its meaning. A reading worker may pass a request on
 /// to a lane of another kind.

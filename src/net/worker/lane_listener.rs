@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::base::error::Error;
+use petstore_base::error::Error;
 
 /// Opens the file of a socket without opening the socket (open(2)).
 const O_PATH: i32 = 0o10_000_000;

@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::base::error::{Error, ErrorKind};
-use crate::base::http::response::Disposition;
-use crate::base::http::{Request, Response, name_all};
-use crate::base::threads::start_thread;
 use crate::net::lane::{Content, Ticket, ticket_of, write_response};
+use petstore_base::error::{Error, ErrorKind};
+use petstore_base::http::response::Disposition;
+use petstore_base::http::{Request, Response, name_all};
+use petstore_base::threads::start_thread;
 
 pub use lane_listener::LaneListener;
 

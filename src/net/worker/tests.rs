@@ -5,7 +5,8 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
-use crate::testing::{Folder, NearEnd, PATIENCE, logged};
+use crate::testing::NearEnd;
+use petstore_base::testing::{Folder, PATIENCE, logged};
 
 /// A service made of a function.
 struct Probe<F>(F);

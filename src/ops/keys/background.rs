@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::base::clock::rfc3339;
 use crate::model::{ApiKey, Digest};
 use crate::ops::keys::LastUses;
 use crate::store::{Damage, Reader, StoreError, Writer};
+use petstore_base::clock::rfc3339;
 
 /// The interval of writing the uses, and of looking for the first one.
 const WRITE_EVERY: Duration = Duration::from_secs(3600);

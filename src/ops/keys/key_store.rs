@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::base::error::Error;
 use crate::cluster::{Cluster, Keys, Work};
 use crate::model::{ApiKey, Digest};
 use crate::store::Writer;
+use petstore_base::error::Error;
 
 /// The keys of a database.
 #[derive(Debug)]

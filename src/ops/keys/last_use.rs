@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::base::threads::lock;
 use crate::model::Digest;
+use petstore_base::threads::lock;
 
 /// The time of the latest use of each key that was used since the last call of [`take`](Self::take). All workers of a
 /// service share it. Only existing keys are noted, so it never has more entries than there are keys.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::key_store::{KeyChange, KeyStore};
 use super::secret::{self, hexadecimal};
-use crate::base::clock::{unix_time, warn_if_early};
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::cluster::Cluster;
 use crate::model::{ApiKey, KeyScope};
 use crate::store::Reader;
+use petstore_base::clock::{unix_time, warn_if_early};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The most tries of a change that somebody else overtakes.
 const MOST_TRIES: usize = 5;

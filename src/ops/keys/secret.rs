@@ -1,7 +1,7 @@
 //! Secrets and their digests. A key itself is never stored.
 
-use crate::base::error::{Error, ErrorKind};
 use crate::model::Digest;
+use petstore_base::error::{Error, ErrorKind};
 
 /// The prefix of every key that petstore creates, and the number of hexadecimal digits after it.
 const PREFIX: &str = "petstore_";

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::base::clock::{rfc3339, unix_time};
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::{
+use petstore_base::clock::{rfc3339, unix_time};
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::files::{
     create_private, flush_folder, folder_of, is_next_to_database, open_at_once,
 };
 
@@ -142,7 +142,7 @@ mod tests {
     use std::io::ErrorKind as Os;
 
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     #[test]
     fn nothing_is_put_over_a_file() {

@@ -9,10 +9,10 @@ use super::atomic_file::{Partial, dated, exists};
 use super::check::usable;
 use super::last_backup::{Note, last_backup};
 use super::rotation::{Series, remove_oldest};
-use crate::base::clock::{unix_time, warn_if_early};
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::cluster::{self, Whole, is_cluster};
 use crate::store::{Snapshot, left_of};
+use petstore_base::clock::{unix_time, warn_if_early};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The result of a [`backup`].
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::Path;
 
 use super::Backup;
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::cluster;
 use crate::model::PetCounts;
 use crate::store::{Checked, Snapshot, kind_of};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The result of a [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]

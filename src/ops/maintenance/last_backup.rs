@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::atomic_file::{Partial, flush_name};
-use crate::base::clock;
-use crate::base::error::Error;
-use crate::base::files::open_at_once;
+use petstore_base::clock;
+use petstore_base::error::Error;
+use petstore_base::files::open_at_once;
 
 /// The suffix of the note's name.
 const SUFFIX: &str = "last-backup";
@@ -79,7 +79,7 @@ fn path(database: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     #[test]
     fn note_is_found_by_every_name_of_the_database() {

@@ -21,13 +21,13 @@ use std::path::{Path, PathBuf};
 use super::Stop;
 use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::check::usable;
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::folder_of;
 use crate::cluster::{self, check_supported, is_cluster};
 use crate::store::{
     Claim, FileId, RestoredKeys, Snapshot, carry_over, journal_of, lacks_log, left_of, lock_old,
     log_of,
 };
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::files::folder_of;
 
 /// The result of a [`restore`].
 #[derive(Clone, Debug, PartialEq, Eq)]

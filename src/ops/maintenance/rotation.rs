@@ -5,8 +5,8 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::base::error::Error;
-use crate::base::files::folder_of;
+use petstore_base::error::Error;
+use petstore_base::files::folder_of;
 
 /// The form of a date in a name.
 const FORM: &[u8] = b"0000-00-00T00-00-00Z";
@@ -111,7 +111,7 @@ pub fn remove_oldest(mut older: Vec<PathBuf>, keep: NonZeroUsize) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     const DATE: &str = "2027-01-31T18-00-00Z";
 

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::{Format, csv};
-use crate::base::error::Error;
 use crate::cluster;
 use crate::model::{MemberValue, NewPet, Pet};
 use crate::store::Reader;
+use petstore_base::error::Error;
 
 /// The size of the output buffer, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -85,7 +85,7 @@ pub(super) fn write_csv(out: &mut impl Write, pet: Pet) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::store::Writer;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
     use std::io::ErrorKind;
 
     /// A writer that accepts this many bytes, and then fails with this kind.
@@ -146,9 +146,9 @@ mod tests {
             for format in [Format::Ndjson, Format::Csv] {
                 let export = |kind| export(&folder.database(), format, &mut Full(room, kind));
                 let error = export(ErrorKind::BrokenPipe).unwrap_err();
-                assert_eq!(error.kind(), crate::base::error::ErrorKind::OutputClosed);
+                assert_eq!(error.kind(), petstore_base::error::ErrorKind::OutputClosed);
                 let error = export(ErrorKind::StorageFull).unwrap_err();
-                assert_eq!(error.kind(), crate::base::error::ErrorKind::DiskFull);
+                assert_eq!(error.kind(), petstore_base::error::ErrorKind::DiskFull);
                 assert_eq!(
                     error.to_string(),
                     "cannot write the pets: no storage space; the export is incomplete"

@@ -9,12 +9,12 @@ use super::import_target::{ImportTarget, Known, KnownPets};
 use super::input::{Input, Source};
 use super::rows::InputRows;
 use super::start;
-use crate::base::clock::past;
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::folder_of;
 use crate::cluster::{self, CONTENDS_FOR, Cluster, Done, MOST_PETS, Work};
 use crate::model::NewPet;
 use crate::store::{Outcome, Reader, Staging, StoreError, Writer};
+use petstore_base::clock::past;
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::files::folder_of;
 
 /// The busy timeout of an import.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -513,7 +513,7 @@ mod tests {
 
     use super::*;
     use crate::store::tests::run;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     /// Checks an import of this text.
     fn checked(folder: &Folder, text: &str, ids: ImportIds) -> Result<Import, Error> {

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::base::error::Error;
 use crate::cluster::Cluster;
 use crate::model::Pet;
 use crate::store::{ImportNote, Reader, Staging, StoreError, Writer};
+use petstore_base::error::Error;
 
 /// The connection that writes.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::path::PathBuf;
 
-use crate::base::error::Error;
+use petstore_base::error::Error;
 
 /// The size of the input buffer, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -95,8 +95,8 @@ pub fn cannot_read(name: &str, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::error::ErrorKind;
-    use crate::testing::Folder;
+    use petstore_base::error::ErrorKind;
+    use petstore_base::testing::Folder;
 
     #[test]
     fn input_is_read_whole_and_digested_once() {

@@ -6,9 +6,9 @@ use std::io::{BufRead, Read};
 use super::csv::{CsvRecord, columns};
 use super::input::cannot_read;
 use super::{Format, ImportIds};
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::json::{Invalid, shown};
 use crate::model::{BROUGHT_ID, ID, MEMBERS, NewPet, PetPatch, any_id, column};
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::json::{Invalid, shown};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;

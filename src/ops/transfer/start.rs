@@ -3,8 +3,8 @@
 
 use super::Format;
 use super::input::Input;
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::json::shown;
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::json::shown;
 
 const UTF_16: &str = "UTF-16 text: save it as UTF-8";
 const SPREAD: &str = "a JSON array, or JSON with pets over several lines: write each pet on a line of its own, without brackets \

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::message::Question;
 use super::tests::{AsDns, Record, Server, WWW, respond, with_flags, write, www};
 use super::{Dns, DnsError, RecordType};
-use crate::testing::PATIENCE;
+use petstore_base::testing::PATIENCE;
 use support::random::Random;
 
 const GOOD: [u8; 4] = [192, 0, 2, 7];

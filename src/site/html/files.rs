@@ -1,7 +1,7 @@
 //! The style sheets, scripts and pictures of the pages, as they are in `files/`.
 
 use crate::app::api::LATEST;
-use crate::base::http::{Asset, Assets, tag_of};
+use petstore_base::http::{Asset, Assets, tag_of};
 
 /// The names of files and their bytes.
 type Files<'f> = &'f [(&'f str, &'f [u8])];

@@ -1,11 +1,11 @@
 //! Pages with a field for the API key, whose scripts send requests to the API.
 
 use crate::app::api::among_files;
-use crate::base::http::Assets;
 use crate::config::Config;
 use crate::site::document::{BASE, named_servers};
 use crate::site::html::markup::escape;
 use crate::site::html::page::HtmlPage;
+use petstore_base::http::Assets;
 
 /// Adds a page, and its variant for an origin with deployed files. Its content has a gap `{{key}}`. `files` is the
 /// folder of the files that it loads.

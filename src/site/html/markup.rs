@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::app::endpoint::Operation;
-use crate::base::json::Json;
 use crate::site::html::section::Section;
+use petstore_base::json::Json;
 
 /// Plain text as HTML.
 pub fn escape(text: &str) -> String {

@@ -17,10 +17,10 @@ mod settings;
 mod tables;
 mod trial;
 
-use crate::base::http::Assets;
 use crate::config::Config;
 use crate::net::Address;
 use crate::site::document::BASE;
+use petstore_base::http::Assets;
 
 pub use navigation::SETTINGS_PAGE;
 pub use settings::assets as settings;

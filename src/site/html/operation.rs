@@ -2,14 +2,14 @@
 
 use crate::app::api::router;
 use crate::app::endpoint::{HeaderField, Operation, Success};
-use crate::base::clock::day;
-use crate::base::http::response::reason;
-use crate::base::json::{Json, NULL};
 use crate::site::components::{example, item_of, resolve, schema};
 use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
 use crate::site::html::samples;
 use crate::site::html::trial::form;
+use petstore_base::clock::day;
+use petstore_base::http::response::reason;
+use petstore_base::json::{Json, NULL};
 
 /// Opens its parent element before the first paint, if the fragment of the URL names the parent or an element in it.
 const OPEN: &str = "<at-once task=\"open\"></at-once>\n";

@@ -1,7 +1,7 @@
 //! The frame of every page, and its security header fields.
 
-use crate::base::http::Asset;
 use crate::config::Config;
+use petstore_base::http::Asset;
 
 use crate::site::document::VERSION;
 use crate::site::html::markup::escape;

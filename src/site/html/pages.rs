@@ -1,12 +1,12 @@
 //! The pages for people. Their text is in `pages/*.md`; their tables are generated from the code.
 
-use crate::base::http::Assets;
 use crate::config::Config;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::page::HtmlPage;
 use crate::site::html::section::Section;
 use crate::site::html::tables::fill;
+use petstore_base::http::Assets;
 
 /// A page, its HTML and its sections.
 pub type Filled = (&'static PageEntry, String, Vec<Section<String>>);
@@ -65,8 +65,8 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::base::http::AssetFields;
     use crate::net::Address;
+    use petstore_base::http::AssetFields;
 
     /// Every page with a text.
     fn entries() -> impl Iterator<Item = &'static PageEntry> {

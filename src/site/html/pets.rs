@@ -1,12 +1,12 @@
 //! The pets page. Its script calls the API.
 
-use crate::base::http::Assets;
 use crate::config::Config;
 use crate::site::document;
 use crate::site::html::keyed;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::PAGES;
 use crate::site::html::page::HtmlPage;
+use petstore_base::http::Assets;
 
 const PATH: &str = "/pets";
 /// The elements of the head that load its style sheets and its script.
@@ -42,8 +42,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
 mod tests {
     use super::*;
     use crate::app::api::among_files;
-    use crate::base::http::AssetFields;
     use crate::net::Address;
+    use petstore_base::http::AssetFields;
 
     #[test]
     fn page_names_the_operations_that_are_described_and_loads_only_its_own_files() {

@@ -2,10 +2,10 @@
 //! sitemap.
 
 use crate::app::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
-use crate::base::http::{Asset, Assets};
 use crate::config::Config;
 use crate::site::html::navigation::{DESCRIPTION, PAGES, PageEntry};
 use crate::site::html::page::HtmlPage;
+use petstore_base::http::{Asset, Assets};
 
 /// Adds the page, the icon, robots.txt and, if the public address is known, the sitemap. `files` is the folder of the
 /// files that the page loads.

@@ -1,7 +1,6 @@
 //! The reference: every operation as HTML, generated from the table of operations, with forms that send requests.
 
 use crate::app::endpoint::Operation;
-use crate::base::http::Assets;
 use crate::config::Config;
 use crate::net::Listen;
 use crate::site::components::{example, item_of};
@@ -11,6 +10,7 @@ use crate::site::html::markup::{anchored, escape, pretty};
 use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
 use crate::site::html::page::HtmlPage;
+use petstore_base::http::Assets;
 
 /// The elements of the head that load its style sheet and its script.
 const HEAD: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
@@ -75,7 +75,7 @@ fn operations(config: &Config, base: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::{AssetFields, Response};
+    use petstore_base::http::{AssetFields, Response};
 
     fn get(assets: &Assets, path: &str) -> Response {
         assets

@@ -2,11 +2,11 @@
 //! operation and the example of its body, and read the API key from the environment variable `KEY`.
 
 use crate::app::endpoint::Operation;
-use crate::base::json::Json;
 use crate::site::components::example;
 use crate::site::document::below_base;
 use crate::site::html::markup::{escape, pretty, text};
 use crate::site::html::trial::{example_id, has_result};
+use petstore_base::json::Json;
 
 /// The request of a sample.
 struct ExampleRequest {
@@ -167,7 +167,7 @@ fn laid_out(value: &Json, indent: &str) -> String {
 mod tests {
     use super::*;
     use crate::app::api::router;
-    use crate::base::json::{NULL, object};
+    use petstore_base::json::{NULL, object};
 
     fn of(id: &str, language: &str) -> String {
         let operation = router(true)

@@ -3,8 +3,6 @@
 
 use crate::app::endpoint::Code;
 use crate::app::endpoint::Operation;
-use crate::base::http::response::reason;
-use crate::base::json::{Json, object};
 use crate::config::Config;
 use crate::site::components::{resolve, schema};
 use crate::site::document::{operations, own_codes};
@@ -12,6 +10,8 @@ use crate::site::html::markup::{in_reference, plain, text};
 use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::pages::Filled;
 use crate::site::html::section::{PHRASE, Section};
+use petstore_base::http::response::reason;
+use petstore_base::json::{Json, object};
 
 /// The most characters of a text that a result shows. Of the rest, the index has each word once.
 const SHOWN: usize = 100;
@@ -140,9 +140,9 @@ fn operation(operation: &Operation) -> Vec<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::AssetFields;
     use crate::net::Address;
     use crate::site::html::navigation::DESCRIPTION;
+    use petstore_base::http::AssetFields;
     use serde_json::Value;
 
     #[test]

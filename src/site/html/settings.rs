@@ -1,11 +1,11 @@
 //! The settings page on the admin address. It uses the interface under `/settings/api/`.
 
-use crate::base::http::Assets;
 use crate::config::Config;
 use crate::site::html::files;
 use crate::site::html::markup::{escape, inline};
 use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::page::secured;
+use petstore_base::http::Assets;
 
 /// Returns the page and the files that it loads. `site` is the URL of the site, for links.
 pub fn assets(config: &Config, site: &str) -> Assets {

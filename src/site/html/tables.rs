@@ -1,19 +1,19 @@
 //! The tables of the pages, generated from the tables of the code.
 
-use crate::base::clock::day;
+use petstore_base::clock::day;
 use std::time::Duration;
 
 use crate::app::endpoint::Code;
-use crate::base::http::limits::{
-    MAX_BODY_BYTES, MAX_DROPPED_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
-};
-use crate::base::http::response::reason;
 use crate::config::{Config, SETTINGS, VARIABLES};
 use crate::net::Deadlines;
 use crate::site::document::{VERSION, operations};
 use crate::site::html::markup::{Filling, escape, in_reference, inline, plain, title};
 use crate::site::html::navigation::{PageText, index};
 use crate::site::html::section::Section;
+use petstore_base::http::limits::{
+    MAX_BODY_BYTES, MAX_DROPPED_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
+};
+use petstore_base::http::response::reason;
 
 /// The name of a gap, and the function that fills it.
 type Gap = (&'static str, fn(&Config) -> Filling);

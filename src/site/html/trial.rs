@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::app::endpoint::Operation;
-use crate::base::json::Json;
 use crate::site::components::{example, resolve};
 use crate::site::document::{below_base, responses};
 use crate::site::html::markup::{escape, heading, pretty, text};
+use petstore_base::json::Json;
 
 /// The form, hidden until the script has run. Rarely used parameters are folded.
 pub fn form(operation: &Operation, parameters: &[Json]) -> String {

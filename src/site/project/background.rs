@@ -13,12 +13,12 @@ use super::domains::Occasion;
 use super::error::Refusal;
 use super::overview::{DomainView, Overview};
 use super::verify::check_dns;
-use crate::base::clock::unix_time;
-use crate::base::error::Error;
-use crate::base::threads::{lock, start_thread};
 use crate::config::Hosting;
 use crate::model::{Domain, DomainState};
 use crate::store::Reader;
+use petstore_base::clock::unix_time;
+use petstore_base::error::Error;
+use petstore_base::threads::{lock, start_thread};
 
 /// The pause of the thread after a failed write, since each HTTPS request can cause another write.
 const PAUSE: Duration = Duration::from_secs(1);

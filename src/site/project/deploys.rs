@@ -5,8 +5,8 @@ use std::path::Path;
 use super::Project;
 use super::error::{Refusal, RefusalCode};
 use super::folder::{self, StaticFile};
-use crate::base::clock::unix_time;
 use crate::model::Deploy;
+use petstore_base::clock::unix_time;
 
 /// The most retained deploys, in addition to the live one.
 const MAX_DEPLOYS: i64 = 5;
@@ -85,7 +85,7 @@ impl Project {
 mod tests {
     use super::*;
     use crate::site::project::tests::{code, project};
-    use crate::testing::Folder as TestFolder;
+    use petstore_base::testing::Folder as TestFolder;
     use support::random::Random;
 
     #[test]

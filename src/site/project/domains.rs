@@ -7,10 +7,10 @@ use super::finding::Finding;
 use super::overview::DomainView;
 use super::verify::check_dns;
 use super::{Project, name};
-use crate::base::clock::unix_time;
 use crate::config::Hosting;
 use crate::model::{CHECK_EVERY, Domain, DomainEvent, DomainState, Plan, Redirect};
 use crate::store::{Reader, Writer};
+use petstore_base::clock::unix_time;
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;

@@ -1,7 +1,7 @@
 //! Refusals: tasks that the project does not allow, with a stable code for programs.
 
-use crate::base::error::{Error, ErrorKind};
 use crate::store::StoreError;
+use petstore_base::error::{Error, ErrorKind};
 
 /// The code of a refusal, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::{fs, io};
 use super::error::{Refusal, RefusalCode};
 use super::media_type;
 use crate::app::api;
-use crate::base::http::{gzip, tag_of};
 use crate::model::SiteFile;
+use petstore_base::http::{gzip, tag_of};
 
 /// The largest file, in bytes. The tests of attacks use responses of this size.
 const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
@@ -125,7 +125,7 @@ fn invalid<T>(message: String) -> Result<T, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder as TestFolder;
+    use petstore_base::testing::Folder as TestFolder;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 

@@ -26,11 +26,11 @@ mod verify_tests;
 
 use std::fmt;
 
-use crate::base::clock::unix_time;
-use crate::base::error::Error;
 use crate::cluster;
 use crate::config::{Config, Hosting};
 use crate::store::Writer;
+use petstore_base::clock::unix_time;
+use petstore_base::error::Error;
 
 pub use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
 pub(crate) use background::Upkeep;
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::model::{DomainEvent, Reason};
     use crate::site::project::finding::Finding;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     /// A deployed project with a paid plan and a platform.
     pub fn project() -> (Folder, Project) {

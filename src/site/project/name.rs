@@ -5,7 +5,7 @@ use idna::uts46::{DnsLength, Hyphens, Uts46};
 
 use super::error::{Refusal, RefusalCode};
 use super::suffix::registered;
-use crate::base::http::host::without_port;
+use petstore_base::http::host::without_port;
 
 /// Parses the name of a new domain. `platform` is the host of the hosting platform; names below it cannot be added.
 /// Returns the name in A-labels and lower case.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use publicsuffix::{List, Psl};
 
-use crate::base::http::gunzip;
+use petstore_base::http::gunzip;
 
 /// The list, decompressed at first use.
 static SUFFIXES: LazyLock<List> = LazyLock::new(|| {

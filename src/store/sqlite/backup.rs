@@ -22,7 +22,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use super::Reader;
 use super::connection::cannot_open;
 use super::open_file::MODE_AT;
-use crate::base::error::{Error, ErrorKind as Kind, fail};
+use petstore_base::error::{Error, ErrorKind as Kind, fail};
 
 /// Pages between two flushes of the copy: 1 MiB.
 const STEP: c_int = 256;

@@ -19,9 +19,9 @@ use super::connection::connect_alone;
 use super::journal::{check_journal, has_journal};
 use super::open_file::{FileId, OpenFile, cannot_open, failed, index_of, journal_of, log_of};
 use super::schema::identity;
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::{create_private, is_location};
-use crate::base::threads::lock;
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::files::{create_private, is_location};
+use petstore_base::threads::lock;
 
 /// Creates the file of a database if there is none, and returns true if it did. A new file is empty, and only its owner
 /// may read it, because it will hold the digests of keys. SQLite gives the files next to it the same mode.

@@ -11,8 +11,8 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use super::journal::has_journal;
 use super::open_file::{immutable, log_of};
 use super::{BUSY_TIMEOUT, StoreError};
-use crate::base::error::{Error, ErrorKind as Kind};
-use crate::base::files::whose;
+use petstore_base::error::{Error, ErrorKind as Kind};
+use petstore_base::files::whose;
 
 /// The access to a database that is only read. If it has a write-ahead log, the connection must not write: the last
 /// connection to close would run a checkpoint, which only the service may do. If it has none, SQLite makes one, and only
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn log_or_journal_keeps_a_reader_from_writing() {
-        let folder = crate::testing::Folder::new();
+        let folder = petstore_base::testing::Folder::new();
         let path = folder.database();
         assert_eq!(reading(&path), OpenFlags::SQLITE_OPEN_READ_WRITE);
         std::fs::write(log_of(&path), "").unwrap();
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn flushes_reach_the_disk_on_macos_too() {
-        let folder = crate::testing::Folder::new();
+        let folder = petstore_base::testing::Folder::new();
         let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = connect(&folder.database(), create).unwrap();
         for pragma in ["fullfsync", "checkpoint_fullfsync"] {

@@ -10,11 +10,11 @@ use super::schema::{changed, loss, schema_version, text, texts};
 use super::schema_diff::SchemaDiff;
 use super::trial::why;
 use super::values::not_utf8;
-use crate::base::error::Error;
 use crate::model::{MAX_BROUGHT_ID, PetCounts};
 use crate::store::pets::counts;
 use crate::store::statements::COUNT;
 use crate::store::statements::LAST_ID;
+use petstore_base::error::Error;
 
 /// The result of a check.
 #[derive(Default)]

@@ -15,8 +15,8 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::open_file::{OpenFile, journal_of};
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::files::open_at_once;
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::files::open_at_once;
 
 /// The first bytes of a journal that may be played back; those of one that is done with are 0.
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
@@ -128,7 +128,7 @@ mod tests {
     use super::super::tests::{new_pet, pair};
     use super::super::{Claim, Reader, Snapshot, Writer};
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     /// A database without a log, and a copy of it and its journal in the middle of a change.
     fn killed(pets: &[&str], change: &str) -> (Folder, Folder) {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use crate::base::error::{Error, ErrorKind as Kind};
-use crate::base::files::open_at_once;
-use crate::base::http::percent;
-use crate::base::threads::lock;
+use petstore_base::error::{Error, ErrorKind as Kind};
+use petstore_base::files::open_at_once;
+use petstore_base::http::percent;
+use petstore_base::threads::lock;
 
 /// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
 /// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).
@@ -200,7 +200,7 @@ impl Drop for OpenFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use petstore_base::testing::Folder;
 
     #[test]
     fn address_keeps_every_byte_of_a_path() {

@@ -9,7 +9,7 @@ use super::claim::{has_log, open_with_own_log, refuse_log_of_another};
 use super::connection::{cannot_open, connect, connect_alone, reading};
 use super::open_file::modified;
 use super::{Reader, schema};
-use crate::base::error::Error;
+use petstore_base::error::Error;
 
 impl Reader {
     /// Opens a connection that cannot write.
@@ -90,7 +90,7 @@ mod tests {
     use super::super::tests::{names, new_pet};
     use super::super::{Writer, log_of};
     use super::*;
-    use crate::base::error::ErrorKind;
+    use petstore_base::error::ErrorKind;
 
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::open_file::FileId;
 use super::{Cause, StoreError, Writer};
-use crate::base::clock::{rfc3339, unix_time};
-use crate::base::error::Error;
-use crate::base::files::create_private;
+use petstore_base::clock::{rfc3339, unix_time};
+use petstore_base::error::Error;
+use petstore_base::files::create_private;
 
 /// The time between two attempts.
 const AGAIN: Duration = Duration::from_secs(60);

@@ -10,8 +10,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 use super::backup::open_copy;
 use super::connection::{cannot_open, connect};
 use super::schema;
-use crate::base::error::{Error, ErrorKind as Kind, fail};
 use crate::store::statements::{ADD_SEQUENCE, RAISE_SEQUENCE};
+use petstore_base::error::{Error, ErrorKind as Kind, fail};
 
 /// As bytes, so that a name that is not UTF-8 is carried over too.
 const KEYS: &str = "SELECT id, digest, CAST(name AS BLOB), read_only, is_admin, created_at, expires_at, last_used_at \

@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Params, TransactionBehavior};
 
 use super::connection::cannot_open;
-use crate::base::error::{Error, ErrorKind, fail};
 use crate::store::rows::AnyText;
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
 pub const APPLICATION_ID: i64 = 0x7065_7473;

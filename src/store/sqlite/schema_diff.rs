@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::connection::cannot_open;
 use super::schema::{STEPS, changed, loss, schema_version, texts};
 use super::trial::try_writes;
-use crate::base::error::{Error, ErrorKind, fail};
+use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,
 /// [`ErrorKind::SchemaChanged`] if SQL repairs all; `None` if there is no fault.

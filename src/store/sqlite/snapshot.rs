@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use super::connection::cannot_open;
 use super::{Reader, schema};
-use crate::base::error::{Error, ErrorKind as Kind, fail};
 use crate::store::pets::counts;
 use crate::store::statements::COUNT;
+use petstore_base::error::{Error, ErrorKind as Kind, fail};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {

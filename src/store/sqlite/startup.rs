@@ -12,8 +12,8 @@ use super::claim::{open_with_own_log, prepare, refuse_log_of_another};
 use super::connection::{cannot_open, cannot_write, connect};
 use super::open_file::log_of;
 use super::{Cause, Reader, StoreError, Writer, schema, schema_diff};
-use crate::base::error::{Error, ErrorKind};
 use crate::model::sample_pets;
+use petstore_base::error::{Error, ErrorKind};
 
 /// The most bytes of the write-ahead log that stay after a checkpoint.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;

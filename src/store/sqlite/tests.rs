@@ -1,7 +1,7 @@
 use super::*;
 
 pub use crate::store::pets::tests::new_pet;
-pub use crate::testing::Folder;
+pub use petstore_base::testing::Folder;
 
 /// The first column of a statement.
 pub fn all<T: rusqlite::types::FromSql>(reader: &Reader, sql: &str) -> Vec<T> {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::connection::guard_tables;
 use super::schema::{changed, text, texts};
-use crate::base::error::Error;
+use petstore_base::error::Error;
 
 /// The statements. Above each is its table, and what that has lost if the outcome is another one than with petstore's
 /// schema.

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn watch(folder: &crate::testing::Folder) -> Watch {
+    fn watch(folder: &petstore_base::testing::Folder) -> Watch {
         Watch::new(
             &folder.database(),
             OpenFile::at(&folder.database()).unwrap(),

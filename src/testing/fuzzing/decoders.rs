@@ -8,12 +8,12 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::app::api::router;
 use crate::app::endpoint::query::parameter;
 use crate::app::endpoint::{Call, Handler};
-use crate::base::http::{Request, Target};
-use crate::base::json::Invalid;
 use crate::model::{NewPet, PetStatus};
 use crate::ops::transfer::fuzz_tests::rows;
 use crate::store::{BatchWriter, Writer};
-use crate::testing::Folder;
+use petstore_base::http::{Request, Target};
+use petstore_base::json::Invalid;
+use petstore_base::testing::Folder;
 
 /// Decodes text. Its first byte chooses the decoder: a query (`q`), a target (`t`), JSON (`j`), or the rows of an
 /// import (others).

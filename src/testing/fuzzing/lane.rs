@@ -1,9 +1,9 @@
 //! The lane's codec in both directions: each end reads what the other writes, and rejects all other bytes.
 
 use super::Parts;
-use crate::base::http::Response;
 use crate::net::lane::{Content, LaneRequest, LaneResponse, Ticket, ticket_of, write_response};
 use crate::testing::OnLane;
+use petstore_base::http::Response;
 
 /// Reads the bytes as a response, and makes a request and a response from them, which are written and read again.
 pub fn lane(bytes: &[u8]) {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use super::Parts;
 use crate::model::{NewPet, Page, PetQuery, PetStatus, sample_pets};
 use crate::store::{OpenStore, StoreError, WriteAccess, open_for_service};
-use crate::testing::Folder;
+use petstore_base::testing::Folder;
 
 /// The database, its write-ahead log, and the log's index; `None` if there is no such file.
 type Files = [Option<Vec<u8>>; 3];

@@ -13,11 +13,11 @@ use crate::app::endpoint::Failure;
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::pipeline::authentication::AUTHORIZATION;
 use crate::app::pipeline::is_protected;
-use crate::base::http::{Request, Target};
-use crate::base::threads::lock;
 use crate::cluster::{Cluster, ClusterError, Revision};
 use crate::model::{ApiKey, Pet};
 use crate::store::{StoreError, Writer};
+use petstore_base::http::{Request, Target};
+use petstore_base::threads::lock;
 
 pub use reads::ClusterReads;
 pub use writes::ClusterWrites;

@@ -9,14 +9,14 @@ use crate::app::api::{pets, router};
 use crate::app::endpoint::{Handler, Operation, Router};
 use crate::app::pipeline::reading::ENOUGH_BYTES;
 use crate::app::pipeline::{Authenticator, ReadService, SharedState, WriteService};
-use crate::base::http::Response;
 use crate::cluster::{CONTENDS_FOR, Work, meters};
 use crate::config::Config;
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::net::worker::Service;
 use crate::ops::keys::secret::digest;
 use crate::store::Reader;
-use crate::testing::{Folder, logged};
+use petstore_base::http::Response;
+use petstore_base::testing::{Folder, logged};
 use support::rqlite_nodes::Nodes;
 
 const SECRET: &str = "secret";

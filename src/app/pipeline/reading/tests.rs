@@ -5,7 +5,7 @@ use crate::app::endpoint::{Failure, Operation, Router};
 use crate::app::pipeline::Authenticator;
 use crate::config::Config;
 use crate::store::{Cause, StoreError, Writer};
-use crate::testing::{Folder, logged};
+use petstore_base::testing::{Folder, logged};
 
 const ROWS: &[Operation] = &[
     Operation::new(

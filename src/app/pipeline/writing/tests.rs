@@ -10,7 +10,7 @@ use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::ops::keys::secret::digest;
 use crate::store::tests::{Folder, refuse_writes, writer_that_keeps_its_log};
 use crate::store::{Cause, Reader};
-use crate::testing::logged;
+use petstore_base::testing::logged;
 
 const ROWS: &[Operation] = &[
     Operation::new(

@@ -1,10 +1,5 @@
 use super::*;
 
-/// A service without documents.
-pub fn no_assets() -> Arc<LazyAssets> {
-    Arc::new(LazyAssets::new(Box::new(Assets::default)))
-}
-
 pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
     asset.respond(&AssetFields {
         accept_encoding: encoding.into_iter().collect(),

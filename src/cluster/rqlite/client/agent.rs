@@ -16,7 +16,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error as HttpError, SendBody};
 
 use super::ClusterAddress;
-use crate::base::error::{Error, ErrorKind};
+use petstore_base::error::{Error, ErrorKind};
 
 /// The time limit for resolving a name, and again for connecting.
 const CONNECT: Duration = Duration::from_secs(1);

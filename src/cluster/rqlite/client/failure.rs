@@ -5,7 +5,7 @@ use std::io::ErrorKind as Io;
 
 use rustls::Error as Tls;
 
-use crate::base::error::{Error, ErrorKind};
+use petstore_base::error::{Error, ErrorKind};
 
 /// The end of rqlite's message about a linearizable read that has waited too long.
 pub const WAITS: &str = "timeout waiting for fsm";

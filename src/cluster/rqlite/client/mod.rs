@@ -24,12 +24,12 @@ use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderValue};
 use ureq::{Agent, Body, RequestBuilder};
 
-use crate::base::environment::from_environment;
-use crate::base::error::{Error, ErrorKind, fail};
-use crate::base::secret::Secret;
 use crate::cluster::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::WAITS;
+use petstore_base::environment::from_environment;
+use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_base::secret::Secret;
 
 pub use address::ClusterAddress;
 pub use failure::{ClusterFailure, Trouble};

@@ -10,7 +10,7 @@ use rusqlite::params;
 use support::rqlite_nodes::{NodeOptions, Nodes};
 
 use super::*;
-use crate::testing::Folder;
+use petstore_base::testing::Folder;
 
 const PATIENCE: Duration = Duration::from_secs(8);
 

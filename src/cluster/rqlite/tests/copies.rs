@@ -42,7 +42,7 @@ fn copy_is_that_of_a_single_machine_and_moves_to_an_empty_cluster_alone() {
 #[test]
 fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
     let (_nodes, path) = cluster(1);
-    let folder = crate::testing::Folder::new();
+    let folder = petstore_base::testing::Folder::new();
     let (file, back) = (folder.database(), folder.0.join("back.db"));
     let pets = [("a", "1"), ("b", "2"), ("c", "2")];
     let send = |file: &Path| {
@@ -68,7 +68,7 @@ fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
 #[test]
 fn cluster_that_a_service_begins_to_use_is_not_replaced() {
     let (_nodes, path) = cluster(1);
-    let folder = crate::testing::Folder::new();
+    let folder = petstore_base::testing::Folder::new();
     let file = folder.database();
     drop(crate::store::Writer::open(&file).unwrap());
     // While the backup is copied.
@@ -83,7 +83,7 @@ fn cluster_that_a_service_begins_to_use_is_not_replaced() {
 #[test]
 fn interrupted_restore_leaves_the_cluster_empty() {
     let (_nodes, path) = cluster(1);
-    let folder = crate::testing::Folder::new();
+    let folder = petstore_base::testing::Folder::new();
     let file = folder.database();
     drop(crate::store::Writer::open(&file).unwrap());
     let interrupted = crate::restore(&file, &path, crate::RestoredKeys::Automatic, &|| true);
@@ -95,7 +95,7 @@ fn interrupted_restore_leaves_the_cluster_empty() {
 #[test]
 fn project_of_a_file_is_there_again_when_it_moves_out() {
     let (_nodes, path) = cluster(1);
-    let folder = crate::testing::Folder::new();
+    let folder = petstore_base::testing::Folder::new();
     let (file, back) = (folder.database(), folder.0.join("back.db"));
     let mut config = crate::Config::new().database(&file);
     config.hosting.platform_host = Some("sites.test".to_owned());

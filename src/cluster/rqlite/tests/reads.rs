@@ -59,7 +59,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     nodes.start_node(0);
     nodes.wait_until_ready();
     // The next try comes a second later.
-    let deadline = Instant::now() + crate::testing::PATIENCE;
+    let deadline = Instant::now() + petstore_base::testing::PATIENCE;
     while let Err(error) = reader.begin() {
         assert!(Instant::now() < deadline, "{error}");
         thread::sleep(Duration::from_millis(200));

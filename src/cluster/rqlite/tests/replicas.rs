@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::base::error::ErrorKind;
+use petstore_base::error::ErrorKind;
 
 /// Three nodes with five pets, and the place of the leader.
 fn with_pets() -> (Nodes, PathBuf, usize) {
@@ -120,7 +120,7 @@ fn host_that_cannot_be_compared_is_named_with_the_reason() {
     .unwrap();
     nodes.change(["-auth".to_owned(), users.to_str().unwrap().to_owned()]);
     nodes.start_node(other);
-    let deadline = Instant::now() + crate::testing::PATIENCE;
+    let deadline = Instant::now() + petstore_base::testing::PATIENCE;
     while nodes.ask(other, "GET", "/readyz", b"").is_none() {
         assert!(Instant::now() < deadline, "the node does not answer");
         thread::sleep(Duration::from_millis(20));

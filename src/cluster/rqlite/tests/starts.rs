@@ -28,13 +28,13 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     run(&path, "CREATE TABLE theirs (x)");
     assert_eq!(
         Cluster::open(&path).err().unwrap().kind(),
-        crate::base::error::ErrorKind::DatabaseForeign
+        petstore_base::error::ErrorKind::DatabaseForeign
     );
     assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema"), 1);
     run(&path, "DROP TABLE theirs");
     assert_eq!(
         Cluster::open_existing(&path).err().unwrap().kind(),
-        crate::base::error::ErrorKind::ClusterOutdated
+        petstore_base::error::ErrorKind::ClusterOutdated
     );
     drop(Cluster::open(&path).unwrap());
     run(
@@ -46,7 +46,7 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     run(&path, "PRAGMA user_version = 99");
     assert_eq!(
         Cluster::open(&path).err().unwrap().kind(),
-        crate::base::error::ErrorKind::DatabaseNewer
+        petstore_base::error::ErrorKind::DatabaseNewer
     );
 }
 

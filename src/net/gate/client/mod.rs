@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use crate::net::Deadlines;
 use crate::net::refusal::{Reason, Refusal, Refuse};
 
-use crate::base::metrics::Metrics;
 use crate::net::gate::peer::Peer;
 use crate::net::gate::wire::head::{Head, Intake};
 use crate::net::gate::wire::request_reader::{RequestReader, Step};
 use crate::net::gate::wire::response_head::GeneralFields;
 use crate::net::lane::{LaneKind, LaneRequest, LaneResponse};
+use petstore_base::metrics::Metrics;
 
 /// The time that an idle client has for one more request when the service is ending, because one may be on its way.
 const LAST_CALL: Duration = Duration::from_millis(250);

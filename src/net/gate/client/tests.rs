@@ -1,8 +1,8 @@
 //! The state machine, fed with bytes and answers.
 
 use super::*;
-use crate::base::http::Response;
 use crate::net::gate::Cors;
+use petstore_base::http::Response;
 
 struct Bench {
     shared: Shared,
@@ -17,7 +17,7 @@ fn bench() -> Bench {
         general: GeneralFields::new("petstore", &Cors::default()),
         draining: false,
         refuse: Box::new(Refusal::into_response),
-        metrics: crate::base::metrics::Metrics::default(),
+        metrics: petstore_base::metrics::Metrics::default(),
     };
     let client = Client::new(Peer::Tcp(([127, 0, 0, 1], 9).into()), &shared);
     Bench { shared, client }

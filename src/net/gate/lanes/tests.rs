@@ -8,13 +8,14 @@ use std::time::Duration;
 use mio::{Events, Poll};
 
 use super::*;
-use crate::base::error::Error;
-use crate::base::http::response::Disposition;
-use crate::base::http::{Response, Size};
 use crate::net::gate::{Gate, GateConfig, HealthCheck, Limits, Listening, Stopper};
 use crate::net::lane::write_response;
 use crate::net::refusal::Reason;
-use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect, request, respond_with};
+use crate::testing::{FarEnd, all, answer, expect, request, respond_with};
+use petstore_base::error::Error;
+use petstore_base::http::response::Disposition;
+use petstore_base::http::{Response, Size};
+use petstore_base::testing::{Folder, PATIENCE};
 
 /// A running gate.
 pub struct Bench {
@@ -456,7 +457,7 @@ fn dead_worker_ends_the_service_with_a_response_to_each_client() {
     // Once a later client is answered, the earlier ones have been read.
     assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
     bench.stopper.fail(Error::new(
-        crate::base::error::ErrorKind::Internal,
+        petstore_base::error::ErrorKind::Internal,
         "the writer has died",
     ));
     let codes = [all(inside), all(waiting)].map(|response| {

@@ -96,8 +96,8 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::Response;
     use crate::net::gate::wire::request_id::RequestId;
+    use petstore_base::http::Response;
 
     fn head() -> Head {
         Head::unknown(RequestId::from_client(b"id").unwrap())

@@ -1,7 +1,7 @@
 //! The framing of a body (RFC 9112, sections 6 and 7): Content-Length or chunked.
 
-use crate::base::http::limits::MAX_DROPPED_BYTES;
 use crate::net::refusal::{Reason, Refusal};
+use petstore_base::http::limits::MAX_DROPPED_BYTES;
 
 use crate::net::gate::wire::request_line::{bad_request, is_token_byte};
 
@@ -196,7 +196,7 @@ pub fn is_text(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::http::limits::MAX_BODY_BYTES;
+    use petstore_base::http::limits::MAX_BODY_BYTES;
 
     /// Decodes in small pieces and in one, which must agree; returns the body and what follows it.
     fn decode(input: &[u8]) -> Result<(String, String), Reason> {

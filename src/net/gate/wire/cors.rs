@@ -1,9 +1,9 @@
 //! The other origins that may read responses in a browser (CORS: Fetch standard, section 3.2).
 
-use crate::base::http::response::write_field;
-use crate::base::http::{elements, find_fields};
 use crate::net::gate::wire::request_line::is_token_byte;
 use crate::net::lane::LaneResponse;
+use petstore_base::http::response::write_field;
+use petstore_base::http::{elements, find_fields};
 
 /// The request header fields of a preflight, with the method and the header fields that a script wants to send. The gate
 /// reads them from the request for the lane.

@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-use crate::base::http::elements;
-use crate::base::http::limits::MAX_HEADER_FIELDS;
 use crate::net::gate::trusted_proxies::TrustedProxies;
 use crate::net::gate::wire::body::{BodyDecoder, Chunked};
 use crate::net::gate::wire::cors::{Allowed, Cors};
@@ -11,6 +9,8 @@ use crate::net::gate::wire::request_id::{RequestId, RequestIds, trace_parent};
 use crate::net::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::net::lane::{LaneKind, LaneRequest};
 use crate::net::refusal::{Reason, Refusal};
+use petstore_base::http::elements;
+use petstore_base::http::limits::MAX_HEADER_FIELDS;
 
 /// The most bytes of method and path in the access log.
 const MAX_SUMMARY: usize = 1024;
@@ -40,7 +40,7 @@ impl Default for Intake {
             trusted: TrustedProxies::default(),
             cors: Cors::default(),
             access_log: "access",
-            max_body: crate::base::http::limits::MAX_BODY_BYTES,
+            max_body: petstore_base::http::limits::MAX_BODY_BYTES,
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
-use crate::base::http::limits::MAX_TARGET_BYTES;
-use crate::base::http::percent;
 use crate::net::refusal::{Reason, Refusal};
+use petstore_base::http::limits::MAX_TARGET_BYTES;
+use petstore_base::http::percent;
 
 /// A valid request line: the positions of its parts in the head.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Reads one request from a client's bytes, strictly. Each byte of the head is scanned once, however small the pieces.
 
-use crate::base::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
 use crate::net::refusal::{Reason, Refusal};
+use petstore_base::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
 
 use crate::net::gate::wire::body::is_text;
 use crate::net::gate::wire::head::{Head, Intake};

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::base::clock::http_date;
-use crate::base::http::response::{write_field, write_status_line};
 use crate::net::gate::wire::cors::Cors;
 use crate::net::gate::wire::head::Head;
 use crate::net::lane::LaneResponse;
+use petstore_base::clock::http_date;
+use petstore_base::http::response::{write_field, write_status_line};
 
 /// Space for the fields that the gate adds to a response.
 const HEAD_CAPACITY: usize = 512;
@@ -98,8 +98,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::base::http::Response;
     use crate::net::gate::wire::request_id::RequestId;
+    use petstore_base::http::Response;
 
     fn head() -> Head {
         Head::unknown(RequestId::from_client(b"id").unwrap())

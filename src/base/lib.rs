@@ -1,0 +1,21 @@
+//! What the packages of petstore share: HTTP's terms, strict JSON, errors, files, threads, the clock, counters, and
+//! bounded logging. It knows nothing of pets, settings and SQL.
+
+// Clippy also checks the crate without `test` and `fuzzing`, as it ships.
+#![cfg_attr(
+    any(test, fuzzing),
+    allow(clippy::unwrap_used, reason = "a panic is how a test fails")
+)]
+
+pub mod clock;
+pub mod environment;
+pub mod error;
+pub mod files;
+pub mod http;
+pub mod json;
+pub mod metrics;
+pub mod quiet_log;
+pub mod secret;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+pub mod testing;
+pub mod threads;
