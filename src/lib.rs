@@ -35,7 +35,7 @@
 //! ignored, that create gets a 503.
 //!
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`, with
-//! its parts as key-value pairs. The other targets are modules, such as `petstore::net::gate` and `petstore::store`. An
+//! its parts as key-value pairs. The other targets are modules, such as `petstore_gate::gate` and `petstore::store`. An
 //! operator should look at `warn` and `error`. With the feature `cluster`, a logger must omit the target `ureq_proto`
 //! at the level `trace`: its lines contain the password of the database.
 //!
@@ -55,7 +55,7 @@
 //!
 //! # Inside
 //!
-//! A request passes three modules: `net` reads it from the network and passes it to a worker, `app` checks its key,
+//! A request passes three rooms: the package `petstore-gate` reads it from the network and passes it to a worker, `app` checks its key,
 //! finds its operation and calls its handler, and the handler calls `store`. `src/README.md` describes them all.
 
 // Code that only the site or the command line uses, and that needs no optional crate, is compiled without them too. Only
@@ -80,21 +80,19 @@ mod app;
 mod cli;
 mod cluster;
 mod config;
+#[doc(hidden)]
+#[cfg(all(any(test, fuzzing), feature = "site"))]
+pub mod fuzzing;
 mod model;
-mod net;
 mod ops;
 mod server;
 mod site;
 mod store;
-#[cfg(any(test, fuzzing))]
-#[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
-mod testing;
 
 #[cfg(feature = "cluster")]
 pub use cluster::set_database_password;
 pub use config::{Config, Ephemeral, Hosting};
 pub use model::{ApiKey, KeyScope, NewPet, Pet, PetCounts, PetPatch, PetStatus};
-pub use net::{Address, Deadlines, Listen, Network};
 pub use ops::inventory::{Inventory, ListOptions};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
@@ -104,6 +102,7 @@ pub use ops::pet_store::PetIds;
 pub use ops::transfer::{Format, Import, ImportIds, ImportOptions, Imported, Source, export};
 pub use petstore_base::error::{Error, ErrorKind, Expected};
 pub use petstore_base::secret::Secret;
+pub use petstore_gate::{Address, Deadlines, Listen, Network};
 pub use server::{HealthCheck, Server, Stopper, drill};
 pub use site::document::print as openapi;
 #[cfg(feature = "site")]
@@ -134,10 +133,6 @@ pub(crate) use {
     petstore_base::metrics::note_dropped_log_lines,
     petstore_base::threads::start_thread,
 };
-
-#[doc(hidden)]
-#[cfg(all(any(test, fuzzing), feature = "site"))]
-pub use testing::fuzzing;
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
 /// stands for `HEAD` as well. Those of [`Config::experimental`](Config#structfield.experimental) are left out.

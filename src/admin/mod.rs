@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Failure, unserved};
-use crate::net::worker::Service;
 use crate::store::{Damage, Reader};
 use petstore_base::error::Error;
 use petstore_base::http::host::{is_address, without_port};
 use petstore_base::http::{Request, Response, Target};
 use petstore_base::metrics::Metrics;
 use petstore_base::quiet_log::QuietLog;
+use petstore_gate::Service;
 
 pub use counting::{Count, LastCounts};
 pub use settings::ProjectSettings;

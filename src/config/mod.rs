@@ -10,10 +10,10 @@ mod urls;
 
 use std::path::PathBuf;
 
-use crate::net::{Deadlines, Listen, Network, loopback};
 use petstore_base::error::{Error, ErrorKind, fail};
 use petstore_base::files::is_location;
 use petstore_base::secret::Secret;
+use petstore_gate::{Deadlines, Listen, Network, loopback};
 
 pub use ephemeral::Ephemeral;
 pub use hosting::Hosting;

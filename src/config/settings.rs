@@ -10,7 +10,7 @@ use petstore_base::error::Expected;
 use petstore_base::files::is_location;
 
 use super::{MOST_CONNECTIONS, MOST_WORKERS, memory};
-use crate::net::{Listen, Network};
+use petstore_gate::{Listen, Network};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.

@@ -12,13 +12,13 @@ use crate::admin::{
 };
 use crate::app::endpoint::ApiError;
 use crate::app::pipeline::{self, SharedState};
-use crate::net::gate::{Gate, GateConfig, Limits, Listening, Stopper, TrustedProxies};
-use crate::net::lane::LaneKind;
 use crate::store::Reader;
 use petstore_base::error::Error;
 use petstore_base::http::ACCESS_LOG;
 use petstore_base::http::limits::MAX_BODY_BYTES;
 use petstore_base::threads::start_thread;
+use petstore_gate::LaneKind;
+use petstore_gate::{Gate, GateConfig, Limits, Listening, Stopper, TrustedProxies};
 
 /// The memory budget of its clients is that of the service's clients, divided by this, and in addition to it.
 const MEMORY_SHARE: usize = 4;
@@ -77,9 +77,10 @@ impl Admin {
             // One worker counts, which has little else to do.
             let count = count.take_if(|_| kind == LaneKind::Write);
             let handler = AdminService::new(context, count);
-            workers.start(kind, ADMIN_CONNECTIONS, name.to_owned(), handler)?;
+            workers.start(kind, ADMIN_CONNECTIONS, name, handler)?;
         }
-        let Workers { running, lanes, .. } = workers;
+        let mut workers = workers.started;
+        let lanes = workers.take_lanes();
         let gate_config = GateConfig {
             limits: Limits {
                 connections: ADMIN_CONNECTIONS,
@@ -99,7 +100,7 @@ impl Admin {
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         let run = move || {
             let ended = gate.run();
-            drop(running);
+            drop(workers);
             if let Err(error) = ended {
                 service.stop_because(error.context("the admin address has died"));
             }

@@ -14,15 +14,15 @@ use std::thread::JoinHandle;
 
 use crate::cluster;
 use crate::config::Config;
-use crate::net::Address;
 use crate::ops::inventory::Inventory;
 use opened::Opened;
 use petstore_base::error::{Error, ErrorKind};
 use petstore_base::threads::start_thread;
+use petstore_gate::Address;
 use private_folder::PrivateFolder;
 use running::Running;
 
-pub use crate::net::gate::{HealthCheck, Stopper};
+pub use petstore_gate::{HealthCheck, Stopper};
 pub use verify_backup::drill;
 
 /// The value of the header field Server.

@@ -7,12 +7,12 @@ use super::descriptors::available_connections;
 use super::private_folder::PrivateFolder;
 use crate::cluster::{self, Cluster};
 use crate::config::Config;
-use crate::net::gate::Listening;
 use crate::ops::keys::secret;
 use crate::ops::maintenance::last_backup;
 use crate::store::{self, OpenStore};
 use petstore_base::clock;
 use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_gate::Listening;
 
 /// The parts of a service that are opened before its threads start.
 pub struct Opened {

@@ -16,9 +16,6 @@ use crate::app::pipeline::{
 };
 use crate::cluster::Version;
 use crate::config::Config;
-use crate::net::gate::{Delay, Gate, GateConfig, Limits, OpenLane, Stopper, TrustedProxies};
-use crate::net::lane::LaneKind;
-use crate::net::worker::{THREADS, Worker};
 use crate::site;
 use crate::store::{self, Claim, Counts, Damage, OpenStore, Reader, StoreError, WriteAccess};
 use petstore_base::error::{Error, ErrorKind};
@@ -26,6 +23,9 @@ use petstore_base::http::ACCESS_LOG;
 use petstore_base::http::limits::MAX_BODY_BYTES;
 use petstore_base::metrics::Metrics;
 use petstore_base::threads::{check_threads, lock};
+use petstore_gate::LaneKind;
+use petstore_gate::THREADS;
+use petstore_gate::{Delay, Gate, GateConfig, Limits, OpenLane, Stopper, TrustedProxies};
 
 /// The most requests in a read lane at once. They share a snapshot, which costs little: with more, none is answered sooner.
 const READS_AT_ONCE: usize = 64;
@@ -38,7 +38,7 @@ const WRITES_AT_ONCE: usize = 512;
 /// that it sends requests to, and the claim on the database after the last connection to it.
 pub struct Running {
     gate: Gate,
-    _workers: Vec<Worker>,
+    _workers: petstore_gate::Workers,
     _admin: Option<Admin>,
     _folder: Option<PrivateFolder>,
     _claim: Option<Claim>,
@@ -87,7 +87,8 @@ impl Running {
                 admin_data(&file)
             }
         };
-        let Workers { running, lanes, .. } = workers;
+        let mut workers = workers.started;
+        let lanes = workers.take_lanes();
         let admin = admin.zip(settings).map(|(listening, settings)| {
             Admin::start(
                 &shared,
@@ -103,7 +104,7 @@ impl Running {
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         Ok(Self {
             gate,
-            _workers: running,
+            _workers: workers,
             _admin: admin,
             _folder: folder,
             _claim: claim,
@@ -158,11 +159,11 @@ fn start_workers(
         workers.start(
             LaneKind::Read,
             READS_AT_ONCE,
-            format!("reader-{i}"),
+            &format!("reader-{i}"),
             service,
         )?;
     }
-    let name = "writer".to_owned();
+    let name = "writer";
     match store.writer {
         WriteAccess::Writes(writer) => {
             let service = WriteService::new(writer, shared.clone());
@@ -195,15 +196,10 @@ fn start_cluster_workers(
     for (i, (cluster, reader)) in readers.enumerate() {
         let service = ClusterReads::new(cluster, copy.clone(), reader, shared.clone());
         let name = format!("reader-{i}");
-        workers.start(LaneKind::Read, CLUSTER_READS_AT_ONCE, name, service)?;
+        workers.start(LaneKind::Read, CLUSTER_READS_AT_ONCE, &name, service)?;
     }
     let service = ClusterWrites::new(cluster.writer, copy.clone(), database, shared.clone());
-    workers.start(
-        LaneKind::Write,
-        WRITES_AT_ONCE,
-        "writer".to_owned(),
-        service,
-    )?;
+    workers.start(LaneKind::Write, WRITES_AT_ONCE, "writer", service)?;
     let (mut counter, refresher) = (cluster.counter, Mutex::new(cluster.refresher));
     let (mut counts, mut versions) = (Counts::default(), Version::default());
     let count: Count = Box::new(move |_| {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::{PrivateFolder, Server};
 use crate::config::Config;
-use crate::net::Listen;
-use crate::net::worker::LaneListener;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_gate::LaneListener;
+use petstore_gate::Listen;
 
 /// The most connections. One of them is for the request.
 const CONNECTIONS: usize = 4;
@@ -33,8 +33,8 @@ pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = PrivateFolder::new(file)?;
     let database = folder.path.join("pets.db");
     let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
-    let listener = LaneListener::bind(&folder.path)?;
-    let listen = Listen::Socket(Arc::new(listener.0.listener.into()));
+    let (listener, _) = LaneListener::bind(&folder.path)?;
+    let listen = Listen::Socket(Arc::new(listener.into()));
     let server = Server::start(Config {
         listen,
         database,

@@ -4,30 +4,24 @@ use std::path::Path;
 
 use super::private_folder::temporarily;
 use crate::app::pipeline::Faults;
-use crate::net::gate::{OpenLane, Stopper};
-use crate::net::lane::LaneKind;
-use crate::net::worker::{LaneListener, Service, Worker};
-use petstore_base::error::{Error, ErrorKind};
+use petstore_base::error::Error;
+use petstore_gate::{LaneKind, LaneListener, Service, Stopper};
 
-/// The workers that were started, and the gate's ends of their lanes.
+/// The workers of a service. Their sockets are made among the temporary files, or next to the database.
 pub struct Workers<'a> {
     database: &'a Path,
-    stopper: &'a Stopper,
     /// The faults to inject.
     faults: Option<Faults>,
-    pub running: Vec<Worker>,
-    pub lanes: Vec<OpenLane>,
+    pub started: petstore_gate::Workers,
 }
 
 impl<'a> Workers<'a> {
     /// Begins without workers. `stopper` stops the gate if a worker dies.
-    pub fn new(database: &'a Path, stopper: &'a Stopper, faults: Option<Faults>) -> Self {
+    pub fn new(database: &'a Path, stopper: &Stopper, faults: Option<Faults>) -> Self {
         Self {
             database,
-            stopper,
             faults,
-            running: Vec::new(),
-            lanes: Vec::new(),
+            started: petstore_gate::Workers::new(stopper),
         }
     }
 
@@ -39,22 +33,16 @@ impl<'a> Workers<'a> {
         &mut self,
         kind: LaneKind,
         window: usize,
-        name: String,
+        name: &str,
         service: impl Service,
     ) -> Result<(), Error> {
-        let (listener, stream) = temporarily(self.database, LaneListener::bind)?;
-        let reason = Error::new(ErrorKind::Internal, format!("the {name} has died"));
-        let stopper = self.stopper.clone();
-        let died = move || stopper.fail(reason);
-        self.running.push(match &self.faults {
-            Some(faults) => Worker::start(listener, name, faults.around(service), died)?,
-            None => Worker::start(listener, name, service, died)?,
-        });
-        self.lanes.push(OpenLane {
-            stream,
-            kind,
-            window,
-        });
-        Ok(())
+        let ends = temporarily(self.database, LaneListener::bind)?;
+        match &self.faults {
+            Some(faults) => {
+                self.started
+                    .start_behind(ends, kind, window, name, faults.around(service))
+            }
+            None => self.started.start_behind(ends, kind, window, name, service),
+        }
     }
 }

@@ -19,8 +19,8 @@ mod well_known;
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::net::Address;
 use petstore_base::http::{Asset, Assets, LazyAssets};
+use petstore_gate::Address;
 
 /// Returns every static document of the service, generated at first use.
 pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {

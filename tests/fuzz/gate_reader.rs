@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| petstore::fuzzing::gate_reader(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| petstore_gate::fuzzing::gate_reader(bytes));

@@ -1,4 +1,4 @@
-//! RFC 9112's framing over raw sockets, once for each rule. Every case stands in `src/net/gate/wire/framing_tests.rs`,
+//! RFC 9112's framing over raw sockets, once for each rule. Every case stands in `src/gate/wire/framing_tests.rs`,
 //! without a socket.
 
 use support::client::{Connection, Reply};

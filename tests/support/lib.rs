@@ -6,6 +6,7 @@ pub mod cluster_pool;
 pub mod dns_server;
 pub mod harness;
 pub mod openapi;
-pub mod random;
 pub mod rqlite_nodes;
 pub mod wait;
+
+pub use petstore_base::testing::random;

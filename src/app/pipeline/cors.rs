@@ -1,7 +1,7 @@
 //! What scripts of other origins may read and send in a browser (CORS: Fetch standard, section 3.2).
 
 use crate::config::Config;
-use crate::net::gate::Cors;
+use petstore_gate::Cors;
 
 /// The response header fields that they may read, in addition to the safelisted ones.
 const EXPOSED: &str = "Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \

@@ -12,9 +12,9 @@ use super::is_protected;
 use crate::app::api::router;
 use crate::app::endpoint::Operation;
 use crate::app::endpoint::{ApiError, Code};
-use crate::net::worker::Service;
 use petstore_base::http::response::Disposition;
 use petstore_base::http::{Request, Response, Target};
+use petstore_gate::Service;
 
 /// Two sequences of pseudo-random numbers, one for failures and one for delays, which are the same in every run.
 #[derive(Clone, Default)]

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Handler, ReadContext};
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
-use crate::net::worker::Service;
 use crate::store::Reader;
 use petstore_base::clock::unix_time;
 use petstore_base::http::response::Disposition;
 use petstore_base::http::{Request, Response};
+use petstore_gate::Service;
 
 /// A batch ends when its responses have this size in bytes, so that large pages do not pile up in memory.
 pub(super) const ENOUGH_BYTES: usize = 1024 * 1024;

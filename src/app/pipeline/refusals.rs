@@ -1,8 +1,8 @@
 //! The responses to what the gate refuses.
 
 use crate::app::endpoint::{ApiError, Code};
-use crate::net::refusal::{Reason, Refusal, Refuse};
 use petstore_base::metrics::Metrics;
+use petstore_gate::{Reason, Refusal, Refuse};
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {

@@ -10,11 +10,11 @@ use crate::app::endpoint::{Failure, Handler, Staged, WriteContext, WriterCheck};
 use crate::app::pipeline::{
     Entered, Handled, Lost, Pipeline, RequestInfo, SharedState, run, wrong_lane,
 };
-use crate::net::worker::Service;
 use crate::ops::keys::KeyTasks;
 use crate::store::{BUSY_TIMEOUT, BatchWriter, StoreError, Writer};
 use petstore_base::clock::unix_time;
 use petstore_base::http::{Request, Response, name_all};
+use petstore_gate::Service;
 
 /// Answers the requests of the write lane.
 pub struct WriteService {

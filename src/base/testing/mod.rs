@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+pub mod fuzzing;
+pub mod random;
+
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Once;

@@ -9,7 +9,7 @@ use super::message::Question;
 use super::tests::{AsDns, Record, Server, WWW, respond, with_flags, write, www};
 use super::{Dns, DnsError, RecordType};
 use petstore_base::testing::PATIENCE;
-use support::random::Random;
+use petstore_base::testing::random::Random;
 
 const GOOD: [u8; 4] = [192, 0, 2, 7];
 const FORGED: [u8; 4] = [192, 0, 2, 66];

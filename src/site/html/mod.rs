@@ -18,9 +18,9 @@ mod tables;
 mod trial;
 
 use crate::config::Config;
-use crate::net::Address;
 use crate::site::document::BASE;
 use petstore_base::http::Assets;
+use petstore_gate::Address;
 
 pub use navigation::SETTINGS_PAGE;
 pub use settings::assets as settings;

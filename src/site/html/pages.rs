@@ -65,8 +65,8 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::net::Address;
     use petstore_base::http::AssetFields;
+    use petstore_gate::Address;
 
     /// Every page with a text.
     fn entries() -> impl Iterator<Item = &'static PageEntry> {

@@ -42,8 +42,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
 mod tests {
     use super::*;
     use crate::app::api::among_files;
-    use crate::net::Address;
     use petstore_base::http::AssetFields;
+    use petstore_gate::Address;
 
     #[test]
     fn page_names_the_operations_that_are_described_and_loads_only_its_own_files() {

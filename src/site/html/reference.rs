@@ -2,7 +2,6 @@
 
 use crate::app::endpoint::Operation;
 use crate::config::Config;
-use crate::net::Listen;
 use crate::site::components::{example, item_of};
 use crate::site::document;
 use crate::site::html::keyed;
@@ -11,6 +10,7 @@ use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
 use crate::site::html::page::HtmlPage;
 use petstore_base::http::Assets;
+use petstore_gate::Listen;
 
 /// The elements of the head that load its style sheet and its script.
 const HEAD: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
@@ -94,7 +94,7 @@ mod tests {
         };
         crate::site::assets(
             &config,
-            &crate::net::Address::Tcp(([127, 0, 0, 1], 1).into()),
+            &petstore_gate::Address::Tcp(([127, 0, 0, 1], 1).into()),
         )
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let page = |config: &Config| {
             let assets = crate::site::assets(
                 config,
-                &crate::net::Address::Tcp(([127, 0, 0, 1], 1).into()),
+                &petstore_gate::Address::Tcp(([127, 0, 0, 1], 1).into()),
             );
             let page = assets.get("/").unwrap().respond(&AssetFields::default());
             String::from_utf8(page.body().to_vec()).unwrap()

@@ -140,9 +140,9 @@ fn operation(operation: &Operation) -> Vec<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Address;
     use crate::site::html::navigation::DESCRIPTION;
     use petstore_base::http::AssetFields;
+    use petstore_gate::Address;
     use serde_json::Value;
 
     #[test]

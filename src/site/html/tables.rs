@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::app::endpoint::Code;
 use crate::config::{Config, SETTINGS, VARIABLES};
-use crate::net::Deadlines;
 use crate::site::document::{VERSION, operations};
 use crate::site::html::markup::{Filling, escape, in_reference, inline, plain, title};
 use crate::site::html::navigation::{PageText, index};
@@ -14,6 +13,7 @@ use petstore_base::http::limits::{
     MAX_BODY_BYTES, MAX_DROPPED_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
 };
 use petstore_base::http::response::reason;
+use petstore_gate::Deadlines;
 
 /// The name of a gap, and the function that fills it.
 type Gap = (&'static str, fn(&Config) -> Filling);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::site::project::tests::{code, project};
     use petstore_base::testing::Folder as TestFolder;
-    use support::random::Random;
+    use petstore_base::testing::random::Random;
 
     #[test]
     fn file_is_compressed_if_that_saves_a_tenth() {

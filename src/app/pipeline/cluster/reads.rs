@@ -10,11 +10,11 @@ use crate::app::endpoint::{Call, Handler, ReadContext};
 use crate::app::pipeline::reading::ENOUGH_BYTES;
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::cluster::{Cluster, Version};
-use crate::net::worker::Service;
 use crate::store::Reader;
 use petstore_base::clock::unix_time;
 use petstore_base::http::response::Disposition;
 use petstore_base::http::{Request, Response};
+use petstore_gate::Service;
 
 /// Answers the requests of a read lane.
 pub struct ClusterReads {

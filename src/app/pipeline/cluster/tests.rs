@@ -12,11 +12,11 @@ use crate::app::pipeline::{Authenticator, ReadService, SharedState, WriteService
 use crate::cluster::{CONTENDS_FOR, Work, meters};
 use crate::config::Config;
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
-use crate::net::worker::Service;
 use crate::ops::keys::secret::digest;
 use crate::store::Reader;
 use petstore_base::http::Response;
 use petstore_base::testing::{Folder, logged};
+use petstore_gate::Service;
 use support::rqlite_nodes::Nodes;
 
 const SECRET: &str = "secret";

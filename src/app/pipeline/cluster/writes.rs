@@ -14,11 +14,11 @@ use crate::app::pipeline::writing::fate;
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, Work};
 use crate::model::{ApiKey, Digest, Pet};
-use crate::net::worker::Service;
 use crate::ops::keys::{KeyTable, KeyTasks};
 use crate::store::{Reader, StoreError};
 use petstore_base::clock::unix_time;
 use petstore_base::http::{Request, Response, name_all};
+use petstore_gate::Service;
 
 /// A service without requests reads the keys again after this time.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -1,0 +1,26 @@
+//! Fuzz targets. Each function takes any bytes, and panics if they make the service break a promise.
+//!
+//! `tests/fuzz/` runs them with libFuzzer and keeps the inputs that matter; the test below replays those on every run.
+//! The target of a single room is in that room, in its `fuzz_tests.rs`; the gate has its own. No released build contains fuzz targets.
+
+mod decoders;
+mod start;
+
+pub use crate::site::dns::fuzz_tests::dns;
+pub use decoders::decoders;
+pub use start::start;
+
+#[cfg(test)]
+mod tests {
+    use petstore_base::testing::fuzzing::{Target, replay};
+
+    #[test]
+    fn corpora_are_replayed() {
+        let targets: [Target; 3] = [
+            ("decoders", super::decoders),
+            ("dns", super::dns),
+            ("start", super::start),
+        ];
+        replay("petstore", &targets);
+    }
+}

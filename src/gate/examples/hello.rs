@@ -1,0 +1,23 @@
+//! Greets each client at 127.0.0.1:8080, or at the address in `LISTEN`.
+
+use petstore_gate::{
+    Error, Gate, GateConfig, LaneKind, Listen, Listening, Request, Response, Stopper, Workers,
+};
+
+fn hello(request: &Request) -> Response {
+    let greeting = format!("Hello, {} {}!\n", request.method, request.target);
+    Response::new(200, greeting.into_bytes())
+}
+
+/// Serves until something fails.
+pub fn main() -> Result<(), Error> {
+    let address = std::env::var("LISTEN").unwrap_or("127.0.0.1:8080".to_owned());
+    let listening = Listening::bind(&Listen::parse(&address).unwrap_or_default())?;
+    eprintln!("{}", listening.address);
+    let stopper = Stopper::default();
+    let mut workers = Workers::new(&stopper);
+    workers.start(LaneKind::Read, "reader", hello)?;
+    workers.start(LaneKind::Write, "writer", hello)?;
+    let lanes = workers.take_lanes();
+    Gate::new(listening, GateConfig::with(lanes), stopper)?.run()
+}

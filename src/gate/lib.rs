@@ -1,0 +1,84 @@
+//! tiny_http, safe on the open network: a gate with one thread for all clients, and behind it workers, each with a tiny_http
+//! server that the gate alone talks to.
+//!
+//! ```no_run
+//! use petstore_gate::{
+//!     Error, Gate, GateConfig, LaneKind, Listen, Listening, Request, Response, Stopper, Workers,
+//! };
+//!
+//! fn hello(request: &Request) -> Response {
+//!     Response::new(200, format!("Hello, {}!\n", request.target).into_bytes())
+//! }
+//!
+//! # fn main() -> Result<(), Error> {
+//! let listening = Listening::bind(&Listen::default())?;
+//! let stopper = Stopper::default();
+//! let mut workers = Workers::new(&stopper);
+//! workers.start(LaneKind::Read, "reader", hello)?;
+//! workers.start(LaneKind::Write, "writer", hello)?;
+//! let lanes = workers.take_lanes();
+//! Gate::new(listening, GateConfig::with(lanes), stopper)?.run()
+//! # }
+//! ```
+//!
+//! The gate knows nothing of keys, routes and databases. A [`Service`] answers the requests of a lane, GET, HEAD and OPTIONS
+//! in the read lanes and all others in the write lane. [`Limits`] and [`Deadlines`] bound what clients may take, and a
+//! [`Refusal`] becomes the response that [`GateConfig::refuse`] makes of it.
+
+// Clippy also checks the crate without `test` and `fuzzing`, as it ships.
+#![cfg_attr(
+    any(test, fuzzing),
+    allow(clippy::unwrap_used, reason = "a panic is how a test fails")
+)]
+#![allow(
+    missing_debug_implementations,
+    reason = "sockets and threads say nothing of use"
+)]
+
+mod addresses;
+mod client;
+mod connections;
+mod deadlines;
+mod dispatcher;
+mod eviction;
+mod fair_queue;
+#[doc(hidden)]
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+mod gate;
+mod health_check;
+mod lane;
+mod lanes;
+mod listen;
+mod listening;
+mod network;
+mod peer;
+mod refusal;
+mod socket_file;
+mod stopper;
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
+mod testing;
+mod trusted_proxies;
+mod wire;
+mod worker;
+
+pub use deadlines::Deadlines;
+pub use gate::{Delay, Gate, GateConfig, Limits};
+pub use health_check::HealthCheck;
+pub use lane::LaneKind;
+pub use lanes::OpenLane;
+pub use listen::{Address, Listen};
+pub use listening::Listening;
+pub use network::{Network, loopback};
+pub use refusal::{Reason, Refusal, Refuse};
+pub use stopper::Stopper;
+pub use trusted_proxies::TrustedProxies;
+pub use wire::cors::Cors;
+pub use worker::{LaneListener, Service, THREADS, Workers};
+
+/// What a service works with.
+pub use petstore_base::{
+    error::{Error, ErrorKind},
+    http::{Request, Response, Size},
+};
