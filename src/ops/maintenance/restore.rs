@@ -23,8 +23,8 @@ use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::check::usable;
 use crate::cluster::{self, check_supported, is_cluster};
 use crate::store::{
-    Claim, FileId, RestoredKeys, Snapshot, carry_over, journal_of, lacks_log, left_of, lock_old,
-    log_of,
+    Claim, FileId, OldDatabase, RestoredKeys, Snapshot, carry_over, journal_of, lacks_log, left_of,
+    lock_old, log_of,
 };
 use petstore_base::error::{Error, ErrorKind, fail};
 use petstore_base::files::folder_of;
@@ -71,87 +71,63 @@ pub fn restore(
     }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
-    let id = |path: &Path| FileId::from_path(path).ok();
-    if let Some(own) = id(&target)
-        && id(file) == Some(own)
-    {
-        let line = format!(
-            "{} is the database itself, and not a backup of it",
-            file.display()
-        );
-        return fail(ErrorKind::InvalidInput, line);
-    }
+    refuse_itself(file, &target)?;
     // Held until the new database is in place and every connection to the old one is closed.
-    let old = target
-        .symlink_metadata()
-        .is_ok()
-        .then(|| Claim::take(&target))
-        .transpose()?;
-    // Nothing in a journal tells whether this is its database; a log has its newest pets.
-    if old.is_none()
-        && let Some(left) = left_of(&target)
-        && (left == journal_of(&target) || lacks_log(file))
-    {
-        let message = format!(
-            "{} may be the database of {}; if it is a backup, first move that file elsewhere",
-            file.display(),
-            left.display()
-        );
-        return fail(ErrorKind::LogOrphaned, message);
-    }
-    let partial = Partial::beside(&target)?;
-    match &old {
-        Some(old) => old
-            .file()
-            .and_then(|old| give(&partial, &old.metadata()?))
-            .map_err(|error| {
-                let line = format!("{} belongs to another user", database.display());
-                Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
-            })?,
-        // Only root can do this. Other users keep the file.
-        None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
-    }
-    let pets = fill(&partial, file, &target, stop)?;
-    // The log of another database must not be applied to the old one.
-    let is_whole = match old.as_ref().map(|old| old.check_log(&target)) {
-        Some(Err(error)) if error.kind() == ErrorKind::DatabaseLocked => return Err(error),
-        checked => checked.is_some_and(|checked| checked.is_ok()),
+    let old = match target.symlink_metadata() {
+        Ok(_) => Some(Claim::take(&target)?),
+        Err(_) => None,
     };
-    // Held until the new database is in place, so that nobody writes to the old one.
-    let locked = is_whole.then(|| lock_old(&target)).transpose()?.flatten();
+    if old.is_none() {
+        refuse_orphan(file, &target)?;
+    }
+
+    // 1. The copy.
+    let partial = Partial::beside(&target)?;
+    take_owner(&partial, old.as_ref(), &target, database)?;
+    let pets = fill(&partial, file, &target, stop)?;
+
+    // 2. The lock on the old database, held so that nobody writes to it.
+    let locked = match &old {
+        Some(old) => lock(old, &target)?,
+        None => None,
+    };
+
+    // 3. The keys and the highest ids.
     let (has_old_keys, served_again) = carry_over(locked.as_ref(), &partial.path, keys)?;
     if old.is_some() && locked.is_none() {
         log::warn!("the old database cannot be read, so ids that it has given may be given again");
     }
-    let flushed = partial.file.sync_all();
-    flushed
+    partial
+        .file
+        .sync_all()
         .map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
-    let kept = dated(|date| target.with_added_extension(date));
+
+    // 4. The dated name.
+    let dated_name = dated(|date| target.with_added_extension(date));
     let left: Vec<_> = [log_of, journal_of]
-        .map(|of| (of(&target), of(&kept)))
+        .map(|of| (of(&target), of(&dated_name)))
         .into_iter()
         .filter(|(left, _)| left.exists())
         .collect();
-    let in_place = match &old {
-        Some(old) => keep(old, &target, &kept).and_then(|()| {
-            partial
-                .replace(&target)
-                .inspect_err(|_| drop(fs::remove_file(&kept)))
-        }),
-        None => partial.put(&target),
+    let unchanged = |error: Error| error.followed_by("nothing was changed");
+    if let Some(old) = &old {
+        name_as_well(old, &target, &dated_name).map_err(unchanged)?;
+    }
+
+    // 5. The database's name.
+    if old.is_none() {
+        partial.put(&target).map_err(unchanged)?;
+    } else if let Err(error) = partial.replace(&target) {
+        let _ = fs::remove_file(&dated_name);
+        return Err(unchanged(error));
+    }
+
+    // 6. The log or the journal.
+    let kept = match &old {
+        Some(_) => Some(dated_name),
+        None => left.first().map(|(_, moved)| moved.clone()),
     };
-    in_place.map_err(|error| error.followed_by("nothing was changed"))?;
-    let kept = old
-        .as_ref()
-        .map(|_| kept)
-        .or_else(|| left.first().map(|(_, kept)| kept.clone()));
-    let finished = flush_name(&target).and_then(|()| {
-        left.iter().try_for_each(|(left, kept)| {
-            fs::rename(left, kept).map_err(|error| cannot_create(kept, error))?;
-            flush_name(kept)
-        })
-    });
-    finished.map_err(|error| {
+    move_left(&target, &left).map_err(|error| {
         let mut now = "the new database is in place".to_owned();
         if let Some(kept) = &kept {
             now += &format!(", and the old one is {}", kept.display());
@@ -167,6 +143,75 @@ pub fn restore(
         has_old_keys,
         served_again,
     })
+}
+
+/// Fails if the backup is the database.
+fn refuse_itself(file: &Path, target: &Path) -> Result<(), Error> {
+    match (FileId::from_path(file), FileId::from_path(target)) {
+        (Ok(backup), Ok(database)) if backup == database => {
+            let line = format!(
+                "{} is the database itself, and not a backup of it",
+                file.display()
+            );
+            fail(ErrorKind::InvalidInput, line)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fails if there is no database, and the backup may be that of the log or the journal at its name. Nothing in a journal
+/// tells whether this is its database; a log has its newest pets.
+fn refuse_orphan(file: &Path, target: &Path) -> Result<(), Error> {
+    match left_of(target) {
+        Some(left) if left == journal_of(target) || lacks_log(file) => {
+            let message = format!(
+                "{} may be the database of {}; if it is a backup, first move that file elsewhere",
+                file.display(),
+                left.display()
+            );
+            fail(ErrorKind::LogOrphaned, message)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives the copy the owner, the group and the mode of the old database or, if there is none, the owner of its folder.
+fn take_owner(
+    partial: &Partial,
+    old: Option<&Claim>,
+    target: &Path,
+    database: &Path,
+) -> Result<(), Error> {
+    let Some(old) = old else {
+        // Only root can do this. Other users keep the file.
+        let _ = fs::metadata(folder_of(target)).and_then(|folder| give(partial, &folder));
+        return Ok(());
+    };
+    let given = old.file().and_then(|file| give(partial, &file.metadata()?));
+    given.map_err(|error| {
+        let line = format!("{} belongs to another user", database.display());
+        Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
+    })
+}
+
+/// Step 2. `None` if the old database cannot be read, or its log may be that of another database, which must not be
+/// applied to it.
+fn lock(old: &Claim, target: &Path) -> Result<Option<OldDatabase>, Error> {
+    match old.check_log(target) {
+        Ok(()) => lock_old(target),
+        Err(error) if error.kind() == ErrorKind::DatabaseLocked => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Step 6, for each file that has stayed and its new name. First it flushes the new name of the database.
+fn move_left(target: &Path, left: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
+    flush_name(target)?;
+    for (left, moved) in left {
+        fs::rename(left, moved).map_err(|error| cannot_create(moved, error))?;
+        flush_name(moved)?;
+    }
+    Ok(())
 }
 
 /// Makes a backup the database of a cluster that has none. Nothing of it is served that only a file has, such as custom
@@ -210,7 +255,7 @@ fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64
 }
 
 /// Step 4. If it fails, it leaves no file with the dated name.
-fn keep(old: &Claim, target: &Path, kept: &Path) -> Result<(), Error> {
+fn name_as_well(old: &Claim, target: &Path, kept: &Path) -> Result<(), Error> {
     if fs::hard_link(target, kept).is_ok() {
         // Without this flush, a power cut could keep the later rename and lose this name.
         return flush_new(kept);

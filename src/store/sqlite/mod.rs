@@ -41,7 +41,7 @@ pub use claim::{Claim, lacks_log, left_of};
 pub use integrity::Checked;
 pub use open_file::{FileId, journal_of, log_of};
 pub use reader::Reader;
-pub use restore::{RestoredKeys, carry_over, lock_old};
+pub use restore::{OldDatabase, RestoredKeys, carry_over, lock_old};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;

@@ -26,13 +26,16 @@ const HIGHEST: &str = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?1";
 /// The tables that never give an id twice.
 const NUMBERED: [&str; 3] = ["pets", "api_keys", "deploys"];
 
+/// A database that this process alone has, until this is dropped.
+pub struct OldDatabase(Connection);
+
 /// Locks a database, runs a checkpoint and removes SQLite's other files. Nobody else can read or write it as long as the
-/// connection is open. `None` if it is too damaged; then nothing is changed. Call this while nobody in this process has
+/// result lives. `None` if it is too damaged; then nothing is changed. Call this while nobody in this process has
 /// the database open.
 ///
 /// # Errors
 /// If another process uses it, or the disk is full or fails.
-pub fn lock_old(path: &Path) -> Result<Option<Connection>, Error> {
+pub fn lock_old(path: &Path) -> Result<Option<OldDatabase>, Error> {
     let merged = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|connection| {
         // Without this, SQLite would run a checkpoint when it closes a damaged database.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -46,7 +49,7 @@ pub fn lock_old(path: &Path) -> Result<Option<Connection>, Error> {
             connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
         connection.execute_batch("BEGIN EXCLUSIVE")?;
         Ok(if mode == "delete" {
-            Ok(connection)
+            Ok(OldDatabase(connection))
         } else {
             Err(used(path))
         })
@@ -84,10 +87,11 @@ type CarriedOver = (bool, Vec<String>);
 /// # Errors
 /// If the copy cannot be written, or the keys that it must have cannot be read.
 pub fn carry_over(
-    old: Option<&Connection>,
+    old: Option<&OldDatabase>,
     copy: &Path,
     whose: RestoredKeys,
 ) -> Result<CarriedOver, Error> {
+    let old = old.map(|OldDatabase(connection)| connection);
     let old_keys = match old {
         Some(old) => rows(old, KEYS).map_err(|error| error.to_string()),
         None => Err("there is no database that can be read".to_owned()),
