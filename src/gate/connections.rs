@@ -14,7 +14,7 @@ use crate::client::{Client, ClientState, Shared};
 use crate::lane::LaneKind;
 use crate::lanes::ClientId;
 use crate::peer::Peer;
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 
 /// The most bytes to read from a client in one turn.
 pub const READ_BYTES: usize = 16 * 1024;
@@ -287,7 +287,7 @@ impl Connections {
         let count = stream.read(&mut self.scratch).unwrap_or(0);
         client.receive(&self.scratch[..count], shared);
         if client.state() != ClientState::Responding {
-            client.reject(Refusal::because(Reason::Overloaded, message), shared);
+            client.reject(Refusal::because(RefusalReason::Overloaded, message), shared);
         }
         send_last(&mut stream, client.output(), &mut self.scratch);
     }

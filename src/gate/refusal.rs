@@ -7,7 +7,7 @@ use petstore_base::http::Response;
 
 /// Why a request gets a response of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum RefusalReason {
     /// The request is malformed (RFC 9112): 400.
     BadRequest,
     /// The head or the body did not arrive in time: 408.
@@ -35,7 +35,7 @@ pub enum Reason {
 }
 
 #[cfg_attr(not(test), allow(dead_code, reason = "tests use all of it"))]
-impl Reason {
+impl RefusalReason {
     /// Every reason, in the order of their statuses.
     pub const ALL: [Self; 12] = [
         Self::BadRequest,
@@ -91,14 +91,14 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Why the gate refuses the request.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// What exactly is wrong, for people.
     pub message: Option<Cow<'static, str>>,
 }
 
 impl Refusal {
     /// A refusal whose reason says it all.
-    pub const fn new(reason: Reason) -> Self {
+    pub const fn new(reason: RefusalReason) -> Self {
         Self {
             reason,
             message: None,
@@ -106,7 +106,7 @@ impl Refusal {
     }
 
     /// A refusal with a message of its own.
-    pub fn because(reason: Reason, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn because(reason: RefusalReason, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             reason,
             message: Some(message.into()),

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use super::SERVER;
 use super::descriptors::ADMIN_CONNECTIONS;
-use super::workers::Workers;
+use super::workers::ServiceWorkers;
 use crate::admin::{
     self, AdminContext, AdminService, Count, LastCounts, ProjectSettings, Refresh, Reset,
 };
@@ -55,7 +55,7 @@ impl Admin {
     ) -> Result<Self, Error> {
         let config = &*shared.config;
         let stopper = Stopper::default();
-        let mut workers = Workers::new(&config.database, &stopper, None);
+        let mut workers = ServiceWorkers::new(&config.database, &stopper, None);
         let counts = config.experimental.then(LastCounts::default);
         let mut count = Some(data.count);
         for (name, kind) in [

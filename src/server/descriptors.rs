@@ -3,11 +3,10 @@
 //! Only this file has the number of descriptors that a service reserves for itself. `tests/it/overload.rs` tests that
 //! it is enough.
 
-use rustix::process::{Resource, getrlimit};
-
 use crate::cluster::is_cluster;
 use crate::config::Config;
 use petstore_base::error::{Error, ErrorKind};
+use petstore_gate::unopened_files;
 
 /// The descriptors of every service: standard streams, signals, a passed socket, the private folder, the gate and its
 /// listener, the database and its log (16); the project's connection to the database, and a socket for each of the most
@@ -40,15 +39,6 @@ fn reserved(config: &Config) -> usize {
     SERVICE + lane * lanes + if config.admin.is_some() { ADMIN } else { 0 }
 }
 
-/// The files that the process can still open. Where `/proc` is missing, none counts as open.
-fn unopened_files() -> usize {
-    let limit = getrlimit(Resource::Nofile)
-        .current
-        .and_then(|limit| usize::try_from(limit).ok());
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-    limit.unwrap_or(usize::MAX).saturating_sub(open)
-}
-
 /// Returns the most connections of the gate: `max_connections`, or fewer if the limit of open files does not allow that
 /// many.
 ///
@@ -77,6 +67,7 @@ pub fn available_connections(config: &Config) -> Result<usize, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Resource, getrlimit};
 
     fn config(open_files: Option<usize>, has_admin: bool) -> Config {
         let mut config = Config {

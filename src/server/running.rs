@@ -8,7 +8,7 @@ use super::admin::{Admin, AdminData};
 use super::opened::{OpenCluster, Opened};
 use super::private_folder::PrivateFolder;
 use super::project;
-use super::workers::Workers;
+use super::workers::ServiceWorkers;
 use crate::admin::{Count, Reset};
 use crate::app::pipeline::{
     self, Authenticator, ClusterReads, ClusterWrites, Draws, Faults, KeyCopy, ReadService,
@@ -79,7 +79,7 @@ impl Running {
         };
         let draws = Draws::default();
         let claim = store.claim.take();
-        let mut workers = Workers::new(&config.database, stopper, faults(&config, &draws));
+        let mut workers = ServiceWorkers::new(&config.database, stopper, faults(&config, &draws));
         let data = match cluster {
             Some(cluster) => start_cluster_workers(cluster, store, &file, &shared, &mut workers)?,
             None => {
@@ -147,7 +147,7 @@ fn faults(config: &Config, draws: &Draws) -> Option<Faults> {
 fn start_workers(
     store: OpenStore,
     shared: &SharedState,
-    workers: &mut Workers,
+    workers: &mut ServiceWorkers,
 ) -> Result<(), Error> {
     let mut of_readers = shared.clone();
     if matches!(store.writer, WriteAccess::Writes(_)) {
@@ -182,7 +182,7 @@ fn start_cluster_workers(
     store: OpenStore,
     file: &Path,
     shared: &SharedState,
-    workers: &mut Workers,
+    workers: &mut ServiceWorkers,
 ) -> Result<AdminData, Error> {
     let database = Reader::open(file)?;
     let WriteAccess::Writes(writer) = store.writer else {

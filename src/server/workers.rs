@@ -8,14 +8,14 @@ use petstore_base::error::Error;
 use petstore_gate::{LaneKind, LaneListener, Service, Stopper};
 
 /// The workers of a service. Their sockets are made among the temporary files, or next to the database.
-pub struct Workers<'a> {
+pub struct ServiceWorkers<'a> {
     database: &'a Path,
     /// The faults to inject.
     faults: Option<Faults>,
     pub started: petstore_gate::Workers,
 }
 
-impl<'a> Workers<'a> {
+impl<'a> ServiceWorkers<'a> {
     /// Begins without workers. `stopper` stops the gate if a worker dies.
     pub fn new(database: &'a Path, stopper: &Stopper, faults: Option<Faults>) -> Self {
         Self {

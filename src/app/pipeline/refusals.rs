@@ -2,23 +2,23 @@
 
 use crate::app::endpoint::{ApiError, Code};
 use petstore_base::metrics::Metrics;
-use petstore_gate::{Reason, Refusal, Refuse};
+use petstore_gate::{Refusal, RefusalReason, Refuse};
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         let code = match refusal.reason {
-            Reason::BadRequest => Code::BadRequest,
-            Reason::RequestTimeout => Code::RequestTimeout,
-            Reason::ContentTooLarge => Code::ContentTooLarge,
-            Reason::UriTooLong => Code::UriTooLong,
-            Reason::ExpectationFailed => Code::ExpectationFailed,
-            Reason::HeadersTooLarge => Code::HeadersTooLarge,
-            Reason::Failed => Code::Internal,
-            Reason::NotImplemented => Code::NotImplemented,
-            Reason::TransferCoding => Code::TransferCoding,
-            Reason::Overloaded => Code::Overloaded,
-            Reason::OutcomeUnknown => Code::OutcomeUnknown,
-            Reason::HttpVersion => Code::HttpVersion,
+            RefusalReason::BadRequest => Code::BadRequest,
+            RefusalReason::RequestTimeout => Code::RequestTimeout,
+            RefusalReason::ContentTooLarge => Code::ContentTooLarge,
+            RefusalReason::UriTooLong => Code::UriTooLong,
+            RefusalReason::ExpectationFailed => Code::ExpectationFailed,
+            RefusalReason::HeadersTooLarge => Code::HeadersTooLarge,
+            RefusalReason::Failed => Code::Internal,
+            RefusalReason::NotImplemented => Code::NotImplemented,
+            RefusalReason::TransferCoding => Code::TransferCoding,
+            RefusalReason::Overloaded => Code::Overloaded,
+            RefusalReason::OutcomeUnknown => Code::OutcomeUnknown,
+            RefusalReason::HttpVersion => Code::HttpVersion,
         };
         match refusal.message {
             Some(message) => Self::with_message(code, message),
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn each_reason_has_a_code_of_its_own_with_the_same_status() {
         let mut codes = Vec::new();
-        for reason in Reason::ALL {
+        for reason in RefusalReason::ALL {
             let code = ApiError::from(Refusal::new(reason)).code;
             assert_eq!(code.status(), reason.status(), "{reason:?}");
             assert!(!codes.contains(&code), "{code:?} stands for two reasons");

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::deadlines::Deadlines;
-use crate::refusal::{Reason, Refusal, Refuse};
+use crate::refusal::{Refusal, RefusalReason, Refuse};
 
 use crate::lane::{LaneKind, LaneRequest, LaneResponse};
 use crate::peer::Peer;
@@ -204,7 +204,7 @@ impl Client {
             | ClientState::Body
             | ClientState::Ready(_)
             | ClientState::Waiting => {
-                self.reject(Refusal::new(Reason::Overloaded), shared);
+                self.reject(Refusal::new(RefusalReason::Overloaded), shared);
             }
             ClientState::Inside(_) => {
                 // Pipelined bytes are dropped, so the connection cannot persist.
@@ -335,7 +335,7 @@ impl Client {
         match self.state {
             ClientState::Head | ClientState::Body => {
                 let message = "The connection was closed within the request.";
-                self.reject(Refusal::because(Reason::BadRequest, message), shared);
+                self.reject(Refusal::because(RefusalReason::BadRequest, message), shared);
             }
             ClientState::Idle | ClientState::Lingering => self.close(shared),
             _ => {}
@@ -446,13 +446,13 @@ impl Client {
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
             ClientState::Head | ClientState::Body => {
-                self.reject(Refusal::new(Reason::RequestTimeout), shared);
+                self.reject(Refusal::new(RefusalReason::RequestTimeout), shared);
             }
             ClientState::Waiting | ClientState::Inside(LaneKind::Read) => {
-                self.reject(Refusal::new(Reason::Overloaded), shared);
+                self.reject(Refusal::new(RefusalReason::Overloaded), shared);
             }
             ClientState::Inside(LaneKind::Write) => {
-                self.reject(Refusal::new(Reason::OutcomeUnknown), shared);
+                self.reject(Refusal::new(RefusalReason::OutcomeUnknown), shared);
             }
             ClientState::HeldBack => self.enter(ClientState::Responding, shared),
             _ => self.close(shared),

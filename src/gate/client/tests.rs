@@ -196,8 +196,8 @@ fn waiting_too_long_is_503() {
 #[test]
 fn missing_response_is_a_503_that_says_if_the_outcome_is_known() {
     for (request, kind, reason) in [
-        (GET, LaneKind::Read, Reason::Overloaded),
-        (POST, LaneKind::Write, Reason::OutcomeUnknown),
+        (GET, LaneKind::Read, RefusalReason::Overloaded),
+        (POST, LaneKind::Write, RefusalReason::OutcomeUnknown),
     ] {
         let mut bench = bench();
         bench.receive(

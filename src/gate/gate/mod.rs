@@ -20,6 +20,7 @@ use mio::{Events, Poll, Token, Waker};
 use crate::client::{ClientState, Shared};
 use crate::connections::{Connections, Wants};
 use crate::deadlines::Deadlines;
+use crate::descriptors::most_connections;
 use crate::dispatcher::Dispatcher;
 use crate::eviction::{Candidates, largest_holders};
 use crate::lane::LaneKind;
@@ -27,7 +28,7 @@ use crate::lanes::Lane;
 use crate::lanes::OpenLane;
 use crate::listening::Listening;
 use crate::peer::Peer;
-use crate::refusal::{Reason, Refusal, Refuse};
+use crate::refusal::{Refusal, RefusalReason, Refuse};
 use crate::stopper::Stopper;
 use crate::trusted_proxies::TrustedProxies;
 use crate::wire::cors::ASKED;
@@ -59,7 +60,7 @@ const LISTENER: Token = Token(usize::MAX - 1);
 /// How much the gate lets clients have. Other bounds are constants, such as [`MAX_HEAD_BYTES`](petstore_base::http::limits::MAX_HEAD_BYTES).
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The most clients at once. Default: 10,000.
+    /// The most clients at once; fewer if the process may not open as many files. Default: 10,000.
     pub connections: usize,
     /// The most bytes held for all clients together, without the lanes, which have their own bound. Default: 64 MiB.
     pub memory: usize,
@@ -169,6 +170,7 @@ impl Gate {
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         let now = Instant::now();
+        let most = most_connections(config.lanes.len());
         let lane = |(i, open)| Lane::new(open, Token(FIRST_LANE + i), poll.registry());
         let lanes = config
             .lanes
@@ -194,7 +196,7 @@ impl Gate {
         Ok(Self {
             poll,
             listening: Some(listening),
-            connections: Connections::new(connections, memory),
+            connections: Connections::new(connections.min(most), memory),
             candidates: Candidates::default(),
             dispatcher: Dispatcher::new(lanes, config.size),
             delay: config.delay,
@@ -427,7 +429,7 @@ impl Gate {
                         client.enter(ClientState::Ready(LaneKind::Write), shared);
                     }
                     Disposition::Abort => client.close(shared),
-                    Disposition::Fail => client.fail(Refusal::new(Reason::Failed), shared),
+                    Disposition::Fail => client.fail(Refusal::new(RefusalReason::Failed), shared),
                     Disposition::Send => {
                         client.respond(response, shared);
                         if !client.delay.is_zero() {

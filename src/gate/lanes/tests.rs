@@ -12,7 +12,7 @@ use crate::gate::{Gate, GateConfig, Limits};
 use crate::health_check::HealthCheck;
 use crate::lane::write_response;
 use crate::listening::Listening;
-use crate::refusal::Reason;
+use crate::refusal::RefusalReason;
 use crate::stopper::Stopper;
 use crate::testing::{FarEnd, all, answer, expect, request, respond_with};
 use petstore_base::error::Error;
@@ -110,7 +110,7 @@ fn served_by_the_test(kind: LaneKind, window: usize) -> (Folder, Bench, FarEnd) 
     (folder, bench, far_end)
 }
 
-fn expect_503(client: TcpStream, reason: Reason) {
+fn expect_503(client: TcpStream, reason: RefusalReason) {
     let response = all(client);
     assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
     assert!(response.contains(reason.message()), "{response}");
@@ -141,8 +141,8 @@ fn broken_lane_ends_the_service_with_a_response_to_each_client() {
         request(&mut lane);
         lane.write_all(garbage).unwrap();
         drop(lane);
-        expect_503(first, Reason::Overloaded);
-        expect_503(second, Reason::Overloaded);
+        expect_503(first, RefusalReason::Overloaded);
+        expect_503(second, RefusalReason::Overloaded);
         bench.expect_end();
     }
 }
@@ -154,7 +154,7 @@ fn write_lost_with_its_lane_may_have_happened() {
     let client = bench.ask_to_write();
     expect(&mut lane, "/x");
     drop(lane);
-    expect_503(client, Reason::OutcomeUnknown);
+    expect_503(client, RefusalReason::OutcomeUnknown);
     bench.expect_end();
 }
 
@@ -465,7 +465,7 @@ fn dead_worker_ends_the_service_with_a_response_to_each_client() {
     ));
     let codes = [all(inside), all(waiting)].map(|response| {
         assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
-        response.contains(Reason::OutcomeUnknown.message())
+        response.contains(RefusalReason::OutcomeUnknown.message())
     });
     assert!(
         codes.contains(&true) && codes.contains(&false),

@@ -1,6 +1,6 @@
 //! The framing of a body (RFC 9112, sections 6 and 7): Content-Length or chunked.
 
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 use petstore_base::http::limits::MAX_DROPPED_BYTES;
 
 use crate::wire::request_line::{bad_request, is_token_byte};
@@ -163,7 +163,7 @@ impl Chunked {
         self.left = self.left * 16 + char::from(byte).to_digit(16).unwrap_or(0) as usize;
         // Sixteen digits: leading zeros are allowed, and nothing overflows.
         if self.digits > 16 || self.left > self.most {
-            return Err(Refusal::new(Reason::ContentTooLarge));
+            return Err(Refusal::new(RefusalReason::ContentTooLarge));
         }
         Ok(ChunkState::Size)
     }
@@ -171,7 +171,7 @@ impl Chunked {
     fn begin_data(&mut self) -> Result<ChunkState, Refusal> {
         self.length += self.left;
         if self.length > self.most {
-            return Err(Refusal::new(Reason::ContentTooLarge));
+            return Err(Refusal::new(RefusalReason::ContentTooLarge));
         }
         Ok(ChunkState::Data)
     }
@@ -182,7 +182,7 @@ impl Chunked {
             let message = format!(
                 "The chunk extensions and trailer fields are larger than {MAX_DROPPED_BYTES} bytes."
             );
-            return Err(Refusal::because(Reason::HeadersTooLarge, message));
+            return Err(Refusal::because(RefusalReason::HeadersTooLarge, message));
         }
         Ok(next)
     }
@@ -199,7 +199,7 @@ mod tests {
     use petstore_base::http::limits::MAX_BODY_BYTES;
 
     /// Decodes in small pieces and in one, which must agree; returns the body and what follows it.
-    fn decode(input: &[u8]) -> Result<(String, String), Reason> {
+    fn decode(input: &[u8]) -> Result<(String, String), RefusalReason> {
         let whole = decode_pieces(input, input.len().max(1));
         for size in 1..8 {
             assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
         whole
     }
 
-    fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Reason> {
+    fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), RefusalReason> {
         let mut body = BodyDecoder::Chunked(Chunked::new(MAX_BODY_BYTES));
         let (mut out, mut rest) = (Vec::new(), Vec::new());
         for piece in input.chunks(size) {
@@ -271,7 +271,7 @@ mod tests {
         ] {
             assert_eq!(
                 decode(input.as_bytes()),
-                Err(Reason::BadRequest),
+                Err(RefusalReason::BadRequest),
                 "{input:?}"
             );
         }
@@ -292,7 +292,7 @@ mod tests {
         for input in ["10001", "fffff", "00000000000000001", &beyond] {
             assert_eq!(
                 decode(input.as_bytes()),
-                Err(Reason::ContentTooLarge),
+                Err(RefusalReason::ContentTooLarge),
                 "{input:.20}"
             );
         }
@@ -301,30 +301,33 @@ mod tests {
     #[test]
     fn long_trailers_and_extensions_are_431() {
         let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED_BYTES / 4 + 1));
-        assert_eq!(decode(endless.as_bytes()), Err(Reason::HeadersTooLarge));
+        assert_eq!(
+            decode(endless.as_bytes()),
+            Err(RefusalReason::HeadersTooLarge)
+        );
         let most = "x".repeat(MAX_DROPPED_BYTES);
         assert!(decode(format!("0\r\n{}:\r\n\r\n", &most[1..]).as_bytes()).is_ok());
         assert!(decode(format!("0\r\nx:{}\r\n\r\n", &most[2..]).as_bytes()).is_ok());
         assert!(decode(format!("0;{most}\r\n\r\n").as_bytes()).is_ok());
         assert_eq!(
             decode(format!("0\r\n{most}:").as_bytes()),
-            Err(Reason::HeadersTooLarge)
+            Err(RefusalReason::HeadersTooLarge)
         );
         assert_eq!(
             decode(format!("0\r\nx:{most}").as_bytes()),
-            Err(Reason::HeadersTooLarge)
+            Err(RefusalReason::HeadersTooLarge)
         );
         assert_eq!(
             decode(format!("0 {most} ").as_bytes()),
-            Err(Reason::BadRequest)
+            Err(RefusalReason::BadRequest)
         );
         assert_eq!(
             decode(format!("0{} ", " ".repeat(MAX_DROPPED_BYTES + 1)).as_bytes()),
-            Err(Reason::HeadersTooLarge)
+            Err(RefusalReason::HeadersTooLarge)
         );
         assert_eq!(
             decode(format!("0;x{most}").as_bytes()),
-            Err(Reason::HeadersTooLarge)
+            Err(RefusalReason::HeadersTooLarge)
         );
     }
 }

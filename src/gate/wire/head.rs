@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::lane::{LaneKind, LaneRequest};
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 use crate::trusted_proxies::TrustedProxies;
 use crate::wire::body::{BodyDecoder, Chunked};
 use crate::wire::cors::{Allowed, Cors};
@@ -180,7 +180,7 @@ impl Head {
                     // RFC 9110, section 10.1.1: HTTP/1.0 has no 100 Continue.
                     self.expects_continue |= !self.is_http_1_0 && elements(value).any(is_known);
                     if !elements(value).all(is_known) {
-                        fail(Refusal::new(Reason::ExpectationFailed));
+                        fail(Refusal::new(RefusalReason::ExpectationFailed));
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("Origin") => {
@@ -210,7 +210,7 @@ impl Head {
                 17 if header.name.eq_ignore_ascii_case("Transfer-Encoding")
                     && coding.replace(value).is_some() =>
                 {
-                    fail(Refusal::new(Reason::TransferCoding));
+                    fail(Refusal::new(RefusalReason::TransferCoding));
                 }
                 _ => {}
             }
@@ -249,7 +249,7 @@ impl Head {
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
                 self.body = BodyDecoder::Chunked(Chunked::new(most));
             }
-            (None, Some(_)) => return Err(Refusal::new(Reason::TransferCoding)),
+            (None, Some(_)) => return Err(Refusal::new(RefusalReason::TransferCoding)),
             (Some(digits), None) => {
                 if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
                     return Err(bad_request("Content-Length must be decimal digits."));
@@ -260,7 +260,7 @@ impl Head {
                         .saturating_add(usize::from(digit - b'0'))
                 });
                 if length > most {
-                    return Err(Refusal::new(Reason::ContentTooLarge));
+                    return Err(Refusal::new(RefusalReason::ContentTooLarge));
                 }
                 self.body = BodyDecoder::Length(length);
             }
@@ -335,7 +335,7 @@ mod tests {
         String::from_utf8(std::mem::take(out.body())).unwrap()
     }
 
-    fn parse(head: &str) -> (Head, Result<String, Reason>) {
+    fn parse(head: &str) -> (Head, Result<String, RefusalReason>) {
         let end = head.find("\r\n").unwrap();
         let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
         let mut out = LaneRequest::default();
@@ -543,7 +543,7 @@ mod tests {
     fn http_1_0_needs_no_host_and_knows_no_coding() {
         assert!(parse("GET / HTTP/1.0\r\n\r\n").1.is_ok());
         let coded = parse("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").1;
-        assert_eq!(coded, Err(Reason::BadRequest));
+        assert_eq!(coded, Err(RefusalReason::BadRequest));
         let (head, _) =
             parse("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
         assert!(!head.expects_continue);
@@ -553,7 +553,7 @@ mod tests {
     fn rejected_heads_keep_the_identifier() {
         let (head, checked) =
             parse("HEAD / HTTP/1.1\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
-        assert_eq!(checked, Err(Reason::BadRequest));
+        assert_eq!(checked, Err(RefusalReason::BadRequest));
         assert_eq!(head.id.as_str(), "mine");
         assert!(head.is_head);
     }

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 use petstore_base::http::limits::MAX_TARGET_BYTES;
 use petstore_base::http::percent;
 
@@ -28,7 +28,7 @@ impl RequestLine {
         let line = &head[at.clone()];
         // This check comes first, since it applies to an incomplete line too.
         if is_target_too_long(line) {
-            return Err(Refusal::new(Reason::UriTooLong));
+            return Err(Refusal::new(RefusalReason::UriTooLong));
         }
         let mut words = line.split(|b| *b == b' ');
         let (Some(method), Some(target), Some(version), None) =
@@ -66,7 +66,7 @@ pub fn is_target_too_long(line: &[u8]) -> bool {
 
 /// A 400 that names the broken rule.
 pub fn bad_request(message: &'static str) -> Refusal {
-    Refusal::because(Reason::BadRequest, message)
+    Refusal::because(RefusalReason::BadRequest, message)
 }
 
 /// RFC 9110, section 5.6.2.
@@ -77,7 +77,7 @@ pub fn is_token_byte(byte: u8) -> bool {
 fn minor_version(version: &[u8]) -> Result<u8, Refusal> {
     match version.strip_prefix(b"HTTP/") {
         Some([b'1', b'.', minor @ b'0'..=b'9']) => Ok(minor - b'0'),
-        Some([b'0'..=b'9', b'.', b'0'..=b'9']) => Err(Refusal::new(Reason::HttpVersion)),
+        Some([b'0'..=b'9', b'.', b'0'..=b'9']) => Err(Refusal::new(RefusalReason::HttpVersion)),
         _ => Err(bad_request(
             "The request line must end with a version such as HTTP/1.1.",
         )),
@@ -95,7 +95,7 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, Refus
         ));
     }
     if method == b"CONNECT" {
-        return Err(Refusal::new(Reason::NotImplemented));
+        return Err(Refusal::new(RefusalReason::NotImplemented));
     }
     if target.starts_with(b"/") || (target == b"*" && method == b"OPTIONS") {
         return Ok(None);
@@ -166,7 +166,7 @@ fn is_ipv6(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn parts(line: &str) -> Result<(&str, &str, u8), Reason> {
+    fn parts(line: &str) -> Result<(&str, &str, u8), RefusalReason> {
         let parsed =
             RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.reason)?;
         Ok((
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(parts("GET http://a?x HTTP/1.9"), Ok(("GET", "?x", 9)));
         assert_eq!(
             parts("CONNECT a.b:443 HTTP/1.1"),
-            Err(Reason::NotImplemented)
+            Err(RefusalReason::NotImplemented)
         );
     }
 
@@ -221,7 +221,7 @@ mod tests {
             "GET http://h:x/ HTTP/1.1",
             "GET ftp://h/ HTTP/1.1",
         ] {
-            assert_eq!(parts(line), Err(Reason::BadRequest), "{line:?}");
+            assert_eq!(parts(line), Err(RefusalReason::BadRequest), "{line:?}");
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn other_major_versions_are_505() {
         for line in ["GET / HTTP/2.0", "PRI * HTTP/2.0", "GET / HTTP/0.9"] {
-            assert_eq!(parts(line), Err(Reason::HttpVersion), "{line:?}");
+            assert_eq!(parts(line), Err(RefusalReason::HttpVersion), "{line:?}");
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
             format!("G:{}", &beyond[3..]),
             format!("{beyond} x"),
         ] {
-            assert_eq!(parts(&line), Err(Reason::UriTooLong));
+            assert_eq!(parts(&line), Err(RefusalReason::UriTooLong));
         }
         assert!(is_target_too_long(
             &beyond.as_bytes()[..MAX_TARGET_BYTES + 5]

@@ -1,6 +1,6 @@
 //! Reads one request from a client's bytes, strictly. Each byte of the head is scanned once, however small the pieces.
 
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 use petstore_base::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
 
 use crate::lane::{LaneKind, LaneRequest};
@@ -105,7 +105,7 @@ impl HeadScan {
             && self.request_line.is_none()
             && is_target_too_long(&input[..self.scanned])
         {
-            return Err(Refusal::new(Reason::UriTooLong));
+            return Err(Refusal::new(RefusalReason::UriTooLong));
         }
         found
     }
@@ -141,7 +141,7 @@ impl HeadScan {
             }
         }
         if bound == MAX_HEAD_BYTES {
-            return Err(Refusal::new(Reason::HeadersTooLarge));
+            return Err(Refusal::new(RefusalReason::HeadersTooLarge));
         }
         Ok(None)
     }
@@ -156,7 +156,7 @@ impl HeadScan {
         } else if self.line_start == end {
             return Ok(true);
         } else if self.lines > MAX_HEADER_FIELDS {
-            return Err(Refusal::new(Reason::HeadersTooLarge));
+            return Err(Refusal::new(RefusalReason::HeadersTooLarge));
         }
         self.lines += 1;
         Ok(false)
