@@ -10,10 +10,10 @@ use mio::{Interest, Registry, Token};
 use slab::Slab;
 
 use crate::addresses::Addresses;
+use crate::addresses::Peer;
 use crate::client::{Client, ClientState, Shared};
 use crate::lane::LaneKind;
 use crate::lanes::ClientId;
-use crate::peer::Peer;
 use crate::refusal::{Refusal, RefusalReason};
 
 /// The most bytes to read from a client in one turn.

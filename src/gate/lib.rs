@@ -38,8 +38,6 @@
 mod addresses;
 mod client;
 mod connections;
-mod deadlines;
-mod descriptors;
 mod dispatcher;
 mod eviction;
 mod fair_queue;
@@ -47,35 +45,31 @@ mod fair_queue;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod gate;
-mod health_check;
 mod lane;
 mod lanes;
+mod limits;
 mod listen;
 mod listening;
-mod network;
-mod peer;
 mod refusal;
 mod socket_file;
 mod stopper;
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
-mod trusted_proxies;
 mod wire;
 mod worker;
 
-pub use deadlines::Deadlines;
-pub use descriptors::unopened_files;
-pub use gate::{Delay, Gate, GateConfig, Limits};
-pub use health_check::HealthCheck;
+pub use addresses::TrustedProxies;
+pub use addresses::{Network, loopback};
+pub use gate::{Delay, Gate, GateConfig};
 pub use lane::LaneKind;
 pub use lanes::OpenLane;
+pub use limits::{Deadlines, Limits, unopened_files};
 pub use listen::{Address, Listen};
 pub use listening::Listening;
-pub use network::{Network, loopback};
 pub use refusal::{Refusal, RefusalReason, Refuse};
+pub use stopper::HealthCheck;
 pub use stopper::Stopper;
-pub use trusted_proxies::TrustedProxies;
 pub use wire::cors::Cors;
 pub use worker::{LaneListener, Service, THREADS, Workers};
 

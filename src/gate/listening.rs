@@ -12,8 +12,8 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::addresses::Peer;
 use crate::listen::{Address, Listen};
-use crate::peer::Peer;
 use crate::socket_file::{BACKLOG, SocketFile};
 use petstore_base::error::{Error, ErrorKind};
 

@@ -16,11 +16,11 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use crate::deadlines::Deadlines;
+use crate::limits::Deadlines;
 use crate::refusal::{Refusal, RefusalReason, Refuse};
 
+use crate::addresses::Peer;
 use crate::lane::{LaneKind, LaneRequest, LaneResponse};
-use crate::peer::Peer;
 use crate::wire::head::{Head, Intake};
 use crate::wire::request_reader::{RequestReader, Step};
 use crate::wire::response_head::GeneralFields;

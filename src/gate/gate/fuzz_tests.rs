@@ -9,14 +9,15 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use mio::Events;
 
 use super::strict_tests::{Read, Request, read};
-use super::{Cors, Gate, GateConfig, Limits, Listening, Stopper};
+use super::{Cors, Gate, GateConfig, Listening, Stopper};
+use crate::addresses::Peer;
 use crate::client::{Client, ClientState, Shared};
 use crate::connections::Connection;
 use crate::connections::READ_BYTES;
-use crate::deadlines::Deadlines;
 use crate::lane::{LaneKind, LaneRequest, LaneResponse};
 use crate::lanes::OpenLane;
-use crate::peer::Peer;
+use crate::limits::Deadlines;
+use crate::limits::Limits;
 use crate::refusal::Refusal;
 use crate::testing::{FarEnd, OnLane, request, respond_with};
 use crate::wire::head::Intake;

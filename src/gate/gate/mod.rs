@@ -17,20 +17,19 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::net::TcpStream;
 use mio::{Events, Poll, Token, Waker};
 
+use crate::addresses::Peer;
+use crate::addresses::TrustedProxies;
 use crate::client::{ClientState, Shared};
 use crate::connections::{Connections, Wants};
-use crate::deadlines::Deadlines;
-use crate::descriptors::most_connections;
 use crate::dispatcher::Dispatcher;
 use crate::eviction::{Candidates, largest_holders};
 use crate::lane::LaneKind;
 use crate::lanes::Lane;
 use crate::lanes::OpenLane;
+use crate::limits::{Limits, most_connections};
 use crate::listening::Listening;
-use crate::peer::Peer;
 use crate::refusal::{Refusal, RefusalReason, Refuse};
 use crate::stopper::Stopper;
-use crate::trusted_proxies::TrustedProxies;
 use crate::wire::cors::ASKED;
 use crate::wire::cors::Cors;
 use crate::wire::head::Intake;
@@ -38,7 +37,6 @@ use crate::wire::request_id::RequestIds;
 use crate::wire::response_head::GeneralFields;
 use petstore_base::error::{Error, ErrorKind};
 use petstore_base::http::Size;
-use petstore_base::http::limits::MAX_BODY_BYTES;
 use petstore_base::http::response::Disposition;
 use petstore_base::metrics::{Levels, Metrics};
 use petstore_base::quiet_log::QuietLog;
@@ -56,30 +54,6 @@ const MAX_ACCEPTS: usize = 128;
 const FIRST_LANE: usize = usize::MAX / 2;
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
-
-/// How much the gate lets clients have. Other bounds are constants, such as [`MAX_HEAD_BYTES`](petstore_base::http::limits::MAX_HEAD_BYTES).
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// The most clients at once; fewer if the process may not open as many files. Default: 10,000.
-    pub connections: usize,
-    /// The most bytes held for all clients together, without the lanes, which have their own bound. Default: 64 MiB.
-    pub memory: usize,
-    /// The most bytes of a request's body. Default: 64 KiB.
-    pub body: usize,
-    /// The time for each phase of a connection.
-    pub deadlines: Deadlines,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 10_000,
-            memory: 64 * 1024 * 1024,
-            body: MAX_BODY_BYTES,
-            deadlines: Deadlines::default(),
-        }
-    }
-}
 
 /// The configuration of the gate.
 pub struct GateConfig {

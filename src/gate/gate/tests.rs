@@ -10,10 +10,10 @@ use mio::net::UnixStream;
 
 use super::shutdown::LAST_WORDS;
 use super::*;
+use crate::addresses::Peer;
 use crate::client::ClientState;
 use crate::lanes::tests::{MEMORY, config, open};
 use crate::listen::Listen;
-use crate::peer::Peer;
 use crate::testing::{FarEnd, all, answer, expect};
 use petstore_base::error::ErrorKind;
 use petstore_base::testing::{Folder, PATIENCE};

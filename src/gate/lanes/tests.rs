@@ -8,11 +8,12 @@ use std::time::Duration;
 use mio::{Events, Poll};
 
 use super::*;
-use crate::gate::{Gate, GateConfig, Limits};
-use crate::health_check::HealthCheck;
+use crate::gate::{Gate, GateConfig};
 use crate::lane::write_response;
+use crate::limits::Limits;
 use crate::listening::Listening;
 use crate::refusal::RefusalReason;
+use crate::stopper::HealthCheck;
 use crate::stopper::Stopper;
 use crate::testing::{FarEnd, all, answer, expect, request, respond_with};
 use petstore_base::error::Error;

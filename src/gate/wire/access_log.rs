@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::addresses::Peer;
 use crate::lane::LaneResponse;
-use crate::peer::Peer;
 use crate::wire::head::Head;
 
 impl Head {

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use crate::addresses::TrustedProxies;
 use crate::lane::{LaneKind, LaneRequest};
 use crate::refusal::{Refusal, RefusalReason};
-use crate::trusted_proxies::TrustedProxies;
 use crate::wire::body::{BodyDecoder, Chunked};
 use crate::wire::cors::{Allowed, Cors};
 use crate::wire::request_id::{RequestId, RequestIds, trace_parent};

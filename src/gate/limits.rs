@@ -1,6 +1,34 @@
-//! The deadlines of clients.
+//! How much clients may have: connections, memory, sizes and time.
 
 use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+
+use petstore_base::http::limits::MAX_BODY_BYTES;
+
+/// How much the gate lets clients have. Other bounds are constants, such as [`MAX_HEAD_BYTES`](petstore_base::http::limits::MAX_HEAD_BYTES).
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The most clients at once; fewer if the process may not open as many files. Default: 10,000.
+    pub connections: usize,
+    /// The most bytes held for all clients together, without the lanes, which have their own bound. Default: 64 MiB.
+    pub memory: usize,
+    /// The most bytes of a request's body. Default: 64 KiB.
+    pub body: usize,
+    /// The time for each phase of a connection.
+    pub deadlines: Deadlines,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            memory: 64 * 1024 * 1024,
+            body: MAX_BODY_BYTES,
+            deadlines: Deadlines::default(),
+        }
+    }
+}
 
 /// The longest time for each phase of a connection. A phase does not get more time because single bytes keep arriving.
 ///
@@ -74,6 +102,26 @@ impl Default for Deadlines {
             drain: Duration::from_secs(10),
         }
     }
+}
+
+/// What tiny_http opens for a lane once it accepts the connection of the gate.
+const LANE: usize = 3;
+/// For what is open for a moment, such as a client that is rejected.
+const SPARE: usize = 4;
+
+/// The files that the process can still open. Where `/proc` is missing, none counts as open.
+pub fn unopened_files() -> usize {
+    let limit = getrlimit(Resource::Nofile)
+        .current
+        .and_then(|limit| usize::try_from(limit).ok());
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    limit.unwrap_or(usize::MAX).saturating_sub(open)
+}
+
+/// The most clients that leave enough files for this number of lanes, which have not been accepted yet; at least one.
+pub fn most_connections(lanes: usize) -> usize {
+    let needed = LANE * lanes + SPARE;
+    unopened_files().saturating_sub(needed).max(1)
 }
 
 #[cfg(test)]
