@@ -104,7 +104,7 @@ pub use petstore_base::error::{Error, ErrorKind, Expected};
 pub use petstore_base::secret::Secret;
 pub use petstore_gate::{Address, Deadlines, Listen, Network};
 pub use server::{HealthCheck, Server, Stopper, drill};
-pub use site::document::print as openapi;
+pub use site::openapi::print as openapi;
 #[cfg(feature = "site")]
 pub use site::project::{
     Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,

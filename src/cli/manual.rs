@@ -1,5 +1,5 @@
 //! `petstore man`, `petstore completions` and `petstore openapi`: the manual page and the scripts for shells, generated
-//! from the tables of commands and settings, and the interface description.
+//! from the tables of commands and settings, and the OpenAPI description.
 
 use petstore::{SETTINGS, VARIABLES};
 

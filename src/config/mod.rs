@@ -76,14 +76,14 @@ pub struct Config {
     /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and
     /// at most 4. The other half is for the thread that serves connections, and for the one that writes.
     pub workers: usize,
-    /// The name of the service, on its pages and in the interface description. From 1 to 60 characters. Default: `Pet
+    /// The name of the service, on its pages and in the OpenAPI description. From 1 to 60 characters. Default: `Pet
     /// store inventory`.
     pub title: String,
     /// A description of the service, for its first page. From 1 to 300 characters. Default: a sentence on this service.
     pub description: String,
-    /// The production URL in the interface description. Its path ends in `/v1`. Default: none.
+    /// The production URL in the OpenAPI description. Its path ends in `/v1`. Default: none.
     pub base_url: Option<String>,
-    /// The staging URL in the interface description. Its path ends in `/v1`. Default: none.
+    /// The staging URL in the OpenAPI description. Its path ends in `/v1`. Default: none.
     pub staging_url: Option<String>,
     /// The proxies whose `X-Forwarded-For` is trusted. The rightmost address in it that is not a trusted proxy counts
     /// as the client's, in limits and in the log. Default: the loopback addresses.
@@ -102,7 +102,7 @@ pub struct Config {
     pub hosting: Hosting,
     /// One more API key with full scope, in addition to those in the database. Default: none.
     pub api_key: Option<Secret>,
-    /// Support contact, shown in the interface description: a `mailto:`, `https:` or `tel:` URI. Default: none.
+    /// Support contact, shown in the OpenAPI description: a `mailto:`, `https:` or `tel:` URI. Default: none.
     pub contact: Option<String>,
     /// Security contact, published in `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI.
     /// Default: none.

@@ -183,7 +183,7 @@ pub const BROUGHT_ID: Required<Integer> = Required {
     ..ID
 };
 
-/// The schemas of pets for the interface description: their names and their JSON Schemas. `is_experimental`: also that
+/// The schemas of pets for the OpenAPI description: their names and their JSON Schemas. `is_experimental`: also that
 /// of a change.
 pub fn pet_schemas(is_experimental: bool) -> Vec<(&'static str, Json)> {
     let new = object! { "name": "Rex", "categoryId": 3, "status": "available" };

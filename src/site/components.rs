@@ -1,4 +1,4 @@
-//! Looks up schemas and their examples in the components of the interface description.
+//! Looks up schemas and their examples in the components of the OpenAPI description.
 
 use crate::app::api;
 use petstore_base::json::{Json, NULL};

@@ -1,17 +1,17 @@
-//! The project site: the interface description and, with the feature `site`, the reference and the pages. All documents
+//! The project site: the OpenAPI description and, with the feature `site`, the reference and the pages. All documents
 //! are generated at the first request for one of them, from the tables and schemas that the service itself uses; only
 //! the Markdown of the pages is rendered at build time, by `build.rs`. Knows nothing of SQL or sockets.
 
 mod components;
 #[cfg(feature = "site")]
 pub mod dns;
-pub mod document;
 #[cfg_attr(
     not(feature = "site"),
     path = "no_html.rs",
     warn(dead_code, unused_imports)
 )]
 pub mod html;
+pub mod openapi;
 #[cfg(feature = "site")]
 pub mod project;
 mod well_known;
@@ -31,7 +31,7 @@ pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {
 /// Generates every static document of the service. `address` is the address of the service.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
-    let description = document::document(config).to_string();
+    let description = openapi::description(config).to_string();
     assets.insert(
         "/openapi.json".into(),
         Asset::new("application/json", description.into_bytes()),

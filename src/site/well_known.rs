@@ -1,6 +1,6 @@
 //! The catalogue of interfaces, at a well-known path (RFC 8615, RFC 9727).
 
-use super::document::BASE;
+use super::openapi::BASE;
 use crate::app::api::API_CATALOG;
 use crate::config::Config;
 use petstore_base::http::{Asset, Assets};

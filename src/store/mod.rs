@@ -38,13 +38,13 @@ pub use open::{
 };
 pub use outcome::Outcome;
 pub use project::FileInfo;
-#[cfg(feature = "cluster")]
-pub(crate) use sqlite::schema;
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, FileId, OldDatabase, Reader, RestoredKeys, SCHEMA_VERSION,
     Snapshot, Writer, carry_over, journal_of, kind_of, lacks_log, left_of, lock_old, log_of,
     reset_ephemeral,
 };
+#[cfg(feature = "cluster")]
+pub(crate) use sqlite::{migrations, schema};
 pub use staging::Staging;
 pub use transfer::ImportNote;
 

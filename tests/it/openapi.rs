@@ -1,4 +1,4 @@
-//! The interface description: everybody can read it, and it is true.
+//! The OpenAPI description: everybody can read it, and it is true.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -35,7 +35,7 @@ fn unknown_paths_are_404() {
     }
 }
 
-/// The paths of the interface description and one other, and the methods that each takes, in the order of their names.
+/// The paths of the OpenAPI description and one other, and the methods that each takes, in the order of their names.
 fn known_paths() -> Vec<(String, Vec<String>)> {
     let described = openapi::document()["paths"].as_object().unwrap();
     let methods = |path: &serde_json::Value| -> Vec<String> {

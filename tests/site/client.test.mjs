@@ -1,4 +1,4 @@
-// Clients of others: one that openapi-typescript makes of the interface description, and one that follows Link.
+// Clients of others: one that openapi-typescript makes of the OpenAPI description, and one that follows Link.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

@@ -1,4 +1,4 @@
-// Calls each operation with a client that openapi-typescript made of the interface description.
+// Calls each operation with a client that openapi-typescript made of the OpenAPI description.
 import createClient from 'openapi-fetch';
 
 import type { components, paths } from './description.js';

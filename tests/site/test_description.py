@@ -1,4 +1,4 @@
-"""Holds the interface description against tools that others read it with, and against the running service."""
+"""Holds the OpenAPI description against tools that others read it with, and against the running service."""
 
 import contextlib
 import json
@@ -71,7 +71,7 @@ def test_loop_of_requests_follows_the_links(tmp_path):
 
 @pytest.fixture(scope="module", params=[[], ["--experimental"]], ids=["contract", "experimental"])
 def document(request, tmp_path_factory):
-    """The interface description in a file, as the command prints it."""
+    """The OpenAPI description in a file, as the command prints it."""
     file = tmp_path_factory.mktemp("description") / "openapi.json"
     file.write_text(run(PETSTORE, "openapi", "--base-url", "https://pets.example/v1", *request.param))
     return file

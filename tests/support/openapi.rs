@@ -1,4 +1,4 @@
-//! Checks replies against the interface description.
+//! Checks replies against the OpenAPI description.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

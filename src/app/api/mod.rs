@@ -62,7 +62,7 @@ pub fn router(is_experimental: bool) -> &'static Router {
     }
 }
 
-/// The schemas of every resource for the interface description: their names and their JSON Schemas. `is_experimental`:
+/// The schemas of every resource for the OpenAPI description: their names and their JSON Schemas. `is_experimental`:
 /// also those of the experimental operations.
 pub fn schemas(is_experimental: bool) -> Vec<(&'static str, petstore_base::json::Json)> {
     let inventory = if is_experimental {

@@ -5,7 +5,7 @@ use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext, Stability, Tag};
 use petstore_base::http::Response;
 
-/// The pages show orders as a group of their own; in the interface description they share the tag that the
+/// The pages show orders as a group of their own; in the OpenAPI description they share the tag that the
 /// specification fixes.
 pub static STORE: Tag = Tag {
     title: "Store",

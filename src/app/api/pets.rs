@@ -169,7 +169,7 @@ const LOCATION: HeaderField = HeaderField {
     example: "/v1/pets/1",
 };
 
-/// The schemas of the interface description: their names and their JSON Schemas.
+/// The schemas of the OpenAPI description: their names and their JSON Schemas.
 pub fn schemas(is_experimental: bool) -> Vec<(&'static str, petstore_base::json::Json)> {
     let mut schemas = pet_schemas(is_experimental);
     schemas.push((

@@ -1,4 +1,4 @@
-//! Documents that need no key: the interface description and the project site.
+//! Documents that need no key: the OpenAPI description and the project site.
 
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
 use crate::app::endpoint::{ApiError, Code};
@@ -22,7 +22,7 @@ pub static PAGES: &[Operation] = &[
 /// The path prefix of the pages' current files, for clients that ask for another digest.
 pub const LATEST: &str = "/assets/latest/";
 
-/// Other paths of documents: that of the deprecations in the specification, and usual ones of the interface description.
+/// Other paths of documents: that of the deprecations in the specification, and usual ones of the OpenAPI description.
 const MOVED: [(&str, &str); 3] = [
     ("/docs/deprecations", "/docs/versions#deprecations"),
     ("/openapi.yaml", "/openapi.json"),

@@ -35,7 +35,7 @@ pub static EXPERIMENTAL: &[Operation] = &[Operation {
     ..Operation::new("/v1/store/inventory", "getInventory", Handler::Get(get))
 }];
 
-/// The schema of the interface description: its name and its JSON Schema.
+/// The schema of the OpenAPI description: its name and its JSON Schema.
 pub fn schemas() -> Vec<(&'static str, Json)> {
     let example = object! { "available": 2, "pending": 0, "sold": 1, "unset": 0, "total": 3 };
     vec![(

@@ -1,5 +1,5 @@
 //! The row of the table of operations. Routing, Allow, scopes, lanes, the header fields that the gate forwards, the
-//! deprecation header fields and the interface description all come from it.
+//! deprecation header fields and the OpenAPI description all come from it.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -17,26 +17,26 @@ pub struct Operation {
     pub path: &'static str,
     /// The number of bytes of the path before its first parameter. This part alone rules out most rows.
     pub literal: usize,
-    /// The name of the operation, also in the interface description (`operationId`).
+    /// The name of the operation, also in the OpenAPI description (`operationId`).
     pub id: &'static str,
     /// Its handler.
     pub handler: Handler,
     /// A title of a few words, for the pages.
     pub title: &'static str,
-    /// A summary in one line, as the specification fixes it for the interface description.
+    /// A summary in one line, as the specification fixes it for the OpenAPI description.
     pub summary: &'static str,
-    /// The text of the interface description.
+    /// The text of the OpenAPI description.
     pub about: &'static str,
-    /// Its tag in the interface description; `None` if it is not described there.
+    /// Its tag in the OpenAPI description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
     /// The most rows of the database that the handler reads. The gate has a queue for each size of requests, and
     /// chooses it by this number. `None`: not stated, which a test rejects.
     pub rows: Option<u32>,
     /// The parameters that the handler reads. No other header fields reach it.
     pub parameters: &'static [&'static dyn Parameter],
-    /// The name of the body's schema in the interface description; `None`: it reads no body.
+    /// The name of the body's schema in the OpenAPI description; `None`: it reads no body.
     pub body: Option<&'static str>,
-    /// The accepted media types of a body. The interface description names the first, and a body without a Content-Type
+    /// The accepted media types of a body. The OpenAPI description names the first, and a body without a Content-Type
     /// counts as such.
     pub media_types: &'static [&'static str],
     /// The successful response; `None` if the operation never succeeds.
@@ -65,7 +65,7 @@ pub enum Stability {
 }
 
 impl Stability {
-    /// The label in the interface description and on the pages; a stable operation has none.
+    /// The label in the OpenAPI description and on the pages; a stable operation has none.
     pub fn label(self) -> Option<&'static str> {
         match self {
             Self::Stable => None,
@@ -75,28 +75,28 @@ impl Stability {
     }
 }
 
-/// A group of operations on the pages. Several groups may have the same tag in the interface description.
+/// A group of operations on the pages. Several groups may have the same tag in the OpenAPI description.
 #[derive(Debug, PartialEq)]
 pub struct Tag {
-    /// Its name in the interface description.
+    /// Its name in the OpenAPI description.
     pub name: &'static str,
     /// Its name for people.
     pub title: &'static str,
     pub about: &'static str,
 }
 
-/// A successful response, for the interface description.
+/// A successful response, for the OpenAPI description.
 #[derive(Clone, Copy, Debug)]
 pub struct Success {
     pub status: u16,
     pub about: &'static str,
-    /// The name of the body's schema in the interface description; `None`: it has no body.
+    /// The name of the body's schema in the OpenAPI description; `None`: it has no body.
     pub schema: Option<&'static str>,
     /// The header fields of the response, in addition to the general ones.
     pub headers: &'static [HeaderField],
 }
 
-/// A header field of a response, for the interface description.
+/// A header field of a response, for the OpenAPI description.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderField {
     pub name: &'static str,
@@ -115,7 +115,7 @@ pub struct Deprecation {
     pub successor: &'static str,
     /// The replacement and how to call it, as sentences whose first words are 'The replacement is'.
     pub replacement: &'static str,
-    /// The header fields without a public address, for the interface description.
+    /// The header fields without a public address, for the OpenAPI description.
     example: OnceLock<Fields>,
 }
 
@@ -196,7 +196,7 @@ const fn literal(path: &str) -> usize {
 }
 
 impl Operation {
-    /// Describes its parameters for the interface description.
+    /// Describes its parameters for the OpenAPI description.
     pub fn described(&self) -> impl Iterator<Item = Json> {
         self.parameters.iter().map(|parameter| parameter.describe())
     }

@@ -11,7 +11,7 @@ pub const CONTENT_ENCODING: &str = "Content-Encoding";
 
 /// A parameter that a handler reads.
 pub trait Parameter: Sync {
-    /// Returns the Parameter Object of the interface description (OpenAPI 3.1, section 4.8.12).
+    /// Returns the Parameter Object of the OpenAPI description (OpenAPI 3.1, section 4.8.12).
     fn describe(&self) -> Json;
 
     /// The name of the request header field, if it is one.

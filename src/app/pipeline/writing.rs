@@ -197,6 +197,21 @@ impl WriteService {
         Ok(flush)
     }
 
+    /// Answers each request in a transaction of its own. Returns the duration of all flushes.
+    fn answer_each(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        let mut flushes = Duration::ZERO;
+        for request in requests {
+            match self.answer_together(slice::from_ref(request), responses) {
+                Ok(flush) => flushes += flush,
+                Err(MustUndo) => log::error!(
+                    "request {}: a request by itself was to be undone with others",
+                    request.id
+                ),
+            }
+        }
+        flushes
+    }
+
     /// Counts and logs a batch whose commit failed.
     fn report_undone(&mut self, unanswered: &[Unanswered], error: &StoreError) {
         let writes = unanswered
@@ -265,13 +280,7 @@ impl Service for WriteService {
         self.context.store.set_busy_timeout(BUSY_TIMEOUT);
         let flush = match self.answer_together(requests, responses) {
             Ok(flush) => flush,
-            Err(MustUndo) => {
-                // One request by itself need not be undone.
-                let alone = requests.iter().map(slice::from_ref);
-                alone
-                    .map(|request| self.answer_together(request, responses).unwrap_or_default())
-                    .sum()
-            }
+            Err(MustUndo) => self.answer_each(requests, responses),
         };
         self.end_if_lost();
         flush

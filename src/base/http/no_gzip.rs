@@ -1,4 +1,4 @@
-//! Replaces compression in a build without the feature `site`: the interface description alone is smaller than the
+//! Replaces compression in a build without the feature `site`: the OpenAPI description alone is smaller than the
 //! code to compress it.
 
 /// `None`: nothing is compressed.

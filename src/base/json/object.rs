@@ -20,7 +20,7 @@ pub type Optional<S> = Declared<S, false>;
 pub struct Declared<S, const IS_REQUIRED: bool> {
     /// Its name.
     pub name: &'static str,
-    /// Its meaning, for the interface description.
+    /// Its meaning, for the OpenAPI description.
     pub about: &'static str,
     /// The values that it may have.
     pub schema: S,
@@ -37,7 +37,7 @@ impl<S, const IS_REQUIRED: bool> Declared<S, IS_REQUIRED> {
     }
 }
 
-/// A member in the interface description.
+/// A member in the OpenAPI description.
 pub trait Member: Sync {
     /// Its name.
     fn name(&self) -> &'static str;

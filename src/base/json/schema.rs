@@ -22,7 +22,7 @@ pub trait Schema {
     /// Reads the text of a query or path parameter; `None` if it is not allowed.
     fn of_text(&self, text: &str) -> Option<Self::Value<'static>>;
 
-    /// The JSON Schema. A schema with a name is a reference to a component of the interface description.
+    /// The JSON Schema. A schema with a name is a reference to a component of the OpenAPI description.
     fn describe(&self) -> Json;
 }
 
@@ -33,7 +33,7 @@ pub struct Integer {
     pub minimum: i64,
     /// The greatest.
     pub maximum: i64,
-    /// The value if it is absent, for the interface description.
+    /// The value if it is absent, for the OpenAPI description.
     pub default: Option<i64>,
 }
 
@@ -131,7 +131,7 @@ impl Schema for AnyString {
 /// One of a few words.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumeration<W: 'static> {
-    /// The name of the component in the interface description.
+    /// The name of the component in the OpenAPI description.
     pub name: &'static str,
     /// All values with their words.
     pub words: &'static [(W, &'static str)],
@@ -179,7 +179,7 @@ impl<W: Copy> Schema for Nullable<W> {
     }
 }
 
-/// A reference to a component of the interface description.
+/// A reference to a component of the OpenAPI description.
 pub fn reference(name: &str) -> Json {
     object! { "$ref": format!("#/components/schemas/{name}") }
 }

@@ -12,7 +12,8 @@ use super::schema::{PATIENCE, is_in_use, migrate};
 use super::{connect, random};
 use crate::cluster::{Revision, Whole};
 use crate::store::StoreError;
-use crate::store::schema::{self, STEPS};
+use crate::store::migrations::{self, STEPS};
+
 use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The database gets another mark, so that instances notice the restore.
@@ -100,7 +101,7 @@ pub fn load(path: &Path, copy: &Path) -> Result<(), Error> {
     let client = connect(path)?;
     refuse_used(&client, path)?;
     let mut connection = open(copy).map_err(StoreError::from)?;
-    schema::migrate(&mut connection, copy, STEPS)?;
+    migrations::migrate(&mut connection, copy, STEPS)?;
     connection
         .execute(FORGET_MARK, [])
         .map_err(StoreError::from)?;

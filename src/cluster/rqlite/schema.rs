@@ -9,7 +9,8 @@ use rusqlite::params;
 use super::client::{Client, ClusterFailure, ClusterValue, Statement};
 use super::random_name;
 use crate::store::StoreError;
-use crate::store::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version};
+use crate::store::migrations::{APPLICATION_ID, IDENTIFY, STEPS, newest_version};
+use crate::store::schema::{foreign, newer};
 use petstore_base::error::{Error, ErrorKind};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.

@@ -169,26 +169,32 @@ pub struct Content<'a> {
 impl<'a> Content<'a> {
     /// Reads the content that [`LaneRequest::write`] writes; `None` if it is something else.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let bytes = bytes.get(TICKET_LENGTH..)?;
-        // Only the body may be other than text.
-        let text =
-            str::from_utf8(bytes).or_else(|error| str::from_utf8(&bytes[..error.valid_up_to()]));
-        let mut text = text.ok()?;
-        let whole = text.len();
-        let id = take_line(&mut text)?;
+        let content = bytes.get(TICKET_LENGTH..)?;
+        let text = text_before_other_bytes(content);
+        let mut rest = text;
+        let id = take_line(&mut rest)?;
         let mut fields = Vec::with_capacity(8);
         loop {
-            let line = take_line(&mut text)?;
+            let line = take_line(&mut rest)?;
             if line.is_empty() {
+                let head_length = text.len() - rest.len();
                 return Some(Self {
                     id,
                     fields,
-                    body: &bytes[whole - text.len()..],
+                    body: &content[head_length..],
                 });
             }
             let (name, value) = line.split_at(memchr(b':', line.as_bytes())?);
             fields.push((name, value.strip_prefix(": ")?));
         }
+    }
+}
+
+/// The start of the content that is UTF-8, in which all lines are: only the body may have other bytes.
+fn text_before_other_bytes(content: &[u8]) -> &str {
+    match str::from_utf8(content) {
+        Ok(text) => text,
+        Err(error) => str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default(),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::app::api::among_files;
 use crate::config::Config;
-use crate::site::document::{BASE, named_servers};
 use crate::site::html::markup::escape;
 use crate::site::html::page::HtmlPage;
+use crate::site::openapi::{BASE, named_servers};
 use petstore_base::http::Assets;
 
 /// Adds a page, and its variant for an origin with deployed files. Its content has a gap `{{key}}`. `files` is the

@@ -18,7 +18,7 @@ mod tables;
 mod trial;
 
 use crate::config::Config;
-use crate::site::document::BASE;
+use crate::site::openapi::BASE;
 use petstore_base::http::Assets;
 use petstore_gate::Address;
 

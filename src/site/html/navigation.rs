@@ -1,9 +1,9 @@
 //! The list of all pages, and the links between them.
 
 use crate::config::Config;
-use crate::site::document;
 use crate::site::html::markup::{Filling, escape, in_reference, method};
 use crate::site::html::section::Section;
+use crate::site::openapi;
 
 /// The path of the settings page, which is on the admin address and not in the list of pages.
 pub const SETTINGS_PAGE: &str = "/settings/domains";
@@ -14,7 +14,7 @@ pub struct PageText<'t> {
     pub sections: &'t [Section<&'t str>],
 }
 
-/// The path of the interface description, which is in the navigation, but is not a page.
+/// The path of the OpenAPI description, which is in the navigation, but is not a page.
 pub const DESCRIPTION: &str = "/openapi.json";
 
 /// A page in the navigation.
@@ -79,7 +79,7 @@ fn operations(config: &Config) -> String {
     };
     format!(
         "\n<ul>\n{}</ul>\n",
-        document::operations(config).map(entry).collect::<String>()
+        openapi::operations(config).map(entry).collect::<String>()
     )
 }
 

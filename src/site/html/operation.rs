@@ -3,10 +3,10 @@
 use crate::app::api::router;
 use crate::app::endpoint::{HeaderField, Operation, Success};
 use crate::site::components::{example, item_of, resolve, schema};
-use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::markup::{escape, heading, inline, method, pretty, text};
 use crate::site::html::samples;
 use crate::site::html::trial::form;
+use crate::site::openapi::{own_codes, shared_codes};
 use petstore_base::clock::day;
 use petstore_base::http::response::reason;
 use petstore_base::json::{Json, NULL};

@@ -3,9 +3,9 @@
 use crate::config::Config;
 use petstore_base::http::Asset;
 
-use crate::site::document::VERSION;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::{PAGES, entries, here, neighbours};
+use crate::site::openapi::VERSION;
 
 /// The beginning of the element with the URL of a page (ogp.me).
 const META: &str = "<meta property=\"og:url\" content=\"";

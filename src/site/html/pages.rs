@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn codes_of_the_description_lead_to_their_headings() {
-        let description = crate::site::document::print(&crate::config::Config::default());
+        let description = crate::site::openapi::print(&crate::config::Config::default());
         assert!(description.contains("[`not_found`](/docs/errors#not_found): There is no pet"));
         let errors = page("/docs/errors");
         for link in description

@@ -1,11 +1,11 @@
 //! The pets page. Its script calls the API.
 
 use crate::config::Config;
-use crate::site::document;
 use crate::site::html::keyed;
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::PAGES;
 use crate::site::html::page::HtmlPage;
+use crate::site::openapi;
 use petstore_base::http::Assets;
 
 const PATH: &str = "/pets";
@@ -18,7 +18,7 @@ const HEAD: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
 /// Adds the page. `base` is the address that its example calls, and `files` the folder of the files that it loads. The
 /// script offers only the operations that are described.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
-    let operations: Vec<&str> = document::operations(config)
+    let operations: Vec<&str> = openapi::operations(config)
         .map(|operation| operation.id)
         .collect();
     let page = HtmlPage {

@@ -3,12 +3,12 @@
 use crate::app::endpoint::Operation;
 use crate::config::Config;
 use crate::site::components::{example, item_of};
-use crate::site::document;
 use crate::site::html::keyed;
 use crate::site::html::markup::{anchored, escape, pretty};
 use crate::site::html::navigation::SETTINGS_PAGE;
 use crate::site::html::operation;
 use crate::site::html::page::HtmlPage;
+use crate::site::openapi;
 use petstore_base::http::Assets;
 use petstore_gate::Listen;
 
@@ -51,7 +51,7 @@ fn settings(config: &Config) -> String {
 
 /// Every operation that is described, under its tag, and then the objects in their responses.
 fn operations(config: &Config, base: &str) -> String {
-    let described: Vec<&Operation> = document::operations(config).collect();
+    let described: Vec<&Operation> = openapi::operations(config).collect();
     let groups = described
         .chunk_by(|one, next| one.tag == next.tag)
         .filter_map(|group| {

@@ -3,9 +3,9 @@
 
 use crate::app::endpoint::Operation;
 use crate::site::components::example;
-use crate::site::document::below_base;
 use crate::site::html::markup::{escape, pretty, text};
 use crate::site::html::trial::{example_id, has_result};
+use crate::site::openapi::below_base;
 use petstore_base::json::Json;
 
 /// The request of a sample.

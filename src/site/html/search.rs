@@ -5,11 +5,11 @@ use crate::app::endpoint::Code;
 use crate::app::endpoint::Operation;
 use crate::config::Config;
 use crate::site::components::{resolve, schema};
-use crate::site::document::{operations, own_codes};
 use crate::site::html::markup::{in_reference, plain, text};
 use crate::site::html::navigation::{PAGES, PageEntry};
 use crate::site::html::pages::Filled;
 use crate::site::html::section::{PHRASE, Section};
+use crate::site::openapi::{operations, own_codes};
 use petstore_base::http::response::reason;
 use petstore_base::json::{Json, object};
 

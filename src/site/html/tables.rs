@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::app::endpoint::Code;
 use crate::config::{Config, SETTINGS, VARIABLES};
-use crate::site::document::{VERSION, operations};
 use crate::site::html::markup::{Filling, escape, in_reference, inline, plain, title};
 use crate::site::html::navigation::{PageText, index};
 use crate::site::html::section::Section;
+use crate::site::openapi::{VERSION, operations};
 use petstore_base::http::limits::{
     MAX_BODY_BYTES, MAX_DROPPED_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
 };

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::app::endpoint::Operation;
 use crate::site::components::{example, resolve};
-use crate::site::document::{below_base, responses};
 use crate::site::html::markup::{escape, heading, pretty, text};
+use crate::site::openapi::{below_base, responses};
 use petstore_base::json::Json;
 
 /// The form, hidden until the script has run. Rarely used parameters are folded.

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_table_but_the_pets_is_guarded_and_tried() {
-        let schema = super::super::schema::STEPS.concat();
+        let schema = super::super::migrations::STEPS.concat();
         let tables = schema.split("CREATE TABLE ").skip(1);
         let names: Vec<_> = tables.filter_map(|it| it.split(' ').next()).collect();
         let tries = include_str!("trial.sql");

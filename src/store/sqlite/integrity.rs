@@ -6,7 +6,8 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::Snapshot;
 use super::connection::{DAMAGED, cannot_open};
-use super::schema::{changed, loss, schema_version, text, texts};
+use super::migrations::schema_version;
+use super::schema::{changed, loss, text, texts};
 use super::schema_diff::SchemaDiff;
 use super::trial::why;
 use super::values::not_utf8;
@@ -241,7 +242,7 @@ fn dangling(
 mod tests {
     use std::path::Path;
 
-    use super::super::schema::{STEPS, migrate};
+    use super::super::migrations::{STEPS, migrate};
     use super::super::tests::{new_pet, pair};
     use super::*;
 

@@ -17,6 +17,7 @@ mod claim;
 mod connection;
 mod integrity;
 mod journal;
+pub mod migrations;
 mod open_file;
 #[cfg(test)]
 mod query_plan_tests;
@@ -39,10 +40,10 @@ use std::time::{Duration, Instant};
 
 pub use claim::{Claim, lacks_log, left_of};
 pub use integrity::Checked;
+pub use migrations::VERSION as SCHEMA_VERSION;
 pub use open_file::{FileId, journal_of, log_of};
 pub use reader::Reader;
 pub use restore::{OldDatabase, RestoredKeys, carry_over, lock_old};
-pub use schema::VERSION as SCHEMA_VERSION;
 pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
 pub use startup::{Purpose, open_for_service, reset_ephemeral};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::schema::STEPS;
+use super::migrations::STEPS;
 use super::tests::pair;
 use crate::model::{Page, PetQuery, PetStatus};
 use crate::store::StoreError;

@@ -86,6 +86,7 @@ fn lacks_index(failure: &ffi::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::migrations;
     use super::super::tests::{Folder, pair};
     use super::super::tests::{names, new_pet};
     use super::super::{Writer, log_of};
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn other_versions_are_refused() {
         let (folder, writer, _reader) = pair();
-        let newest = schema::newest_version(schema::STEPS);
+        let newest = migrations::newest_version(migrations::STEPS);
         for (version, kind) in [
             (newest + 1, ErrorKind::DatabaseNewer),
             (0, ErrorKind::SchemaChanged),

@@ -8,7 +8,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::connection::cannot_open;
-use super::schema::{STEPS, changed, loss, schema_version, texts};
+use super::migrations::{STEPS, schema_version};
+use super::schema::{changed, loss, texts};
 use super::trial::try_writes;
 use petstore_base::error::{Error, ErrorKind, fail};
 
@@ -182,7 +183,7 @@ fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::newest_version;
+    use super::super::migrations::newest_version;
     use super::*;
 
     /// A database of the newest version, changed by some SQL.

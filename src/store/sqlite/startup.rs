@@ -11,7 +11,7 @@ use super::checkpoint::count_frames;
 use super::claim::{open_with_own_log, prepare, refuse_log_of_another};
 use super::connection::{cannot_open, cannot_write, connect};
 use super::open_file::log_of;
-use super::{Cause, Reader, StoreError, Writer, schema, schema_diff};
+use super::{Cause, Reader, StoreError, Writer, migrations, schema, schema_diff};
 use crate::model::sample_pets;
 use petstore_base::error::{Error, ErrorKind};
 
@@ -91,7 +91,7 @@ impl Writer {
         if connection.is_readonly(MAIN_DB).map_err(say)? {
             return Err(cannot_write(path));
         }
-        schema::check(&connection, path, schema::STEPS)?;
+        schema::check(&connection, path, migrations::STEPS)?;
         refuse_log_of_another(path, &connection)?;
         if purpose == Purpose::Command {
             schema::refuse_older(&connection, path)?;
@@ -121,7 +121,7 @@ impl Writer {
         connection
             .pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES)
             .map_err(say)?;
-        schema::migrate(&mut connection, path, schema::STEPS)?;
+        migrations::migrate(&mut connection, path, migrations::STEPS)?;
         // From here on, SQLite has no busy timeout; `batch.rs` waits for locks.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection

@@ -47,7 +47,7 @@ pub fn not_utf8(connection: &Connection, table: &str) -> rusqlite::Result<Vec<St
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::STEPS;
+    use super::super::migrations::STEPS;
     use super::super::tests::Folder;
     use super::super::tests::new_pet;
     use super::super::{Snapshot, Writer};

@@ -57,7 +57,7 @@ fn failed_start_leaves_nothing_that_lets_services_write() {
         &path,
         &format!(
             "PRAGMA application_id = {}",
-            crate::store::schema::APPLICATION_ID
+            crate::store::migrations::APPLICATION_ID
         ),
     );
     run(&path, "CREATE TABLE pets (theirs)");

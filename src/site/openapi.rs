@@ -1,4 +1,4 @@
-//! The interface description (OpenAPI 3.1). It is generated from the table of operations and the schemas that also
+//! The OpenAPI description (version 3.1). It is generated from the table of operations and the schemas that also
 //! route and parse requests, so it cannot differ from the service.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ const ACCEPT_ENCODING: HeaderField = HeaderField {
     example: "identity",
 };
 
-/// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.
+/// Prints the OpenAPI description (version 3.1, JSON) with the base URL and the staging URL of a configuration.
 ///
 /// ```
 /// let mut config = petstore::Config::new();
@@ -66,7 +66,7 @@ const ACCEPT_ENCODING: HeaderField = HeaderField {
 /// ```
 pub fn print(config: &Config) -> String {
     // Printing strings and numbers cannot fail.
-    let text = serde_json::to_string_pretty(&document(config)).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&description(config)).unwrap_or_default();
     text + "\n"
 }
 
@@ -78,7 +78,7 @@ pub fn operations(config: &Config) -> impl Iterator<Item = &'static Operation> +
 }
 
 /// The whole document.
-pub fn document(config: &Config) -> Json {
+pub fn description(config: &Config) -> Json {
     let mut paths = object! {};
     for operation in operations(config) {
         let path = below_base(operation.path);
@@ -350,7 +350,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn parsed(config: &Config) -> Value {
-        serde_json::to_value(document(config)).unwrap()
+        serde_json::to_value(description(config)).unwrap()
     }
 
     fn of(operation: &str) -> Value {
@@ -514,7 +514,7 @@ mod tests {
 
     #[test]
     fn responses_have_their_header_fields_and_codes_and_shared_ones_stand_once() {
-        let document = document(&Config::default());
+        let document = description(&Config::default());
         let mut lines = Vec::new();
         for (name, response) in document["components"]["responses"].members() {
             lines.push(format!("{name} {}", outline(response)));
