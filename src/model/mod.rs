@@ -1,13 +1,14 @@
 //! The domain: pets, API keys and the project. Knows JSON, and nothing of HTTP or SQL.
 
+mod idempotency;
 mod key;
 mod page;
 mod pet;
 mod project;
-mod retry;
 mod sample;
 mod string_enum;
 
+pub use idempotency::{Caller, IdempotencyKey};
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::{FULL_PAGE_BYTES, Page};
 pub use pet::{
@@ -18,6 +19,5 @@ pub use project::{
     CHECK_EVERY, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason,
     Redirect, SiteFile,
 };
-pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;
 pub(crate) use string_enum::words;

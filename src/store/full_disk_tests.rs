@@ -70,7 +70,7 @@ const CASES: &[Case] = &[
         })
     }),
     ("note the use of a key", |writer| {
-        writer.keep_uses(&[(key().digest, 5)], 5)
+        writer.record_uses(&[(key().digest, 5)], 5)
     }),
     ("expire a key", |writer| writer.expire_key(&key().digest, 5)),
     ("note an import", |writer| {

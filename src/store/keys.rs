@@ -117,7 +117,7 @@ impl Writer {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
+    pub fn record_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
         uses.iter().try_for_each(|(digest, at)| {
             self.change(KEEP_USE, params![digest, at.min(&now), now])
                 .map(drop)

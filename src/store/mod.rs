@@ -4,7 +4,7 @@
 //! can also read. They are connections of SQLite: `sqlite/` has their files, locks and transactions.
 //!
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two. `statements.rs` has those
-//!   that name every column of a pet, and `retries.rs` those on retries. `rows.rs` reads columns.
+//!   that name every column of a pet, and `idempotency.rs` those on idempotency keys. `rows.rs` reads columns.
 //! - `counts.rs` has the number of pets with each status.
 //! - `batch_writer.rs` is what a handler may do with the writer, `transact.rs` work that is one transaction, and `outcome.rs`
 //!   the outcome of a create.
@@ -15,12 +15,12 @@ mod counts;
 mod error;
 #[cfg(test)]
 mod full_disk_tests;
+pub(crate) mod idempotency;
 pub(crate) mod keys;
 mod open;
 mod outcome;
 mod pets;
 mod project;
-pub(crate) mod retries;
 mod rows;
 mod sqlite;
 mod staging;

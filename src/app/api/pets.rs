@@ -195,7 +195,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         .store
         .visit_pets(&list.query, |pet| list.page.push(pet.id, &pet))?;
     let response = list.respond(&context.config);
-    Ok(context.lists.keep(call, response))
+    Ok(context.lists.insert(call, response))
 }
 
 /// A list, as a request asks for it.

@@ -31,7 +31,7 @@ impl ListCache {
     }
 
     /// Caches a list that [`ListCache::known`] did not find, and returns the response.
-    pub fn keep(&mut self, call: &Call, list: Response) -> Response {
+    pub fn insert(&mut self, call: &Call, list: Response) -> Response {
         let list = list.shared();
         self.add(call.request.target, &list);
         unless_known(list, call)

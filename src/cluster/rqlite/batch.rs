@@ -15,7 +15,7 @@ use super::client::{ClusterFailure, ClusterValue, Statement, Trouble};
 use super::connection::{Cluster, SEND_FOR};
 use super::request::{BatchRequest, LEFT_OUT, MISSED, Outcomes, REFUSED};
 use crate::cluster::{ClusterError, Done, Work};
-use crate::store::{StoreError, retries};
+use crate::store::{StoreError, idempotency};
 
 /// The time during which a probe is sent again.
 const PROBE_FOR: Duration = Duration::from_secs(1);
@@ -127,7 +127,7 @@ impl Cluster {
     fn retry_time(&mut self) -> Result<i64, ClusterFailure> {
         let (client, patience) = (&self.client, self.patience);
         self.retry_clock.now(|| {
-            let ask = [Statement::plain(retries::ENDS)];
+            let ask = [Statement::plain(idempotency::ENDS)];
             let rows = client.read(&ask, client.fresh, patience)?;
             Ok(match rows.concat().first().map(Vec::as_slice) {
                 Some([ClusterValue::Integer(oldest), ClusterValue::Integer(newest)]) => {

@@ -17,8 +17,8 @@ use super::{connect, random_name, schema};
 use crate::cluster::{ClusterError, Keys, Revision};
 use crate::model::FULL_PAGE_BYTES;
 use crate::model::{ApiKey, KeyScope, Pet, PetCounts, PetQuery};
+use crate::store::idempotency::IdempotencyClock;
 use crate::store::keys::KEYS;
-use crate::store::retries::RetryClock;
 use crate::store::statements::{BY_ID, COUNT, IMPORTED, LAST_ID, ListStatement};
 use crate::store::{Cause, ImportNote, StoreError, names_what_is_missing};
 use petstore_base::error::{Error, ErrorKind};
@@ -54,7 +54,7 @@ pub struct Cluster {
     pub(super) name: String,
     /// The number of its last batch.
     pub(super) batch: i64,
-    pub(super) retry_clock: RetryClock,
+    pub(super) retry_clock: IdempotencyClock,
     /// The time during which a batch is sent again until a node answers.
     pub(super) patience: Duration,
     pub(super) probed: Option<(Instant, Result<(), ClusterError>)>,
@@ -96,7 +96,7 @@ impl Cluster {
             away: None,
             name: random_name()?,
             batch: 0,
-            retry_clock: RetryClock::default(),
+            retry_clock: IdempotencyClock::default(),
             patience: SEND_FOR,
             probed: None,
         })

@@ -8,8 +8,8 @@ use rusqlite::{ToSql, params};
 use super::client::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 use crate::cluster::{ClusterError, Done, Work};
 use crate::model::{ApiKey, Digest, IdempotencyKey, NewPet, Pet};
+use crate::store::idempotency::{self, FIND, FORGET, RECORD};
 use crate::store::keys::{EXPIRE_KEY, KEEP_USE};
-use crate::store::retries::{self, FIND, FORGET, RECORD};
 use crate::store::statements::INSERT_AS;
 use crate::store::{Outcome, StoreError};
 use petstore_base::clock::unix_time;
@@ -146,8 +146,8 @@ impl<'w> BatchRequest<'w> {
         // Before the creates: a key that is forgotten now is a new one.
         if !once.is_empty() {
             let forget = params![
-                retries::share(once.len()),
-                now.saturating_sub(retries::KEPT)
+                idempotency::share(once.len()),
+                now.saturating_sub(idempotency::KEPT)
             ];
             request.add(FORGET, forget)?;
         }

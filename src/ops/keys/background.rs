@@ -27,7 +27,7 @@ pub trait KeyTable {
     ///
     /// # Errors
     /// If the database cannot be written. Nothing is then stored.
-    fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError>;
+    fn record_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError>;
 }
 
 impl KeyTable for Writer {
@@ -35,8 +35,8 @@ impl KeyTable for Writer {
         Reader::keys(self)
     }
 
-    fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
-        self.transact(|store| Writer::keep_uses(store, uses, now))
+    fn record_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
+        self.transact(|store| Writer::record_uses(store, uses, now))
     }
 }
 
@@ -98,7 +98,7 @@ impl KeyTasks {
         if uses.is_empty() || self.damage.found().is_err() {
             return Ok(());
         }
-        let kept = store.keep_uses(&uses, now);
+        let kept = store.record_uses(&uses, now);
         if kept.is_err() {
             uses.into_iter()
                 .for_each(|(digest, at)| self.uses.note(digest, at));
@@ -215,7 +215,7 @@ mod tests {
     fn use_of_later_than_now_is_no_time() {
         let (_folder, mut store) = store_with_key();
         let mut write = |at, now| {
-            KeyTable::keep_uses(&mut store, &[([1; 32], at)], now).unwrap();
+            KeyTable::record_uses(&mut store, &[([1; 32], at)], now).unwrap();
             Reader::keys(&store).unwrap()[0].last_used_at
         };
         assert_eq!(

@@ -136,7 +136,8 @@ fn run(
             Some(Task::Check(name, occasion)) => {
                 let finding = check_dns(name, hosting);
                 change(project, |project| {
-                    let (domain, is_news) = project.keep(name, &finding, *occasion, unix_time())?;
+                    let (domain, is_news) =
+                        project.record(name, &finding, *occasion, unix_time())?;
                     if is_news {
                         log_news(&domain);
                     }

@@ -39,7 +39,7 @@ impl Project {
                 let message = "Another deploy ended before this one, and replaced it.";
                 return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
             }
-            Ok(project.keep_deploys(MAX_DEPLOYS)?)
+            Ok(project.retain_deploys(MAX_DEPLOYS)?)
         })?;
         Ok((deploy, files.len()))
     }

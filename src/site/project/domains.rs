@@ -81,7 +81,7 @@ impl Project {
     pub fn check(&mut self, text: &str) -> Result<DomainView, Refusal> {
         let name = self.may_check(text)?;
         let finding = check_dns(&name, &self.hosting);
-        self.keep(&name, &finding, Occasion::Request, unix_time())
+        self.record(&name, &finding, Occasion::Request, unix_time())
             .map(|(domain, _)| domain)
     }
 
@@ -101,7 +101,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
-    pub(super) fn keep(
+    pub(super) fn record(
         &mut self,
         name: &str,
         finding: &Finding,
@@ -467,7 +467,7 @@ mod tests {
         let mut check = |occasion, minutes: i64| {
             let now = start + 60 * minutes;
             let (view, is_news) = project
-                .keep("a.test", &Finding::RIGHT, occasion, now)
+                .record("a.test", &Finding::RIGHT, occasion, now)
                 .unwrap();
             let overview = Overview::of(&project.store, &project.hosting, now).unwrap();
             assert_eq!(

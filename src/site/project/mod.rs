@@ -152,7 +152,7 @@ mod tests {
             code: code.to_owned(),
             message: String::new(),
         });
-        project.keep(
+        project.record(
             name,
             &Finding { event, reason },
             Occasion::Schedule,

@@ -104,7 +104,7 @@ impl Writer {
     }
 
     /// Removes all deploys but the newest `count` and the live one, and with them what is unfinished.
-    pub fn keep_deploys(&mut self, count: i64) -> Result<(), StoreError> {
+    pub fn retain_deploys(&mut self, count: i64) -> Result<(), StoreError> {
         let others = "NOT IN (SELECT deploy FROM project UNION SELECT * FROM
             (SELECT id FROM deploys WHERE deployed_at IS NOT NULL ORDER BY id DESC LIMIT ?1))";
         let files = "DELETE FROM deploy_files WHERE deploy IN (SELECT id FROM deploys WHERE ";
@@ -212,7 +212,7 @@ mod tests {
             });
         }
         change(&mut writer, |project| project.go_live(1, 10).map(drop));
-        change(&mut writer, |project| project.keep_deploys(2));
+        change(&mut writer, |project| project.retain_deploys(2));
         let project = reader;
         let deploys = project.deploys().unwrap();
         assert!(deploys.iter().all(|deploy| deploy.deployed_at == 9));
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(project.deploys()?, [], "nobody sees it");
             let next = project.add_deploy()?;
             assert!(project.go_live(next, 1)?);
-            project.keep_deploys(1)?;
+            project.retain_deploys(1)?;
             project.add_file(left, &file)?;
             assert!(!project.go_live(left, 1)?);
             assert_eq!(project.one::<i64>("SELECT count(*) FROM deploy_files")?, 0);

@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, Row, Statement, ToSql, params};
 use super::checkpoint::{TRUNCATE, WORTH_A_CHECKPOINT};
 use super::{BatchState, Cause, Outcome, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::retries;
+use crate::store::idempotency;
 use crate::store::statements::{INSERT, REWRITE};
 
 /// The size in bytes of a large pet. After a failure, a probe checks that there is room for one.
@@ -90,7 +90,7 @@ impl Writer {
                 row.get_ref(1)? == ValueRef::Blob(&new.fingerprint()),
             ))
         };
-        let earlier = self.read(retries::FIND, |statement| {
+        let earlier = self.read(idempotency::FIND, |statement| {
             statement.query_row(params![key.0], find).optional()
         })?;
         if let Some((pet, is_same)) = earlier {
@@ -102,7 +102,7 @@ impl Writer {
         }
         let pet = self.insert(new)?;
         let now = self.retry_time()?;
-        self.change(retries::RECORD, params![key.0, new.fingerprint(), now])?;
+        self.change(idempotency::RECORD, params![key.0, new.fingerprint(), now])?;
         self.recorded += 1;
         Ok(Outcome::Made(pet))
     }
@@ -323,7 +323,7 @@ impl Writer {
     fn retry_time(&mut self) -> Result<i64, StoreError> {
         let reader = &self.reader;
         self.retry_clock.now(|| {
-            reader.read(retries::ENDS, |statement| {
+            reader.read(idempotency::ENDS, |statement| {
                 statement.query_row([], |row| row.try_into()).optional()
             })
         })
@@ -333,16 +333,16 @@ impl Writer {
     fn forget_retries(&mut self) -> Result<(), StoreError> {
         if self.recorded > 0 {
             let now = self.retry_time()?;
-            if self.change(retries::CORRECT, params![now])? > 0 {
+            if self.change(idempotency::CORRECT, params![now])? > 0 {
                 log::warn!(
                     "records of Idempotency-Keys were of later than now; their 24 hours begin now"
                 );
             }
             let (share, until) = (
-                retries::share(self.recorded),
-                now.saturating_sub(retries::KEPT),
+                idempotency::share(self.recorded),
+                now.saturating_sub(idempotency::KEPT),
             );
-            self.change(retries::FORGET, params![share, until])?;
+            self.change(idempotency::FORGET, params![share, until])?;
         }
         Ok(())
     }
@@ -476,7 +476,7 @@ mod tests {
                 .unwrap();
             writer.commit().unwrap();
         };
-        pass(&mut writer, retries::KEPT - 60);
+        pass(&mut writer, idempotency::KEPT - 60);
         insert_once(&mut writer, "Tom", "a");
         insert_once(&mut writer, "Tom", "b");
         writer.commit().unwrap();
@@ -486,7 +486,7 @@ mod tests {
         insert_once(&mut writer, "Tom", "d");
         writer.commit().unwrap();
         assert_eq!(records(&writer), 14 - 4);
-        pass(&mut writer, -3 * retries::KEPT);
+        pass(&mut writer, -3 * idempotency::KEPT);
         insert_once(&mut writer, "Tom", "e");
         writer.commit().unwrap();
         assert_eq!(
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(insert_once(&mut writer, "Rex", "0"), Outcome::Replayed(1));
         set(
             &mut writer,
-            &format!("UPDATE retries SET at = at - {}", retries::KEPT + 1),
+            &format!("UPDATE retries SET at = at - {}", idempotency::KEPT + 1),
         );
         for key in 0..6 {
             insert_once(&mut writer, "Eve", &format!("c{key}"));

@@ -48,7 +48,7 @@ pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
 pub use startup::{Purpose, open_for_service, reset_ephemeral};
 
-use super::retries::RetryClock;
+use super::idempotency::IdempotencyClock;
 use super::{Cause, Outcome, StoreError};
 
 /// The time to wait for another process to release its lock.
@@ -67,7 +67,7 @@ pub struct Writer {
     gave_up: Option<Instant>,
     /// Records of retries that the batch has added.
     recorded: usize,
-    retry_clock: RetryClock,
+    retry_clock: IdempotencyClock,
     /// True if the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
     /// True if a commit has written since the start; until then a probe must show that the disk takes writes at all.
@@ -112,7 +112,7 @@ impl Writer {
             busy_timeout: BUSY_TIMEOUT,
             gave_up: None,
             recorded: 0,
-            retry_clock: RetryClock::default(),
+            retry_clock: IdempotencyClock::default(),
             last_failed: false,
             has_written: false,
             rescue: None,

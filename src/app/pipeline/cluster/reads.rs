@@ -74,7 +74,7 @@ impl ClusterReads {
                     }
                 }
                 let response = list.respond(&context.config);
-                Ok(context.lists.keep(call, response))
+                Ok(context.lists.insert(call, response))
             }
             ("getPet", _) => {
                 let id = pet_id(call).ok_or_else(no_pet)?;

@@ -46,7 +46,7 @@ impl KeyTable for ClusterKeys {
         self.database.keys()
     }
 
-    fn keep_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
+    fn record_uses(&mut self, uses: &[(Digest, i64)], now: i64) -> Result<(), StoreError> {
         let uses = uses
             .iter()
             .map(|&(digest, at)| Work::UseKey { digest, at, now });

@@ -1,5 +1,5 @@
-//! The statements on retries: the record of a create with an `Idempotency-Key` is written in the transaction of its
-//! pet, so that a crash falls before both or after both.
+//! The statements on idempotency keys, in the table `retries`: the record of a create with an `Idempotency-Key` is written
+//! in the transaction of its pet, so that a crash falls before both or after both.
 
 use std::time::Instant;
 
@@ -45,9 +45,9 @@ fn begin(ends: Option<(i64, i64)>, clock: i64) -> i64 {
 
 /// The time by which records age: see [`begin`].
 #[derive(Default)]
-pub struct RetryClock(Option<(Instant, i64)>);
+pub struct IdempotencyClock(Option<(Instant, i64)>);
 
-impl RetryClock {
+impl IdempotencyClock {
     /// The time now. The first call asks for the times of the oldest and of the newest record.
     ///
     /// # Errors
