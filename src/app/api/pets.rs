@@ -6,7 +6,7 @@ use crate::app::endpoint::parameter::{IF_MATCH, IF_NONE_MATCH, PathParameter, Qu
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{
     Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
-    Staged, Success, Tag, check_match, tagged, unless_known,
+    Staged, Success, Tag, tagged,
 };
 use crate::config::Config;
 use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
@@ -186,8 +186,8 @@ pub fn schemas(is_experimental: bool) -> Vec<(&'static str, petstore_base::json:
 /// ```
 fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let version = context.store.data_version();
-    if let Some(list) = context.lists.known(call, version) {
-        return Ok(list);
+    if let Some(list) = context.lists.get(call.request.target, version) {
+        return Ok(call.unless_known(list));
     }
     let mut list = List::parse(call)?;
     // Each row is serialized from SQLite's memory into the body, without a copy in between.
@@ -195,7 +195,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         .store
         .visit_pets(&list.query, |pet| list.page.push(pet.id, &pet))?;
     let response = list.respond(&context.config);
-    Ok(context.lists.insert(call, response))
+    Ok(call.unless_known(context.lists.insert(call.request.target, response)))
 }
 
 /// A list, as a request asks for it.
@@ -283,7 +283,7 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 
 /// The response to a request for one pet.
 pub fn shown(pet: &Pet, call: &Call) -> Response {
-    unless_known(tagged(Response::json(200, pet), None), call)
+    call.unless_known(tagged(Response::json(200, pet), None))
 }
 
 /// The id in the path of a request for one pet; `None` if no pet can have it.
@@ -347,7 +347,7 @@ impl<'r> Change<'r> {
 
     /// The response once the change of this pet is committed. If it is 412, nothing is changed.
     pub fn respond(&self, call: &Call, pet: &Pet) -> Staged {
-        check_match(pet, call)?;
+        call.check_match(pet)?;
         Ok(match &self.patch {
             Some(patch) => tagged(Response::json(200, &patch.apply(pet)), None),
             None => Response::new(204, b""),

@@ -4,7 +4,6 @@ use super::orders::STORE;
 use crate::app::endpoint::parameter::IF_NONE_MATCH;
 use crate::app::endpoint::{
     Call, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability, Success, tagged,
-    unless_known,
 };
 use crate::store::Counted;
 use petstore_base::http::Response;
@@ -83,7 +82,7 @@ pub fn respond(call: &Call, counted: Counted) -> Response {
     // Rounded up.
     let age = counted.age().as_millis().div_ceil(1000);
     let response = Response::json(200, &counted.counts).header(AGE.name, age.to_string());
-    unless_known(tagged(response, None), call)
+    call.unless_known(tagged(response, None))
 }
 
 #[cfg(test)]

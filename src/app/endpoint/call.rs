@@ -1,13 +1,16 @@
 //! A request on its way to a handler, together with its operation.
 
+use serde::Serialize;
+
+use super::entity_tag::{ETAG, tagged, unless_known};
 use super::operation::{Operation, message_of_media_types};
 use super::parameter::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderParameter, IF_NONE_MATCH, PathParameter,
-    QueryParameter,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderParameter, IF_MATCH, IF_NONE_MATCH,
+    PathParameter, QueryParameter,
 };
 use crate::app::endpoint::{ApiError, Code};
 use crate::model::Caller;
-use petstore_base::http::{AssetFields, Request, Target, percent};
+use petstore_base::http::{AssetFields, Request, Response, Target, matches_tag, percent};
 use petstore_base::json::Schema;
 
 /// A request, as its handler reads it. It is authenticated if its path is under `/v1`.
@@ -85,6 +88,45 @@ impl<'r> Call<'r> {
             accept_encoding: self.header_values(&ACCEPT_ENCODING).collect(),
             if_none_match: self.header_values(&IF_NONE_MATCH).collect(),
         }
+    }
+
+    /// Returns the response, or 304 if the client already has it: If-None-Match has its tag.
+    pub fn unless_known(&self, response: Response) -> Response {
+        unless_known(response, self.header_values(&IF_NONE_MATCH))
+    }
+
+    /// Checks the preconditions of a change: the tag of the resource must be in If-Match, and not in If-None-Match, if the
+    /// request has them (RFC 9110, section 13.2.2).
+    ///
+    /// # Errors
+    /// 412, if one of them is false.
+    pub fn check_match(&self, resource: &impl Serialize) -> Result<(), ApiError> {
+        if self.header_values(&IF_MATCH).next().is_none()
+            && self.header_values(&IF_NONE_MATCH).next().is_none()
+        {
+            return Ok(());
+        }
+        let current = tagged(Response::json(200, resource), None);
+        let tag = current.field(ETAG.name).unwrap_or_default();
+        let lines: Vec<&str> = self.header_values(&IF_MATCH).collect();
+        // Several lines are one list (RFC 9110, section 5.3), in which `*` stands for nothing.
+        let tags = lines.join(",");
+        if lines.is_empty() || matches_tag(&tags, tag.as_bytes()) {
+            return match self.unless_known(current).status {
+                304 => Err(ApiError::new(Code::PreconditionFailed)),
+                _ => Ok(()),
+            };
+        }
+        // A proxy that compresses makes W/"…" or "…-gzip" of it.
+        Err(if tags.contains(tag.trim_matches('"')) {
+            let message = format!(
+                "The pet is unchanged, but a proxy or the client has altered the ETag in If-Match. Send it as it is, with its \
+                 quotes: {tag}."
+            );
+            ApiError::with_message(Code::PreconditionFailed, message)
+        } else {
+            ApiError::new(Code::PreconditionFailed)
+        })
     }
 
     /// Returns the body, which has no transfer coding.

@@ -1,13 +1,10 @@
 //! Entity tags of lists and single resources. A client that sends a current tag gets 304 instead of the same body again
 //! (RFC 9110, sections 8.8.3 and 13.1.2).
 
-use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use super::parameter::{IF_MATCH, IF_NONE_MATCH};
-use super::{Call, HeaderField};
-use crate::app::endpoint::{ApiError, Code};
-use petstore_base::http::{Response, matches_tag, names_tag};
+use super::parameter::HeaderField;
+use petstore_base::http::{Response, names_tag};
 
 /// The response header field with the tag.
 pub const ETAG: HeaderField = HeaderField {
@@ -34,53 +31,18 @@ pub fn tagged(response: Response, is_followed: Option<bool>) -> Response {
         .header(ETAG.name, tag)
 }
 
-/// Returns the response, or 304 if the client already has its tag.
-pub fn unless_known(response: Response, call: &Call) -> Response {
+/// Returns the response, or 304 if its tag is among those of If-None-Match.
+pub fn unless_known<'t>(response: Response, mut known: impl Iterator<Item = &'t str>) -> Response {
     let names_it = |tags| {
         response
             .field(ETAG.name)
             .is_some_and(|tag| names_tag(tags, tag.as_bytes()))
     };
-    let is_known = call.header_values(&IF_NONE_MATCH).any(names_it);
-    if is_known {
+    if known.any(names_it) {
         response.not_modified()
     } else {
         response
     }
-}
-
-/// Checks the preconditions of a change: the tag of the resource must be in If-Match, and not in If-None-Match, if the
-/// request has them (RFC 9110, section 13.2.2).
-///
-/// # Errors
-/// 412, if one of them is false.
-pub fn check_match(resource: &impl Serialize, call: &Call) -> Result<(), ApiError> {
-    if call.header_values(&IF_MATCH).next().is_none()
-        && call.header_values(&IF_NONE_MATCH).next().is_none()
-    {
-        return Ok(());
-    }
-    let current = tagged(Response::json(200, resource), None);
-    let tag = current.field(ETAG.name).unwrap_or_default();
-    let lines: Vec<&str> = call.header_values(&IF_MATCH).collect();
-    // Several lines are one list (RFC 9110, section 5.3), in which `*` stands for nothing.
-    let tags = lines.join(",");
-    if lines.is_empty() || matches_tag(&tags, tag.as_bytes()) {
-        return match unless_known(current, call).status {
-            304 => Err(ApiError::new(Code::PreconditionFailed)),
-            _ => Ok(()),
-        };
-    }
-    // A proxy that compresses makes W/"…" or "…-gzip" of it.
-    Err(if tags.contains(tag.trim_matches('"')) {
-        let message = format!(
-            "The pet is unchanged, but a proxy or the client has altered the ETag in If-Match. Send it as it is, with its \
-             quotes: {tag}."
-        );
-        ApiError::with_message(Code::PreconditionFailed, message)
-    } else {
-        ApiError::new(Code::PreconditionFailed)
-    })
 }
 
 /// Formats the tag as hexadecimal digits in quotes. Without `format!`, because every response with a single pet needs

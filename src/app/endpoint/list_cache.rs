@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Call;
-use super::entity_tag::unless_known;
 use petstore_base::http::Response;
 
 /// The size limit of one worker's cache, in bytes.
@@ -24,20 +22,15 @@ pub struct ListCache {
 }
 
 impl ListCache {
-    /// Returns the cached response to a request, if it is of this version.
-    pub fn known(&mut self, call: &Call, version: i64) -> Option<Response> {
-        let list = self.get(call.request.target, version)?;
-        Some(unless_known(list, call))
-    }
-
-    /// Caches a list that [`ListCache::known`] did not find, and returns the response.
-    pub fn insert(&mut self, call: &Call, list: Response) -> Response {
+    /// Caches a list that [`ListCache::get`] did not find, and returns it.
+    pub fn insert(&mut self, target: &str, list: Response) -> Response {
         let list = list.shared();
-        self.add(call.request.target, &list);
-        unless_known(list, call)
+        self.add(target, &list);
+        list
     }
 
-    fn get(&mut self, target: &str, version: i64) -> Option<Response> {
+    /// Returns the cached response to a request with this target, if it is of this version.
+    pub fn get(&mut self, target: &str, version: i64) -> Option<Response> {
         if self.version != version {
             *self = Self {
                 version,

@@ -18,10 +18,11 @@ use petstore_base::http::Response;
 use petstore_base::json::Invalid;
 
 pub use call::{Call, read_body};
-pub use entity_tag::{ETAG, check_match, tagged, unless_known};
+pub use entity_tag::{ETAG, tagged};
 pub use error::{ApiError, Code, error_schema};
 pub use handler::{Handler, ReadContext, Staged, WriteContext, WriterCheck};
-pub use operation::{Deprecation, HeaderField, JSON, Operation, Stability, Success, Tag};
+pub use operation::{Deprecation, JSON, Operation, Stability, Success, Tag};
+pub use parameter::HeaderField;
 pub use router::{Router, unserved};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use super::handler::Handler;
-use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, Parameter};
+use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, HeaderField, Parameter};
 use crate::app::endpoint::Code;
 use petstore_base::clock::http_date;
 use petstore_base::http::{Fields, find_field};
@@ -94,14 +94,6 @@ pub struct Success {
     pub schema: Option<&'static str>,
     /// The header fields of the response, in addition to the general ones.
     pub headers: &'static [HeaderField],
-}
-
-/// A header field of a response, for the OpenAPI description.
-#[derive(Clone, Copy, Debug)]
-pub struct HeaderField {
-    pub name: &'static str,
-    pub about: &'static str,
-    pub example: &'static str,
 }
 
 /// The deprecation of an operation. Each of its responses announces it.

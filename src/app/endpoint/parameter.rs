@@ -136,6 +136,14 @@ impl<S: Schema> QueryParameter<S> {
     }
 }
 
+/// A header field of a response, for the OpenAPI description.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderField {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub example: &'static str,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

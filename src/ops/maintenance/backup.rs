@@ -4,32 +4,15 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use super::Stop;
 use super::atomic_file::{Partial, dated, exists};
 use super::check::usable;
 use super::last_backup::{Note, last_backup};
 use super::rotation::{Series, remove_oldest};
+use super::{Backup, Stop};
 use crate::cluster::{self, Whole, is_cluster};
 use crate::store::{Snapshot, left_of};
 use petstore_base::clock::{unix_time, warn_if_early};
 use petstore_base::error::{Error, ErrorKind, fail};
-
-/// The result of a [`backup`].
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Backup {
-    /// The new file.
-    pub file: PathBuf,
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// The number of pets in it.
-    pub pets: u64,
-    /// What other programs have written into it that no column can have, one line each; empty if the backup is sound. A
-    /// service can use a backup with such values: text that is not UTF-8 is shown with U+FFFD.
-    pub faults: Vec<String>,
-    /// The older backups that [`backup_to`] removed.
-    pub removed: Vec<PathBuf>,
-}
 
 /// Copies a database into one new file that only its owner may read, and checks the copy. A service may use the
 /// database meanwhile.

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Format;
 use super::import_target::{ImportTarget, Known, KnownPets};
 use super::input::{Input, Source};
 use super::rows::InputRows;
 use super::start;
+use super::{Format, ImportIds};
 use crate::cluster::{self, CONTENDS_FOR, Cluster, Done, MOST_PETS, Work};
 use crate::model::NewPet;
 use crate::store::{Outcome, Reader, Staging, StoreError, Writer};
@@ -22,29 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_NAMED: usize = 20;
 /// The most bytes of an import into a cluster, whose transaction is one request: 4 MiB of pets.
 const CLUSTER_BYTES: u64 = 3 * 4 * 1024 * 1024;
-
-/// What an import does with the ids of its input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ImportIds {
-    /// Adds pets, which get new ids. If a pet of the database has an id of the input, which is then probably an export,
-    /// the import is refused. The default.
-    #[default]
-    NewUnlessTaken,
-    /// Adds pets, which get new ids, whatever ids the input has.
-    New,
-    /// Adds pets with the ids of the input. The database must never have had a pet.
-    Keep,
-    /// Changes the pets with the ids of the input. Members that the input does not have stay as they are.
-    Update,
-}
-
-impl ImportIds {
-    /// True if each row needs an id.
-    pub(super) const fn are_needed(self) -> bool {
-        matches!(self, Self::Keep | Self::Update)
-    }
-}
 
 /// The options of an import.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@ mod rows;
 mod start;
 
 pub use export::export;
-pub use import::{Import, ImportIds, ImportOptions, Imported};
+pub use import::{Import, ImportOptions, Imported};
 pub use input::Source;
 
 use crate::model::words;
@@ -27,5 +27,28 @@ words! {
         /// CSV (`csv`, RFC 4180) with the names of the members as the header line. An absent member is an empty field,
         /// and an empty field of an optional member is read as absent.
         Csv = "csv",
+    }
+}
+
+/// What an import does with the ids of its input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ImportIds {
+    /// Adds pets, which get new ids. If a pet of the database has an id of the input, which is then probably an export,
+    /// the import is refused. The default.
+    #[default]
+    NewUnlessTaken,
+    /// Adds pets, which get new ids, whatever ids the input has.
+    New,
+    /// Adds pets with the ids of the input. The database must never have had a pet.
+    Keep,
+    /// Changes the pets with the ids of the input. Members that the input does not have stay as they are.
+    Update,
+}
+
+impl ImportIds {
+    /// True if each row needs an id.
+    const fn are_needed(self) -> bool {
+        matches!(self, Self::Keep | Self::Update)
     }
 }

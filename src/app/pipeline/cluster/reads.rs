@@ -64,8 +64,8 @@ impl ClusterReads {
         let version = self.version;
         match (call.operation.id, call.operation.handler) {
             ("listPets", _) => {
-                if let Some(list) = context.lists.known(call, version) {
-                    return Ok(list);
+                if let Some(list) = context.lists.get(call.request.target, version) {
+                    return Ok(call.unless_known(list));
                 }
                 let mut list = List::parse(call)?;
                 for pet in cluster.list(&list.query).map_err(failure)? {
@@ -74,7 +74,7 @@ impl ClusterReads {
                     }
                 }
                 let response = list.respond(&context.config);
-                Ok(context.lists.insert(call, response))
+                Ok(call.unless_known(context.lists.insert(call.request.target, response)))
             }
             ("getPet", _) => {
                 let id = pet_id(call).ok_or_else(no_pet)?;
