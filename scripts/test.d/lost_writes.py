@@ -219,7 +219,7 @@ def unhex(text):
 def events(trace):
     """The calls of a trace, each twice: when it began and when it had ended, as `("begin" or "end", call)`.
 
-    `call.result` is None if a kill cut the call short: strace shows a `?`, or `<detached ...>`.
+    `call.result` is None if a kill cut the call short: strace shows a `?`, `<detached ...>` or an error without a name.
     """
     open_calls = {}
     with open(trace) as lines:
@@ -239,7 +239,8 @@ def events(trace):
                     continue
             else:
                 continue
-            result = re.search(r"\) += (-?\d+)", done)
+            # Of a call that was cut short, strace may show an error that no system has: "-1 (errno 18446744073709551598)".
+            result = None if ") = -1 (errno " in re.sub(" +", " ", done) else re.search(r"\) += (-?\d+)", done)
             call.result = int(result.group(1)) if result else None
             yield "end", call
 
