@@ -201,13 +201,11 @@ impl WriteService {
     fn answer_each(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let mut flushes = Duration::ZERO;
         for request in requests {
-            match self.answer_together(slice::from_ref(request), responses) {
-                Ok(flush) => flushes += flush,
-                Err(MustUndo) => log::error!(
-                    "request {}: a request by itself was to be undone with others",
-                    request.id
-                ),
-            }
+            // One request by itself need not be undone. If it were, the later ones must not get its response.
+            let Ok(flush) = self.answer_together(slice::from_ref(request), responses) else {
+                break;
+            };
+            flushes += flush;
         }
         flushes
     }
