@@ -9,7 +9,8 @@ use petstore_base::http::limits::MAX_BODY_BYTES;
 /// How much the gate lets clients have. Other bounds are constants, such as [`MAX_HEAD_BYTES`](petstore_base::http::limits::MAX_HEAD_BYTES).
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The most clients at once; fewer if the process may not open as many files. Default: 10,000.
+    /// The most clients at once. Each is an open file, and a lane needs some too: see
+    /// [`GateConfig::with`](crate::GateConfig::with). Default: 10,000.
     pub connections: usize,
     /// The most bytes held for all clients together, without the lanes, which have their own bound. Default: 64 MiB.
     pub memory: usize,
@@ -104,8 +105,8 @@ impl Default for Deadlines {
     }
 }
 
-/// What tiny_http opens for a lane once it accepts the connection of the gate.
-const LANE: usize = 3;
+/// What tiny_http opens for a lane once it accepts the connection of the gate: that connection, for reading and for writing.
+const LANE: usize = 2;
 /// For what is open for a moment, such as a client that is rejected.
 const SPARE: usize = 4;
 
@@ -118,7 +119,7 @@ pub fn unopened_files() -> usize {
     limit.unwrap_or(usize::MAX).saturating_sub(open)
 }
 
-/// The most clients that leave enough files for this number of lanes, which have not been accepted yet; at least one.
+/// The most clients that leave enough files for this number of lanes, which may not have been accepted yet; at least one.
 pub fn most_connections(lanes: usize) -> usize {
     let needed = LANE * lanes + SPARE;
     unopened_files().saturating_sub(needed).max(1)

@@ -100,12 +100,13 @@ impl Default for GateConfig {
 }
 
 impl GateConfig {
-    /// The defaults, with these lanes.
+    /// The defaults, with these lanes, and with no more clients than leave enough files for the lanes.
     pub fn with(lanes: Vec<OpenLane>) -> Self {
-        Self {
-            lanes,
-            ..Self::default()
-        }
+        let mut config = Self::default();
+        let limits = &mut config.limits;
+        limits.connections = limits.connections.min(most_connections(lanes.len()));
+        config.lanes = lanes;
+        config
     }
 }
 
@@ -144,7 +145,6 @@ impl Gate {
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         let now = Instant::now();
-        let most = most_connections(config.lanes.len());
         let lane = |(i, open)| Lane::new(open, Token(FIRST_LANE + i), poll.registry());
         let lanes = config
             .lanes
@@ -170,7 +170,7 @@ impl Gate {
         Ok(Self {
             poll,
             listening: Some(listening),
-            connections: Connections::new(connections.min(most), memory),
+            connections: Connections::new(connections, memory),
             candidates: Candidates::default(),
             dispatcher: Dispatcher::new(lanes, config.size),
             delay: config.delay,
