@@ -1,7 +1,8 @@
 //! Greets each client at 127.0.0.1:8080, or at the address in `LISTEN`.
 
 use petstore_gate::{
-    Error, Gate, GateConfig, LaneKind, Listen, Listening, Request, Response, Stopper, Workers,
+    Error, ErrorKind, Gate, GateConfig, LaneKind, Listen, Listening, Request, Response, Stopper,
+    Workers,
 };
 
 fn hello(request: &Request) -> Response {
@@ -12,7 +13,11 @@ fn hello(request: &Request) -> Response {
 /// Serves until something fails.
 pub fn main() -> Result<(), Error> {
     let address = std::env::var("LISTEN").unwrap_or("127.0.0.1:8080".to_owned());
-    let listening = Listening::bind(&Listen::parse(&address).unwrap_or_default())?;
+    let listen = Listen::parse(&address).ok_or_else(|| {
+        let message = format!("LISTEN: {address:?} is no address");
+        Error::new(ErrorKind::AddressUnavailable, message)
+    })?;
+    let listening = Listening::bind(&listen)?;
     eprintln!("{}", listening.address);
     let stopper = Stopper::default();
     let mut workers = Workers::new(&stopper);
