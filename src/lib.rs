@@ -91,7 +91,7 @@ mod store;
 
 #[cfg(feature = "cluster")]
 pub use cluster::set_database_password;
-pub use config::{Config, Ephemeral, Hosting};
+pub use config::{Config, Ephemeral};
 pub use model::{ApiKey, KeyScope, NewPet, Pet, PetCounts, PetPatch, PetStatus};
 pub use ops::inventory::{Inventory, ListOptions};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
@@ -103,13 +103,16 @@ pub use ops::transfer::{Format, Import, ImportIds, ImportOptions, Imported, Sour
 pub use petstore_base::error::{Error, ErrorKind, Expected};
 pub use petstore_base::secret::Secret;
 pub use petstore_gate::{Address, Deadlines, Listen, Network};
-pub use server::{HealthCheck, Server, Stopper, drill};
-pub use site::openapi::print as openapi;
+pub use petstore_hosting::Hosting;
 #[cfg(feature = "site")]
-pub use site::project::{
-    Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
+pub use petstore_hosting::{
+    Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Redirect, Refusal,
     RefusalCode, Removed,
 };
+pub use server::{HealthCheck, Server, Stopper, drill};
+#[cfg(feature = "site")]
+pub use site::hosting::Project;
+pub use site::openapi::print as openapi;
 
 /// The executable.
 #[cfg(feature = "cli")]

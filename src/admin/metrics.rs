@@ -8,7 +8,6 @@ use rustix::system::uname;
 use super::{AdminContext, LastCounts};
 use crate::app::endpoint::Failure;
 use crate::cluster::meters;
-use crate::model::DomainState;
 use crate::ops::keys::last_expiries;
 use crate::ops::maintenance::last_backup;
 use crate::store::{StoreError, log_of};
@@ -16,6 +15,7 @@ use petstore_base::clock::unix_time;
 use petstore_base::files::bytes_after;
 use petstore_base::http::{Request, Response, Target};
 use petstore_base::metrics::Exposition;
+use petstore_hosting::{DomainState, ProjectReads};
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -108,6 +108,7 @@ fn print(context: &AdminContext, text: &mut Exposition) {
     let domains = context
         .store
         .domains()
+        .map_err(StoreError::of_hosting)
         .inspect_err(note)
         .unwrap_or_default();
     let states: Vec<DomainState> = domains

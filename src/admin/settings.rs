@@ -16,10 +16,11 @@ use crate::app::pipeline::Authenticator;
 use crate::cluster::require_file;
 use crate::model::KeyScope;
 use crate::site::html::SETTINGS_PAGE;
-use crate::site::project::{Refusal, RefusalCode, Upkeep};
+use crate::store::Writer;
 use petstore_base::clock::unix_time;
 use petstore_base::http::{AssetFields, Assets, Request, Response, Target, percent};
 use petstore_base::json::{AnyString, Integer, JsonObject, Optional, Required, object};
+use petstore_hosting::{ProjectReads, Refusal, RefusalCode, Upkeep};
 
 /// A longer name is cut off in the log, at the length of the longest name in DNS, in characters.
 const MAX_NAME: usize = 253;
@@ -108,14 +109,14 @@ const fn text(name: &'static str) -> Required<AnyString> {
 #[derive(Clone)]
 pub struct ProjectSettings {
     /// `None`: the service is read-only, or its database is a cluster.
-    pub upkeep: Option<Arc<Upkeep>>,
+    pub upkeep: Option<Arc<Upkeep<Writer>>>,
     pub assets: Arc<Assets>,
     pub authenticator: Authenticator,
 }
 
 impl AdminContext {
     /// Returns the project of the service; fails if the service is read-only, or has none because of its cluster.
-    fn upkeep(&self) -> Result<&Arc<Upkeep>, Failure> {
+    fn upkeep(&self) -> Result<&Arc<Upkeep<Writer>>, Failure> {
         self.settings.upkeep.as_ref().ok_or_else(|| {
             let message = match require_file(&self.database) {
                 Ok(()) => "This service is read-only. Use the settings of the service that writes."

@@ -16,6 +16,7 @@ pub mod json;
 pub mod metrics;
 pub mod quiet_log;
 pub mod secret;
+mod string_enum;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod testing;
 pub mod threads;

@@ -2,7 +2,6 @@
 //! the documentation use the table in `settings.rs`.
 
 mod ephemeral;
-mod hosting;
 mod memory;
 mod setting;
 mod settings;
@@ -14,9 +13,9 @@ use petstore_base::error::{Error, ErrorKind, fail};
 use petstore_base::files::is_location;
 use petstore_base::secret::Secret;
 use petstore_gate::{Deadlines, Listen, Network, loopback};
+use petstore_hosting::Hosting;
 
 pub use ephemeral::Ephemeral;
-pub use hosting::Hosting;
 pub use setting::Setting;
 pub use settings::{SETTINGS, VARIABLES};
 

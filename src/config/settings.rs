@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use super::hosting::{host, is_label};
 use super::setting::{Setting, Variable, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
 use petstore_base::error::Expected;
 use petstore_base::files::is_location;
+#[cfg(feature = "site")]
+use petstore_hosting::{host, is_label};
 
 use super::{MOST_CONNECTIONS, MOST_WORKERS, memory};
 use petstore_gate::{Listen, Network};
@@ -387,5 +388,61 @@ mod tests {
             Setting::new("max-connections", "NUMBER").variable(),
             "PETSTORE_MAX_CONNECTIONS"
         );
+    }
+
+    #[cfg(feature = "site")]
+    fn hosting(flag: &str, text: &str) -> Result<petstore_hosting::Hosting, Expected> {
+        set(flag, text).map(|config| config.hosting)
+    }
+
+    #[cfg(feature = "site")]
+    #[test]
+    fn hosts_are_names() {
+        let found = hosting("platform-host", "Sites.Example.net.").unwrap();
+        assert_eq!(
+            found.address().as_deref(),
+            Some("petstore.sites.example.net")
+        );
+        assert!(hosting("platform-host", "1st-2.example").is_ok());
+        for text in [
+            "",
+            "localhost",
+            "a..b",
+            "-a.b",
+            "a_b.c",
+            "192.0.2.1",
+            "https://a.b",
+            "a.b:443",
+            "ä.de",
+        ] {
+            assert!(hosting("platform-host", text).is_err(), "{text}");
+        }
+        for text in ["", "a.b", "A", "-", "ä"] {
+            assert!(hosting("project", text).is_err(), "{text}");
+        }
+        assert_eq!(
+            hosting("certificate-authority", "letsencrypt.org, Pki.Goog")
+                .unwrap()
+                .certificate_authorities
+                .len(),
+            2
+        );
+        assert!(hosting("certificate-authority", "letsencrypt").is_err());
+    }
+
+    #[cfg(feature = "site")]
+    #[test]
+    fn resolver_has_the_port_of_dns_by_default() {
+        for (text, address) in [
+            ("192.0.2.1", "192.0.2.1:53"),
+            ("[::1]:5353", "[::1]:5353"),
+            ("::1", "[::1]:53"),
+        ] {
+            assert_eq!(
+                hosting("resolver", text).unwrap().resolver,
+                address.parse().ok()
+            );
+        }
+        assert!(hosting("resolver", "dns.example").is_err());
     }
 }

@@ -10,6 +10,7 @@ use crate::model::{NewPet, Page, PetQuery, PetStatus, sample_pets};
 use crate::store::{OpenStore, StoreError, WriteAccess, open_for_service};
 use petstore_base::testing::Folder;
 use petstore_base::testing::fuzzing::Parts;
+use petstore_hosting::ProjectReads;
 
 /// The database, its write-ahead log, and the log's index; `None` if there is no such file.
 type Files = [Option<Vec<u8>>; 3];
@@ -82,7 +83,7 @@ fn serve(store: OpenStore) {
         });
         let read = visited.and_then(|_| {
             reader.keys()?;
-            reader.domains()?;
+            reader.domains().map_err(StoreError::of_hosting)?;
             reader.pet(7, |_| ())
         });
         let ended = reader.end();

@@ -1,6 +1,6 @@
 //! API keys, as the service stores them.
 
-use super::string_enum::words;
+use petstore_base::words;
 
 /// The SHA-256 digest of a key's text.
 pub type Digest = [u8; 32];

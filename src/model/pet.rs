@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::Page;
-use super::string_enum::words;
 use petstore_base::json::{
     AnyString, Declared, Enumeration, Integer, Invalid, Json, JsonObject, JsonValue, Member,
     Nullable, Optional, Required, Schema, describe, object, shown,
 };
+use petstore_base::words;
 
 words! {
     /// The availability of a pet: `available`, `pending` or `sold`.

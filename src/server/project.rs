@@ -2,9 +2,10 @@
 //! settings.
 
 use crate::admin::ProjectSettings;
-use crate::app::pipeline::Hosts;
+use crate::app::pipeline;
 use crate::config::Config;
 use petstore_base::error::Error;
+use petstore_hosting::Hosts;
 
 /// Opens the project if a hosting platform or an admin address is configured and the service may write. Returns the
 /// project's hosts and, if there is an admin address, the settings that it serves. `guide` is the URL of the site, for
@@ -17,10 +18,12 @@ use petstore_base::error::Error;
 pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSettings>), Error> {
     use std::sync::Arc;
 
-    use crate::app::pipeline::{Authenticator, OnServed};
+    use crate::app::pipeline::Authenticator;
     use crate::cluster;
+    use crate::site::hosting::Project;
     use crate::site::html;
-    use crate::site::project::{Project, Upkeep};
+    use petstore_hosting::OnServed;
+    use petstore_hosting::Upkeep;
 
     let is_needed = !config.read_only
         && cluster::require_file(&config.database).is_ok()
@@ -39,7 +42,7 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
         // The key from the environment lacks the admin scope, so it gets a 403 with that message instead of a 401.
         authenticator: Authenticator::new(config.api_key.as_deref()),
     });
-    Ok((Hosts::new(config, note_served), settings))
+    Ok((pipeline::hosts(config, note_served), settings))
 }
 
 /// Returns the hosts of the configuration. Without the feature `site` there is no project.
@@ -48,5 +51,5 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
 /// Never fails.
 #[cfg(not(feature = "site"))]
 pub fn start(config: &Config, _: &str) -> Result<(Hosts, Option<ProjectSettings>), Error> {
-    Ok((Hosts::new(config, None), Some(ProjectSettings)))
+    Ok((pipeline::hosts(config, None), Some(ProjectSettings)))
 }

@@ -4,7 +4,7 @@
 
 mod components;
 #[cfg(feature = "site")]
-pub mod dns;
+pub mod hosting;
 #[cfg_attr(
     not(feature = "site"),
     path = "no_html.rs",
@@ -12,8 +12,6 @@ pub mod dns;
 )]
 pub mod html;
 pub mod openapi;
-#[cfg(feature = "site")]
-pub mod project;
 mod well_known;
 
 use std::sync::Arc;

@@ -49,6 +49,10 @@ impl<'w> BatchWriter<'w> {
 
 /// An open transaction. It reads, and changes within the batch, which it cannot end. Each file of statements adds its
 /// own.
+#[allow(
+    missing_debug_implementations,
+    reason = "a connection says nothing of use"
+)]
 pub struct Transaction<'w>(pub(super) &'w mut Writer);
 
 #[cfg(test)]

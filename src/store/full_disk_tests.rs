@@ -12,9 +12,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::pets::tests::new_pet;
 use super::tests::{pair, run};
 use super::{Reader, StoreError, Writer};
-use crate::model::{
-    ApiKey, Caller, Domain, IdempotencyKey, KeyScope, Page, PetPatch, PetQuery, PetStatus, Plan,
-};
+use crate::model::{ApiKey, Caller, IdempotencyKey, KeyScope, Page, PetPatch, PetQuery, PetStatus};
+use petstore_hosting::ProjectReads;
 
 /// Set in the process that has the limit.
 const IS_ALONE: &str = "PETSTORE_TEST_IS_ALONE";
@@ -51,8 +50,8 @@ const CASES: &[Case] = &[
     ("read the progress of an import", |writer| {
         writer.import(&[1; 32]).map(drop)
     }),
-    ("read domains", |writer| writer.domains().map(drop)),
-    ("read the plan", |writer| writer.plan().map(drop)),
+    ("read domains", |writer| hosting(writer.domains()).map(drop)),
+    ("read the plan", |writer| hosting(writer.plan()).map(drop)),
     ("insert a pet", |writer| insert(writer, None)),
     ("update a pet", |writer| {
         writer.transaction()?.update_pet(OTHER, &SOLD).map(drop)
@@ -77,10 +76,11 @@ const CASES: &[Case] = &[
         writer.note_import(&[2; 32], (1, 1))
     }),
     ("reserve ids", |writer| writer.reserve_ids(1000)),
-    ("set the plan", |writer| writer.set_plan(Plan::Pro)),
-    ("add a domain", |writer| {
-        writer.put_domain(&Domain::new("b.test".to_owned(), 0))
+    ("set the plan", |writer| {
+        let plan = "UPDATE project SET plan = 'pro'";
+        hosting(writer.write_for_hosting(plan, &[])).map(drop)
     }),
+    ("add a domain", |writer| add_domain(writer, "b.test")),
 ];
 
 fn key() -> ApiKey {
@@ -151,6 +151,16 @@ fn batch_fails_whole_whichever_statement_meets_a_full_disk() {
     );
 }
 
+/// The error of the connection that hosting has asked.
+fn hosting<T>(done: Result<T, petstore_base::error::Error>) -> Result<T, StoreError> {
+    done.map_err(StoreError::of_hosting)
+}
+
+fn add_domain(writer: &mut Writer, name: &str) -> Result<(), StoreError> {
+    let add = "INSERT INTO domains (name, state, since, added_at, is_primary) VALUES (?1, 'pending_dns', 0, 0, 0)";
+    hosting(writer.write_for_hosting(add, &[name.into()])).map(drop)
+}
+
 fn meet_a_full_disk() {
     let (folder, mut writer, reader) = pair();
     for _ in 0..PETS {
@@ -160,9 +170,7 @@ fn meet_a_full_disk() {
     }
     insert(&mut writer, Some("0")).unwrap();
     writer.insert_key(&key()).unwrap();
-    writer
-        .put_domain(&Domain::new("a.test".to_owned(), 0))
-        .unwrap();
+    add_domain(&mut writer, "a.test").unwrap();
     writer.note_import(&[1; 32], (1, 1)).unwrap();
     writer.commit().unwrap();
     let before = state(&reader);
@@ -208,7 +216,7 @@ const ENDS: &[Case] = &[
     ("a trigger", |writer| {
         let refuse = "CREATE TRIGGER refuses BEFORE INSERT ON domains BEGIN SELECT RAISE (ROLLBACK, 'refused'); END";
         run(writer, refuse);
-        writer.put_domain(&Domain::new("a.test".to_owned(), 0))
+        add_domain(writer, "a.test")
     }),
     ("an interrupt", |writer| {
         interrupt_all(writer, true);

@@ -15,12 +15,12 @@ mod counts;
 mod error;
 #[cfg(test)]
 mod full_disk_tests;
+mod hosting;
 pub(crate) mod idempotency;
 pub(crate) mod keys;
 mod open;
 mod outcome;
 mod pets;
-mod project;
 mod rows;
 mod sqlite;
 mod staging;
@@ -37,7 +37,6 @@ pub use open::{
     OpenStore, WriteAccess, exists, open_ephemeral, open_for_service, open_only_to_read,
 };
 pub use outcome::Outcome;
-pub use project::FileInfo;
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, FileId, OldDatabase, Reader, RestoredKeys, SCHEMA_VERSION,
     Snapshot, Writer, carry_over, journal_of, kind_of, lacks_log, left_of, lock_old, log_of,

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| petstore::fuzzing::dns(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| petstore_hosting::fuzzing::dns(bytes));

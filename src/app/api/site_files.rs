@@ -3,9 +3,11 @@
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext};
-use crate::store::{FileInfo, Reader, StoreError};
+use crate::store::Reader;
+use petstore_base::error::Error;
 use petstore_base::http::response::ResponseBody;
 use petstore_base::http::{AssetFields, Form, Response, percent};
+use petstore_hosting::{FileInfo, ProjectReads};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", get)];
 
@@ -130,12 +132,15 @@ fn content(
     call: &Call,
     file: &FileInfo,
     gzip: bool,
-) -> Result<ResponseBody, StoreError> {
+) -> Result<ResponseBody, Failure> {
     let length = file.gzip_length.filter(|_| gzip).unwrap_or(file.length);
     if call.is_head() {
         Ok(ResponseBody::Length(length as usize))
     } else {
-        Ok(context.store.content(file, gzip)?.into())
+        let content = context.store.content(file, gzip)?;
+        // Another deploy has removed it since it was found.
+        let gone = || Failure::Fault(format!("{} is gone", file.path));
+        Ok(content.ok_or_else(gone)?.into())
     }
 }
 
@@ -143,7 +148,7 @@ fn content(
 ///
 /// # Errors
 /// If the database cannot be read.
-pub fn is_deployed(database: &Reader, path: &str) -> Result<bool, StoreError> {
+pub fn is_deployed(database: &Reader, path: &str) -> Result<bool, Error> {
     let Some(path) = decoded(path) else {
         return Ok(false);
     };
@@ -157,7 +162,7 @@ fn decoded(encoded: &str) -> Option<String> {
     (path.matches('/').count() == encoded.matches('/').count()).then_some(path)
 }
 
-fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, StoreError> {
+fn find(database: &Reader, path: &str) -> Result<Option<FileInfo>, Error> {
     let folder = path.strip_suffix('/').unwrap_or(path);
     database.file(path, &format!("{folder}/index.html"))
 }

@@ -14,6 +14,7 @@ pub mod query;
 mod router;
 
 use crate::store::{Cause, StoreError};
+use petstore_base::error::Error;
 use petstore_base::http::Response;
 use petstore_base::json::Invalid;
 
@@ -91,6 +92,13 @@ impl From<ApiError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<Error> for Failure {
+    /// The failure of a connection that hosting has asked.
+    fn from(error: Error) -> Self {
+        Self::Store(StoreError::of_hosting(error))
     }
 }
 

@@ -7,7 +7,6 @@ mod cors;
 mod fault_injection;
 mod reading;
 mod refusals;
-mod virtual_hosts;
 mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +23,7 @@ use petstore_base::http::response::Disposition;
 use petstore_base::http::{ACCESS_LOG, Fields, LazyAssets, Request, Response, Size, Target};
 use petstore_base::metrics::Metrics;
 use petstore_base::quiet_log::QuietLog;
+use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosts, OnServed, link_canonical};
 
 pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
@@ -31,8 +31,6 @@ pub use cors::cors;
 pub use fault_injection::{Draws, Faults, delays};
 pub use reading::ReadService;
 pub use refusals::refuse;
-use virtual_hosts::{Admitted, FORWARDED_PROTO, HOST, link_canonical};
-pub use virtual_hosts::{Hosts, OnServed};
 pub use writing::WriteService;
 
 /// The request header field that a browser sends when it fetches the script of a service worker (Service Workers,
@@ -54,6 +52,18 @@ pub fn announce(metrics: &mut Metrics, config: &Config) {
         .for_each(|operation| metrics.announce(operation));
     let reasons = Code::ALL.iter().filter(|code| code.status() == 503);
     reasons.for_each(|code| metrics.refused(code.as_str(), 0));
+}
+
+/// The hosts of the project of a configuration.
+pub fn hosts(config: &Config, served: Option<OnServed>) -> Hosts {
+    let base_url = config.base_url.as_deref();
+    Hosts::new(
+        &config.hosting,
+        config.own_hosts(),
+        base_url,
+        is_protected,
+        served,
+    )
 }
 
 /// Called when the database is lost; it ends the service, or leaves that to the writer.
@@ -196,6 +206,12 @@ impl Pipeline {
         match self.shared.hosts.admit(request, database)? {
             Admitted::Served { canonical } => entry.canonical = canonical,
             Admitted::Redirected(response) => return Ok(Entered::Answered(response)),
+            Admitted::Misdirected(None) => {
+                return Err(ApiError::new(Code::MisdirectedRequest).into());
+            }
+            Admitted::Misdirected(Some(message)) => {
+                return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
+            }
         }
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {

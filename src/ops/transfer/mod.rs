@@ -15,7 +15,7 @@ pub use export::export;
 pub use import::{Import, ImportOptions, Imported};
 pub use input::Source;
 
-use crate::model::words;
+use petstore_base::words;
 
 words! {
     /// The format of exported and imported pets.

@@ -54,6 +54,7 @@ mod tests {
     use super::*;
     use crate::model::{IdempotencyKey, Page, PetPatch, PetQuery, PetStatus};
     use crate::store::Reader;
+    use petstore_hosting::ProjectReads;
     use std::ops::ControlFlow;
 
     /// One row of each table.

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use super::Project;
-use super::error::{Refusal, RefusalCode};
-use super::folder::{self, StaticFile};
+use crate::database::Writes;
+use crate::error::{Refusal, RefusalCode};
+use crate::folder::{self, StaticFile};
 use crate::model::Deploy;
+use crate::project::Project;
+use crate::statements::{ProjectReads, ProjectWrites};
 use petstore_base::clock::unix_time;
 
 /// The most retained deploys, in addition to the live one.
@@ -13,7 +15,7 @@ const MAX_DEPLOYS: i64 = 5;
 /// The most files that a transaction of a deploy writes: few, so that creates do not wait long for it.
 const BATCH: usize = 8;
 
-impl Project {
+impl<W: Writes> Project<W> {
     /// Publishes the built-in site, alongside the static files of a folder if one is given. On failure, nothing
     /// changes. Returns the number of the deploy, and the number of its static files.
     ///
@@ -21,20 +23,25 @@ impl Project {
     /// [`RefusalCode::INVALID_FOLDER`] if the folder cannot be published as it is; [`RefusalCode::UNKNOWN_DEPLOY`] if
     /// another deploy ended before this one.
     pub fn deploy(&mut self, folder: Option<&Path>) -> Result<(i64, usize), Refusal> {
-        let files = folder.map(folder::list).transpose()?.unwrap_or_default();
-        let deploy = self.store.transact(|project| project.add_deploy())?;
+        let files = folder
+            .map(|folder| folder::list(folder, W::is_built_in))
+            .transpose()?
+            .unwrap_or_default();
+        let deploy = self
+            .store
+            .within_transaction(|project| project.add_deploy())?;
         for files in files.chunks(BATCH) {
             let files = files
                 .iter()
                 .map(StaticFile::read)
                 .collect::<Result<Vec<_>, _>>()?;
-            self.store.transact(|project| {
+            self.store.within_transaction(|project| {
                 files
                     .iter()
                     .try_for_each(|file| project.add_file(deploy, file))
             })?;
         }
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             if !project.go_live(deploy, unix_time())? {
                 let message = "Another deploy ended before this one, and replaced it.";
                 return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
@@ -58,7 +65,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DEPLOY`] if there is no such deploy.
     pub fn roll_back(&mut self, id: Option<i64>) -> Result<i64, Refusal> {
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             let deploys = project.deploys()?;
             let live = deploys
                 .iter()
@@ -84,7 +91,7 @@ impl Project {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::project::tests::{code, project};
+    use crate::testing::{code, project};
     use petstore_base::testing::Folder as TestFolder;
     use petstore_base::testing::random::Random;
 
@@ -101,7 +108,9 @@ mod tests {
             (b"x".to_vec(), false),
         ] {
             std::fs::write(folder.0.join("file.txt"), &content).unwrap();
-            let file = folder::list(&folder.0).unwrap()[0].read().unwrap();
+            let file = folder::list(&folder.0, |_| false).unwrap()[0]
+                .read()
+                .unwrap();
             assert_eq!(file.gzip.is_some(), is_smaller, "{} bytes", content.len());
             assert_eq!(file.content, content);
         }
@@ -111,7 +120,7 @@ mod tests {
     fn deploys_are_listed_from_the_newest_and_the_one_before_can_be_live_again() {
         let (_folder, mut project) = project();
         let second = project.deploy(None).unwrap().0;
-        let listed = |project: &Project| -> Vec<_> {
+        let listed = |project: &Project<_>| -> Vec<_> {
             project
                 .deploys()
                 .unwrap()
@@ -130,7 +139,7 @@ mod tests {
         let (_folder, mut project) = project();
         let left = project
             .store
-            .transact(|project| project.add_deploy())
+            .within_transaction(|project| project.add_deploy())
             .unwrap();
         project.deploy(None).unwrap();
         assert_eq!(code(project.roll_back(Some(left))), "unknown_deploy");

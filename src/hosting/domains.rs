@@ -2,14 +2,16 @@
 
 use serde::Serialize;
 
-use super::error::{Refusal, RefusalCode};
-use super::finding::Finding;
-use super::overview::DomainView;
-use super::verify::check_dns;
-use super::{Project, name};
 use crate::config::Hosting;
-use crate::model::{CHECK_EVERY, Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::store::{Reader, Writer};
+use crate::database::{Reads, Writes};
+use crate::error::{Refusal, RefusalCode};
+use crate::finding::Finding;
+use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
+use crate::name;
+use crate::overview::DomainView;
+use crate::project::Project;
+use crate::statements::{ProjectReads, ProjectWrites};
+use crate::verify::{CHECK_EVERY, check_dns};
 use petstore_base::clock::unix_time;
 
 /// The most domains of a project.
@@ -17,7 +19,7 @@ const MAX_DOMAINS: usize = 100;
 
 /// The reason for a check of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Occasion {
+pub(crate) enum Occasion {
     /// Somebody asked for it.
     Request,
     /// The last check was [`CHECK_EVERY`] seconds ago.
@@ -37,7 +39,7 @@ pub struct Removed {
     pub was_primary: bool,
 }
 
-impl Project {
+impl<W: Writes> Project<W> {
     /// Adds a domain. The returned view has the DNS record to create. With `has_www`, also adds the domain with the
     /// prefix `www.`, and redirects it to the first with 301; on failure, adds neither.
     ///
@@ -47,7 +49,7 @@ impl Project {
     /// [`RefusalCode::TOO_MANY_DOMAINS`] if a name cannot be added.
     pub fn add(&mut self, text: &str, has_www: bool) -> Result<Vec<DomainView>, Refusal> {
         let hosting = &self.hosting;
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             let platform = may_add(project, hosting)?;
             let mut added = vec![put_new(project, text, platform)?];
             if has_www {
@@ -101,7 +103,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
-    pub(super) fn record(
+    pub(crate) fn record(
         &mut self,
         name: &str,
         finding: &Finding,
@@ -109,7 +111,7 @@ impl Project {
         now: i64,
     ) -> Result<(DomainView, bool), Refusal> {
         let platform = platform_host(&self.hosting)?;
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             let stored = known(project, name)?;
             let seen_at = stored.checked_at.unwrap_or(now).min(now);
             let before = stored.clone().at(seen_at);
@@ -135,9 +137,9 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
-    pub(super) fn note_served(&mut self, name: &str) -> Result<(), Refusal> {
+    pub(crate) fn note_served(&mut self, name: &str) -> Result<(), Refusal> {
         let now = unix_time();
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             // It may have been removed meanwhile.
             if let Some(domain) = project.domain(name)? {
                 project.put_domain(&domain.after(DomainEvent::Served, None, now))?;
@@ -151,7 +153,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
-    pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let domains = self
             .store
             .domains()?
@@ -176,7 +178,7 @@ impl Project {
     /// another domain.
     pub fn set_primary(&mut self, text: &str) -> Result<(), Refusal> {
         let name = name::normal(text);
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             let domain = known(project, &name)?;
             require_plan(project)?;
             if !domain.state.is_served() {
@@ -204,7 +206,7 @@ impl Project {
     /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
     pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
         let name = name::normal(text);
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             let was_primary = known(project, &name)?.is_primary;
             let mut redirects = project.redirects()?;
             redirects.retain(|redirect| redirect.from == name || redirect.to == name);
@@ -228,7 +230,7 @@ impl Project {
 }
 
 /// Fails if the plan has no domains.
-pub(super) fn require_plan(project: &Reader) -> Result<(), Refusal> {
+pub(crate) fn require_plan(project: &impl Reads) -> Result<(), Refusal> {
     if project.plan()? == Plan::Free {
         let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
                        'petstore site plan pro' changes it.";
@@ -238,7 +240,7 @@ pub(super) fn require_plan(project: &Reader) -> Result<(), Refusal> {
 }
 
 /// Fails if the project may have no domains. Returns the host of the platform.
-fn may_add<'h>(project: &Reader, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
+fn may_add<'h>(project: &impl Reads, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
     require_plan(project)?;
     if !project.is_deployed()? {
         let message = "A domain needs a site to serve, and this project has never been deployed. \
@@ -249,7 +251,7 @@ fn may_add<'h>(project: &Reader, hosting: &'h Hosting) -> Result<&'h str, Refusa
 }
 
 /// Adds one domain.
-fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, Refusal> {
+fn put_new(project: &mut impl Writes, text: &str, platform: &str) -> Result<Domain, Refusal> {
     let name = name::parse(text, platform)?;
     let domains = project.domains()?;
     if domains.iter().any(|domain| domain.name == name) {
@@ -266,7 +268,7 @@ fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, R
 }
 
 /// The domain of this name.
-pub(super) fn known(project: &Reader, name: &str) -> Result<Domain, Refusal> {
+pub(crate) fn known(project: &impl Reads, name: &str) -> Result<Domain, Refusal> {
     project.domain(name)?.ok_or_else(|| {
         let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
         let message = format!(
@@ -277,7 +279,7 @@ pub(super) fn known(project: &Reader, name: &str) -> Result<Domain, Refusal> {
 }
 
 /// The host of the hosting platform.
-pub(super) fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
+pub(crate) fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
     hosting.platform_host.as_deref().ok_or_else(|| {
         let message = "Domains need the host of the hosting platform. Give --platform-host HOST, or set \
                        PETSTORE_PLATFORM_HOST, to the value that the service has.";
@@ -288,8 +290,8 @@ pub(super) fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::project::overview::Overview;
-    use crate::site::project::tests::{check, code, project};
+    use crate::overview::Overview;
+    use crate::testing::{check, code, project};
 
     #[test]
     fn new_domain_is_due_at_once_and_the_longest_unchecked_last() {
@@ -324,7 +326,9 @@ mod tests {
                 .domain
                 .is_primary
         );
-        let keep = |project: &mut Project, name| check(project, name, DomainEvent::Right, "");
+        let keep = |project: &mut Project<crate::testing::Database>, name| {
+            check(project, name, DomainEvent::Right, "")
+        };
         for (name, is_primary) in [
             ("b.test", true),
             ("a.test", false),
@@ -369,7 +373,7 @@ mod tests {
         project.set_plan(Plan::Enterprise).unwrap();
         project
             .store
-            .transact(|store| store.set_plan(Plan::Free))
+            .within_transaction(|store| store.set_plan(Plan::Free))
             .unwrap();
         assert_eq!(code(project.add("d.test", false)), "plan_required");
         assert_eq!(code(project.check("a.test")), "plan_required");
@@ -424,8 +428,9 @@ mod tests {
         assert_eq!(code(project.add(&long, true)), "invalid_domain");
         assert_eq!(project.overview().unwrap().domains.len(), 3);
         // The domain with the redirect does not become primary, even if it is verified first.
-        let verified =
-            |project: &mut Project, name| check(project, name, DomainEvent::Right, "").unwrap().0;
+        let verified = |project: &mut Project<crate::testing::Database>, name| {
+            check(project, name, DomainEvent::Right, "").unwrap().0
+        };
         assert!(
             !verified(&mut project, "www.xn--bcher-kva.test")
                 .domain

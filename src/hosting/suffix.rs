@@ -16,17 +16,17 @@ static SUFFIXES: LazyLock<List> = LazyLock::new(|| {
 /// Returns the registered name of a domain: its public suffix and one more label, such as `example.co.uk` for
 /// `www.example.co.uk`; `None` for a public suffix. A suffix that is not in the list has one label. The name must have
 /// A-labels in lower case.
-pub(super) fn registered(name: &str) -> Option<&str> {
+pub(crate) fn registered(name: &str) -> Option<&str> {
     let domain = SUFFIXES.domain(name.as_bytes())?;
     std::str::from_utf8(domain.as_bytes()).ok()
 }
 
 /// Returns the registered name of a domain. A public suffix counts as registered.
-pub(super) fn zone_of(name: &str) -> &str {
+pub(crate) fn zone_of(name: &str) -> &str {
     registered(name).unwrap_or(name)
 }
 
 /// Returns whether a name is a registered name, such as `example.co.uk`, which usually is the apex of a zone.
-pub(super) fn is_apex(name: &str) -> bool {
+pub(crate) fn is_apex(name: &str) -> bool {
     zone_of(name) == name
 }

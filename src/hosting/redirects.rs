@@ -1,12 +1,14 @@
 //! Redirects from one domain of the project to another.
 
-use super::Project;
-use super::domains::{known, require_plan};
-use super::error::{Refusal, RefusalCode};
-use super::name;
+use crate::database::Writes;
+use crate::domains::{known, require_plan};
+use crate::error::{Refusal, RefusalCode};
 use crate::model::{REDIRECT_STATUSES, Redirect};
+use crate::name;
+use crate::project::Project;
+use crate::statements::{ProjectReads, ProjectWrites};
 
-impl Project {
+impl<W: Writes> Project<W> {
     /// Redirects a domain to another one, or to the project's name on the platform.
     ///
     /// # Errors
@@ -22,7 +24,7 @@ impl Project {
         }
         let (from, to) = (name::normal(from), name::normal(to));
         let is_address = self.hosting.address().as_ref() == Some(&to);
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             let domain = known(project, &from)?;
             require_plan(project)?;
             if from == to {
@@ -60,7 +62,7 @@ impl Project {
     /// [`RefusalCode::UNKNOWN_REDIRECT`] if there is none.
     pub fn remove_redirect(&mut self, from: &str) -> Result<(), Refusal> {
         let from = name::normal(from);
-        self.store.transact(|project| {
+        self.store.within_transaction(|project| {
             known(project, &from)?;
             let message = || format!("There is no redirect from {from}.");
             let is_removed = project.remove_redirect(&from)?;
@@ -74,7 +76,7 @@ impl Project {
 #[cfg(test)]
 mod tests {
     use crate::model::DomainEvent;
-    use crate::site::project::tests::{check, code, project};
+    use crate::testing::{check, code, project};
 
     #[test]
     fn redirects_make_no_chains() {

@@ -1,9 +1,9 @@
 //! The check of CAA records, which must allow a certificate authority to issue a certificate for a domain (RFC 8659).
 //! Parameters in the records are ignored, since only the authority can interpret them (section 4.2).
 
-use super::finding::{CAA_UNKNOWN, Finding, list};
+use crate::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, RecordType, with_parents};
+use crate::finding::{CAA_UNKNOWN, Finding, list};
 use crate::model::DomainEvent;
-use crate::site::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, RecordType, with_parents};
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
 const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
@@ -15,7 +15,7 @@ const KNOWN: [&str; 4] = ["issue", "issuewild", "issuemail", "iodef"];
 
 /// Checks if one of the authorities may issue a certificate for a name with a correct DNS record. If `authorities` is
 /// empty, the default ones count.
-pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
+pub(crate) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
     let authorities: Vec<&str> = match authorities {
         [] => DEFAULT_AUTHORITIES.into(),
         given => given.iter().map(String::as_str).collect(),
@@ -111,7 +111,7 @@ fn issuer(record: &AnswerRecord) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
+    use crate::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
 
     fn issue(value: &'static str) -> Record {
         Record::Caa(0, "issue", value)

@@ -2,13 +2,15 @@
 
 use serde::Serialize;
 
-use super::finding::CAA_UNKNOWN;
-use super::name;
-use super::record::DnsRecord;
-use super::verify::{CONFLICTING_RECORD, WRONG_TARGET};
 use crate::config::Hosting;
-use crate::model::{CHECK_EVERY, Deploy, Domain, DomainState, Plan, Redirect};
-use crate::store::{Reader, StoreError};
+use crate::database::Reads;
+use crate::finding::CAA_UNKNOWN;
+use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
+use crate::name;
+use crate::record::DnsRecord;
+use crate::statements::ProjectReads;
+use crate::verify::{CHECK_EVERY, CONFLICTING_RECORD, WRONG_TARGET};
+use petstore_base::error::Error;
 
 /// The state of the project at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -54,7 +56,7 @@ pub struct DomainView {
 
 impl Overview {
     /// The state at this Unix time, in seconds.
-    pub(super) fn of(project: &Reader, hosting: &Hosting, now: i64) -> Result<Self, StoreError> {
+    pub(crate) fn of(project: &impl Reads, hosting: &Hosting, now: i64) -> Result<Self, Error> {
         let platform = hosting.platform_host.as_deref().unwrap_or_default();
         let view = |domain: Domain| DomainView::of(domain.at(now), platform);
         Ok(Self {
@@ -80,7 +82,7 @@ impl DomainView {
     }
 
     /// A domain of a project on this platform.
-    pub(super) fn of(domain: Domain, platform: &str) -> Self {
+    pub(crate) fn of(domain: Domain, platform: &str) -> Self {
         Self {
             display_name: name::to_unicode(&domain.name),
             state_text: text(&domain),

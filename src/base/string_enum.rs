@@ -1,6 +1,7 @@
 //! Enumerations whose values are words.
 
 /// Declares an enumeration whose values are words in the database, in JSON and on the command line.
+#[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
         $(#[$about])*
@@ -13,7 +14,8 @@ macro_rules! words {
             pub const ALL: &'static [Self] = &[$(Self::$word),*];
 
             /// One of the words, in bodies and in queries.
-            pub(crate) const SCHEMA: petstore_base::json::Enumeration<Self> = petstore_base::json::Enumeration {
+            #[doc(hidden)]
+            pub const SCHEMA: $crate::json::Enumeration<Self> = $crate::json::Enumeration {
                 name: stringify!($name),
                 words: &[$((Self::$word, $text)),*],
             };
@@ -25,15 +27,15 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = petstore_base::error::Expected;
+            type Err = $crate::error::Expected;
 
             /// Reads exactly one of the words.
             ///
             /// # Errors
             /// The words that are allowed.
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                use petstore_base::json::Schema;
-                Self::SCHEMA.of_text(word).ok_or_else(|| petstore_base::error::Expected(Self::SCHEMA.expected()))
+                use $crate::json::Schema;
+                Self::SCHEMA.of_text(word).ok_or_else(|| $crate::error::Expected(Self::SCHEMA.expected()))
             }
         }
 
@@ -41,10 +43,8 @@ macro_rules! words {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let word = <std::borrow::Cow<str>>::deserialize(deserializer)?;
                 let wrong = |expected| serde::de::Error::custom(format_args!("must be {expected}, not another string"));
-                word.parse().map_err(|expected: petstore_base::error::Expected| wrong(expected))
+                word.parse().map_err(|expected: $crate::error::Expected| wrong(expected))
             }
         }
     };
 }
-
-pub(crate) use words;

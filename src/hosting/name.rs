@@ -3,8 +3,8 @@
 use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
-use super::error::{Refusal, RefusalCode};
-use super::suffix::registered;
+use crate::error::{Refusal, RefusalCode};
+use crate::suffix::registered;
 use petstore_base::http::host::without_port;
 
 /// Parses the name of a new domain. `platform` is the host of the hosting platform; names below it cannot be added.

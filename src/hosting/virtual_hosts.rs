@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::is_protected;
-use crate::app::endpoint::Failure;
-use crate::app::endpoint::{ApiError, Code};
-use crate::config::Config;
+use crate::config::Hosting;
+use crate::database::Reads;
 use crate::model::{Domain, DomainState, Redirect};
-use crate::store::Reader;
+use crate::statements::ProjectReads;
 use petstore_base::clock::unix_time;
+use petstore_base::error::Error;
 use petstore_base::http::host::{is_address, without_port};
 use petstore_base::http::{Request, Response, Target, elements};
 
@@ -36,6 +35,8 @@ pub struct Hosts {
     served: Option<OnServed>,
     /// The URL of the API, if it is configured.
     base_url: Option<Arc<str>>,
+    /// Returns whether a target is that of the API, which is not redirected.
+    is_api: Option<fn(&Target) -> bool>,
 }
 
 /// A remembered domain.
@@ -50,22 +51,36 @@ struct KnownDomain {
 pub enum Admitted {
     /// The project is served at the host. `canonical` is the canonical host, which is the primary domain, if the
     /// request is for another name; pages link to it.
-    Served { canonical: Option<Arc<str>> },
+    Served {
+        /// The primary domain.
+        canonical: Option<Arc<str>>,
+    },
     /// The host redirects to another one, with this response.
     Redirected(Response),
+    /// The host is not the project's, or redirects, and the request is for the API, which is elsewhere: 421, with a
+    /// message if there is more to say.
+    Misdirected(Option<String>),
 }
 
 impl Hosts {
-    /// Creates the hosts of a configuration. `served` is called when a trusted proxy forwards an HTTPS request for a
-    /// domain that waits for its certificate.
-    pub fn new(config: &Config, served: Option<OnServed>) -> Self {
-        let Some(address) = config.hosting.address() else {
+    /// Creates the hosts of a project. `own` are further names of it, beside the one on the platform. `is_api` tells whether a
+    /// target is that of the API, whose URL is `base_url`. `served` is called when a trusted proxy forwards an HTTPS request
+    /// for a domain that waits for its certificate.
+    pub fn new(
+        hosting: &Hosting,
+        own: impl Iterator<Item = String>,
+        base_url: Option<&str>,
+        is_api: fn(&Target) -> bool,
+        served: Option<OnServed>,
+    ) -> Self {
+        let Some(address) = hosting.address() else {
             return Self::default();
         };
         Self {
-            platform_names: std::iter::once(address).chain(config.own_hosts()).collect(),
+            platform_names: std::iter::once(address).chain(own).collect(),
             served,
-            base_url: config.base_url.as_deref().map(Arc::from),
+            base_url: base_url.map(Arc::from),
+            is_api: Some(is_api),
             ..Self::default()
         }
     }
@@ -73,9 +88,8 @@ impl Hosts {
     /// Accepts or rejects the host of a request.
     ///
     /// # Errors
-    /// 421, if it is not the project's, or if it redirects and the request is for the API; the store's failure, if it
-    /// cannot be read.
-    pub fn admit(&mut self, request: &Request, database: &Reader) -> Result<Admitted, Failure> {
+    /// If the database cannot be read.
+    pub fn admit(&mut self, request: &Request, database: &impl Reads) -> Result<Admitted, Error> {
         let Self {
             platform_names,
             known,
@@ -83,6 +97,7 @@ impl Hosts {
             version,
             served,
             base_url,
+            is_api,
         } = self;
         if platform_names.is_empty() {
             return Ok(Admitted::Served { canonical: None });
@@ -97,10 +112,10 @@ impl Hosts {
         if host.is_empty() || is_address(host) {
             return Ok(Admitted::Served { canonical: None });
         }
-        if *version != database.data_version() {
+        if *version != database.version() {
             known.clear();
             *primary = database.primary()?.map(Arc::from);
-            *version = database.data_version();
+            *version = database.version();
         }
         let host = host.to_ascii_lowercase();
         let canonical = primary.clone().filter(|primary| **primary != *host);
@@ -110,7 +125,7 @@ impl Hosts {
         let found = find(known, platform_names, &host, database)?
             .filter(|known| known.domain.state.is_served());
         let Some(KnownDomain { domain, redirect }) = found else {
-            return Err(ApiError::new(Code::MisdirectedRequest).into());
+            return Ok(Admitted::Misdirected(None));
         };
         let is_waiting = matches!(
             domain.state,
@@ -127,8 +142,11 @@ impl Hosts {
         match redirect {
             // `OPTIONS *` concerns the server, so it is not redirected.
             Some(redirect) if request.target != "*" => {
-                if is_protected(&Target::parse(request.target)) {
-                    return Err(not_the_api(redirect, base_url.as_deref()).into());
+                if is_api.is_some_and(|is_api| is_api(&Target::parse(request.target))) {
+                    return Ok(Admitted::Misdirected(Some(not_the_api(
+                        redirect,
+                        base_url.as_deref(),
+                    ))));
                 }
                 let location = format!("https://{}{}", redirect.to, request.target);
                 Ok(Admitted::Redirected(
@@ -140,13 +158,11 @@ impl Hosts {
     }
 }
 
-/// Rejects a request for the API at a name that redirects, and names the URL of the API.
-fn not_the_api(redirect: &Redirect, base_url: Option<&str>) -> ApiError {
+/// Why a request for the API at a name that redirects is rejected, with the URL of the API.
+fn not_the_api(redirect: &Redirect, base_url: Option<&str>) -> String {
     let Redirect { from, to, .. } = redirect;
     let api = base_url.map_or_else(|| format!("https://{to}/v1"), str::to_owned);
-    let message =
-        format!("{from} redirects to {to}, and the API is not redirected. It is at {api}.");
-    ApiError::with_message(Code::MisdirectedRequest, message)
+    format!("{from} redirects to {to}, and the API is not redirected. It is at {api}.")
 }
 
 /// Adds a link to the primary domain (RFC 6596) to a response, if it is a page.
@@ -170,13 +186,13 @@ fn find<'k>(
     known: &'k mut HashMap<Box<str>, KnownDomain>,
     platform_names: &[String],
     host: &str,
-    database: &Reader,
-) -> Result<Option<&'k KnownDomain>, Failure> {
+    database: &impl Reads,
+) -> Result<Option<&'k KnownDomain>, Error> {
     if !known.contains_key(host) {
         let Some(domain) = database.domain(host)? else {
             return Ok(None);
         };
-        let is_served = |name: &str| -> Result<bool, Failure> {
+        let is_served = |name: &str| -> Result<bool, Error> {
             Ok(platform_names.iter().any(|own| own == name)
                 || database
                     .domain(name)?
@@ -192,21 +208,32 @@ fn find<'k>(
     Ok(known.get(host))
 }
 
+#[cfg(feature = "project")]
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::DomainEvent;
-    use crate::store::tests::pair;
-    use crate::store::{Reader, StoreError};
+    use crate::statements::ProjectWrites;
+    use crate::testing::Database;
+    use crate::testing::{change, pair};
 
     fn hosts() -> Hosts {
-        let mut config = Config::default();
-        config.hosting.platform_host = Some("sites.test".to_owned());
-        config.base_url = Some("https://Api.example:8443/v1".to_owned());
-        Hosts::new(&config, None)
+        let hosting = Hosting {
+            platform_host: Some("sites.test".to_owned()),
+            ..Hosting::default()
+        };
+        let own = ["api.example".to_owned()].into_iter();
+        let base_url = Some("https://Api.example:8443/v1");
+        Hosts::new(
+            &hosting,
+            own,
+            base_url,
+            |target| target.path.split('/').nth(1) == Some("v1"),
+            None,
+        )
     }
 
-    fn ask(hosts: &mut Hosts, reader: &mut Reader, host: &str, target: &str) -> (u16, String) {
+    fn ask(hosts: &mut Hosts, reader: &Database, host: &str, target: &str) -> (u16, String) {
         let headers = vec![("Host", host)];
         let request = Request {
             id: "-",
@@ -215,13 +242,12 @@ mod tests {
             headers,
             body: b"",
         };
-        reader.begin().unwrap();
         let admitted = hosts.admit(&request, reader);
-        reader.end().unwrap();
         let response = match admitted {
             Ok(Admitted::Served { .. }) => Response::new(200, b""),
             Ok(Admitted::Redirected(response)) => response,
-            Err(failure) => failure.into_response(),
+            Ok(Admitted::Misdirected(_)) => Response::new(421, b""),
+            Err(error) => panic!("{error}"),
         };
         (
             response.status,
@@ -231,28 +257,26 @@ mod tests {
 
     #[test]
     fn names_of_the_project_are_served_and_no_others() {
-        let (_folder, mut writer, mut reader) = pair();
+        let (_folder, mut writer, reader) = pair();
         let added = |name: &str| Domain::new(name.to_owned(), 0);
         let verified = |name: &str| added(name).after(DomainEvent::Right, None, 1);
-        writer
-            .transact(|project| {
-                project.put_domain(&added("new.test"))?;
-                project.put_domain(&verified("pets.test"))?;
-                project.put_domain(&verified("old.test").after(DomainEvent::Wrong, None, 2))?;
-                project.put_domain(&verified("from.test"))?;
-                project.put_domain(&verified("early.test"))?;
-                for (from, to) in [("from.test", "pets.test"), ("early.test", "new.test")] {
-                    project.put_redirect(&Redirect {
-                        from: from.into(),
-                        to: to.into(),
-                        status: 308,
-                    })?;
-                }
-                Ok::<(), StoreError>(())
-            })
-            .unwrap();
+        change(&mut writer, |project| {
+            project.put_domain(&added("new.test"))?;
+            project.put_domain(&verified("pets.test"))?;
+            project.put_domain(&verified("old.test").after(DomainEvent::Wrong, None, 2))?;
+            project.put_domain(&verified("from.test"))?;
+            project.put_domain(&verified("early.test"))?;
+            for (from, to) in [("from.test", "pets.test"), ("early.test", "new.test")] {
+                project.put_redirect(&Redirect {
+                    from: from.into(),
+                    to: to.into(),
+                    status: 308,
+                })?;
+            }
+            Ok(())
+        });
         let mut hosts = hosts();
-        let mut ask = |host: &str| ask(&mut hosts, &mut reader, host, "/a?b=1");
+        let mut ask = |host: &str| ask(&mut hosts, &reader, host, "/a?b=1");
         for host in [
             "",
             "127.0.0.1",
@@ -293,20 +317,18 @@ mod tests {
 
     #[test]
     fn api_is_not_redirected() {
-        let (_folder, mut writer, mut reader) = pair();
+        let (_folder, mut writer, reader) = pair();
         let verified =
             |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
-        writer
-            .transact(|project| {
-                project.put_domain(&verified("from.test"))?;
-                let (from, to) = ("from.test".to_owned(), "petstore.sites.test".to_owned());
-                project.put_redirect(&Redirect {
-                    from,
-                    to,
-                    status: 308,
-                })
+        change(&mut writer, |project| {
+            project.put_domain(&verified("from.test"))?;
+            let (from, to) = ("from.test".to_owned(), "petstore.sites.test".to_owned());
+            project.put_redirect(&Redirect {
+                from,
+                to,
+                status: 308,
             })
-            .unwrap();
+        });
         let mut hosts = hosts();
         for (target, status) in [
             ("/v1", 421),
@@ -315,7 +337,7 @@ mod tests {
             ("/", 308),
         ] {
             assert_eq!(
-                ask(&mut hosts, &mut reader, "from.test", target).0,
+                ask(&mut hosts, &reader, "from.test", target).0,
                 status,
                 "{target}"
             );
@@ -328,26 +350,20 @@ mod tests {
                 "It is at https://Api.example:8443/v1.",
             ),
         ] {
-            let response = not_the_api(&redirect, base_url).into_response();
-            assert!(
-                str::from_utf8(response.body()).unwrap().contains(api),
-                "{api}"
-            );
+            assert!(not_the_api(&redirect, base_url).ends_with(api), "{api}");
         }
     }
 
     #[test]
     fn page_of_another_domain_names_the_primary_one() {
-        let (_folder, mut writer, mut reader) = pair();
+        let (_folder, mut writer, reader) = pair();
         let verified =
             |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
-        writer
-            .transact(|project| {
-                project.put_domain(&verified("a.test"))?;
-                project.put_domain(&verified("b.test"))?;
-                project.set_primary("a.test")
-            })
-            .unwrap();
+        change(&mut writer, |project| {
+            project.put_domain(&verified("a.test"))?;
+            project.put_domain(&verified("b.test"))?;
+            project.set_primary("a.test")
+        });
         let mut hosts = hosts();
         let mut link = |host: &str, status, kind: &'static str| {
             let request = Request {
@@ -357,9 +373,7 @@ mod tests {
                 headers: vec![("Host", host)],
                 body: b"",
             };
-            reader.begin().unwrap();
             let admitted = hosts.admit(&request, &reader).unwrap();
-            reader.end().unwrap();
             let response = Response::new(status, b"").header("Content-Type", kind);
             let Admitted::Served {
                 canonical: Some(canonical),
@@ -386,22 +400,20 @@ mod tests {
 
     #[test]
     fn https_for_a_domain_that_waits_for_its_certificate_is_noted_and_nothing_else() {
-        let (_folder, mut writer, mut reader) = pair();
+        let (_folder, mut writer, reader) = pair();
         let verified =
             |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
-        writer
-            .transact(|project| {
-                project.put_domain(&verified("waits.test"))?;
-                project.put_domain(&verified("active.test").after(DomainEvent::Served, None, 2))?;
-                project.put_domain(&verified("from.test"))?;
-                let (from, to) = ("from.test".to_owned(), "active.test".to_owned());
-                project.put_redirect(&Redirect {
-                    from,
-                    to,
-                    status: 308,
-                })
+        change(&mut writer, |project| {
+            project.put_domain(&verified("waits.test"))?;
+            project.put_domain(&verified("active.test").after(DomainEvent::Served, None, 2))?;
+            project.put_domain(&verified("from.test"))?;
+            let (from, to) = ("from.test".to_owned(), "active.test".to_owned());
+            project.put_redirect(&Redirect {
+                from,
+                to,
+                status: 308,
             })
-            .unwrap();
+        });
         let noted = Arc::new(std::sync::Mutex::new(Vec::new()));
         let notes = Arc::clone(&noted);
         let served: OnServed = Arc::new(move |name| notes.lock().unwrap().push(name.to_owned()));
@@ -418,9 +430,7 @@ mod tests {
                 headers,
                 body: b"",
             };
-            reader.begin().unwrap();
             let admitted = hosts.admit(&request, &reader);
-            reader.end().unwrap();
             matches!(admitted, Ok(Admitted::Redirected(_)))
         };
         assert!(!ask("waits.test", "http", "/"));

@@ -2,8 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
-use super::string_enum::words;
 use petstore_base::clock::past;
+use petstore_base::words;
 
 words! {
     /// The plan that the project has. Domains need more than [`Plan::Free`].
@@ -50,8 +50,6 @@ pub enum DomainEvent {
 
 /// The time after which a missing certificate counts as delayed, in seconds: 30 minutes.
 pub const CERTIFICATE_WAIT: i64 = 30 * 60;
-/// The time between two checks of a domain, in seconds: 10 minutes.
-pub const CHECK_EVERY: i64 = 10 * 60;
 
 #[cfg(test)]
 impl DomainEvent {
@@ -67,7 +65,7 @@ impl DomainEvent {
 
 impl DomainState {
     /// The state after an event: the one table of transitions.
-    pub(crate) const fn after(self, event: DomainEvent) -> Self {
+    pub const fn after(self, event: DomainEvent) -> Self {
         use DomainEvent as E;
         match (event, self) {
             (E::Right | E::Blocked, Self::Active) => Self::Active,

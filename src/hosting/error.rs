@@ -1,6 +1,7 @@
 //! Refusals: tasks that the project does not allow, with a stable code for programs.
 
-use crate::store::StoreError;
+use std::sync::Arc;
+
 use petstore_base::error::{Error, ErrorKind};
 
 /// The code of a refusal, for programs.
@@ -51,7 +52,7 @@ impl RefusalCode {
 }
 
 /// A task that the project does not allow, or that failed. `Display` prints one line that ends with the code.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Refusal {
     /// For programs.
@@ -59,12 +60,13 @@ pub struct Refusal {
     /// For people: plain sentences with the reason and advice.
     pub message: String,
     /// The failure behind [`RefusalCode::STORAGE_UNAVAILABLE`] and [`RefusalCode::OUTCOME_UNKNOWN`].
-    cause: Option<StoreError>,
+    cause: Option<Arc<Error>>,
 }
 
 impl Refusal {
     /// Creates a refusal.
-    pub(crate) fn new(code: RefusalCode, message: impl Into<String>) -> Self {
+    /// A refusal with this message.
+    pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -86,26 +88,30 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
+impl PartialEq for Refusal {
+    fn eq(&self, other: &Self) -> bool {
+        (self.code, &self.message) == (other.code, &other.message)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
         Self {
-            code: if error.is_unknown() {
+            code: if error.kind() == ErrorKind::OutcomeUnknown {
                 RefusalCode::OUTCOME_UNKNOWN
             } else {
                 RefusalCode::STORAGE_UNAVAILABLE
             },
             message: error.to_string(),
-            cause: Some(error),
+            cause: Some(Arc::new(error)),
         }
     }
 }
 
 impl From<Refusal> for Error {
-    /// A failure of the database keeps its own kind; everything else is [`ErrorKind::Refused`], with the refusal as
-    /// its source.
     fn from(refusal: Refusal) -> Self {
         match refusal.cause {
-            Some(cause) => cause.into(),
+            Some(cause) => Self::new(cause.kind(), cause.to_string()).caused_by(cause),
             None => Self::new(ErrorKind::Refused, refusal.to_string()).caused_by(refusal),
         }
     }
@@ -114,7 +120,6 @@ impl From<Refusal> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Cause;
 
     #[test]
     fn error_has_the_refusal_as_its_source_or_the_kind_of_the_database() {
@@ -135,12 +140,12 @@ mod tests {
             source.map(|refusal| refusal.code),
             Some(RefusalCode::UNKNOWN_DEPLOY)
         );
-        let unknown = Refusal::from(StoreError::Unavailable(Cause::Unknown, "disk".to_owned()));
+        let unknown = Refusal::from(Error::new(ErrorKind::OutcomeUnknown, "disk"));
         assert_eq!(
             (unknown.code, Error::from(unknown).kind()),
             (RefusalCode::OUTCOME_UNKNOWN, ErrorKind::OutcomeUnknown)
         );
-        let locked = Refusal::from(StoreError::Unavailable(Cause::Locked, "busy".to_owned()));
+        let locked = Refusal::from(Error::new(ErrorKind::DatabaseLocked, "busy"));
         assert_eq!(
             (locked.code.status, Error::from(locked).kind()),
             (503, ErrorKind::DatabaseLocked)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::suffix::zone_of;
+use crate::suffix::zone_of;
 
 /// The time for which resolvers may cache the record, in seconds.
 const TTL: u32 = 3600;
@@ -32,7 +32,7 @@ pub struct DnsRecord {
 
 impl DnsRecord {
     /// The record that points a name to the platform host. The name has A-labels in lower case.
-    pub(super) fn of(name: &str, platform_host: &str) -> Self {
+    pub(crate) fn of(name: &str, platform_host: &str) -> Self {
         let zone = zone_of(name);
         let label = name
             .strip_suffix(zone)
@@ -54,8 +54,8 @@ impl DnsRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::suffix::is_apex;
     use super::*;
+    use crate::suffix::is_apex;
 
     #[test]
     fn subdomain_gets_a_cname_with_its_labels() {

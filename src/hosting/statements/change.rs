@@ -1,132 +1,129 @@
 //! The statements that change the project.
 
-use rusqlite::params;
-
+use super::ProjectReads;
+use crate::database::Writes;
 use crate::model::{Domain, Plan, Redirect, SiteFile};
-use crate::store::{StoreError, Writer};
+use petstore_base::error::Error;
 
-/// Changes of the project within `Writer::transact`. Each method fails if the database
-/// cannot be written.
-impl Writer {
+/// Changes of the project within [`Writes::within_transaction`]. Each method fails if the database cannot be written.
+pub trait ProjectWrites: Writes {
     /// Sets the plan.
-    pub fn set_plan(&mut self, plan: Plan) -> Result<(), StoreError> {
-        self.change("UPDATE project SET plan = ?1", params![plan.as_str()])
+    fn set_plan(&mut self, plan: Plan) -> Result<(), Error> {
+        self.write("UPDATE project SET plan = ?1", &[plan.as_str().into()])
             .map(drop)
     }
 
     /// Inserts or updates a domain, all but whether it is primary.
-    pub fn put_domain(&mut self, domain: &Domain) -> Result<(), StoreError> {
-        self.change(
+    fn put_domain(&mut self, domain: &Domain) -> Result<(), Error> {
+        self.write(
             "INSERT INTO domains (name, state, since, reason, message, added_at, checked_at, is_primary)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)
              ON CONFLICT (name) DO UPDATE SET state = ?2, since = ?3, reason = ?4, message = ?5, checked_at = ?7",
-            params![
-                domain.name,
-                domain.state.as_str(),
-                domain.since,
-                domain.reason,
-                domain.message,
-                domain.added_at,
-                domain.checked_at,
-            ],
+            &[(&domain.name).into(), domain.state.as_str().into(), domain.since.into(), domain.reason.as_ref().into(), domain.message.as_ref().into(), domain.added_at.into(), domain.checked_at.into()],
         )
         .map(drop)
     }
 
     /// Makes this domain the only primary one.
-    pub fn set_primary(&mut self, name: &str) -> Result<(), StoreError> {
-        self.change(
+    fn set_primary(&mut self, name: &str) -> Result<(), Error> {
+        self.write(
             "UPDATE domains SET is_primary = 0 WHERE is_primary = 1",
             &[],
         )?;
-        self.change(
+        self.write(
             "UPDATE domains SET is_primary = 1 WHERE name = ?1",
-            params![name],
+            &[name.into()],
         )
         .map(drop)
     }
 
     /// Removes a domain, and the redirects from it and to it. Returns whether it existed.
-    pub fn remove_domain(&mut self, name: &str) -> Result<bool, StoreError> {
-        self.change(
+    fn remove_domain(&mut self, name: &str) -> Result<bool, Error> {
+        self.write(
             "DELETE FROM redirects WHERE source = ?1 OR target = ?1",
-            params![name],
+            &[name.into()],
         )?;
-        Ok(self.change("DELETE FROM domains WHERE name = ?1", params![name])? > 0)
+        Ok(self.write("DELETE FROM domains WHERE name = ?1", &[name.into()])? > 0)
     }
 
     /// Inserts a redirect, or replaces the one from the same domain.
-    pub fn put_redirect(&mut self, redirect: &Redirect) -> Result<(), StoreError> {
-        self.change(
+    fn put_redirect(&mut self, redirect: &Redirect) -> Result<(), Error> {
+        self.write(
             "INSERT INTO redirects (source, target, status) VALUES (?1, ?2, ?3)
              ON CONFLICT (source) DO UPDATE SET target = ?2, status = ?3",
-            params![redirect.from, redirect.to, redirect.status],
+            &[
+                (&redirect.from).into(),
+                (&redirect.to).into(),
+                i64::from(redirect.status).into(),
+            ],
         )
         .map(drop)
     }
 
     /// Removes a redirect. Returns whether it existed.
-    pub fn remove_redirect(&mut self, from: &str) -> Result<bool, StoreError> {
-        Ok(self.change("DELETE FROM redirects WHERE source = ?1", params![from])? > 0)
+    fn remove_redirect(&mut self, from: &str) -> Result<bool, Error> {
+        Ok(self.write("DELETE FROM redirects WHERE source = ?1", &[from.into()])? > 0)
     }
 
     /// Begins a deploy, which nobody sees before `go_live`. Returns its number.
-    pub fn add_deploy(&mut self) -> Result<i64, StoreError> {
-        self.change("INSERT INTO deploys (deployed_at) VALUES (NULL)", &[])?;
-        self.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
+    fn add_deploy(&mut self) -> Result<i64, Error> {
+        self.write("INSERT INTO deploys (deployed_at) VALUES (NULL)", &[])?;
+        let number = "SELECT seq FROM sqlite_sequence WHERE name = 'deploys'";
+        Ok(self
+            .first(number, &[], |row| row.integer(0))?
+            .unwrap_or_default())
     }
 
     /// Adds a static file to a deploy, unless another deploy has removed that, as `go_live` will report.
-    pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<(), StoreError> {
-        self.change(
+    fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<(), Error> {
+        self.write(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)
              SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM deploys WHERE id = ?1)",
-            params![
-                deploy,
-                file.path,
-                file.content_type,
-                file.content,
-                file.gzip,
-                file.tag
+            &[
+                deploy.into(),
+                (&file.path).into(),
+                (&file.content_type).into(),
+                (&file.content).into(),
+                file.gzip.as_ref().into(),
+                (&file.tag).into(),
             ],
         )
         .map(drop)
     }
 
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.
-    pub fn go_live(&mut self, deploy: i64, now: i64) -> Result<bool, StoreError> {
+    fn go_live(&mut self, deploy: i64, now: i64) -> Result<bool, Error> {
         let whole = "UPDATE deploys SET deployed_at = ifnull(deployed_at, ?2) WHERE id = ?1";
-        let is_there = self.change(whole, params![deploy, now])? > 0;
+        let is_there = self.write(whole, &[deploy.into(), now.into()])? > 0;
         if is_there {
-            self.change("UPDATE project SET deploy = ?1", params![deploy])?;
+            self.write("UPDATE project SET deploy = ?1", &[deploy.into()])?;
         }
         Ok(is_there)
     }
 
     /// Removes all deploys but the newest `count` and the live one, and with them what is unfinished.
-    pub fn retain_deploys(&mut self, count: i64) -> Result<(), StoreError> {
+    fn retain_deploys(&mut self, count: i64) -> Result<(), Error> {
         let others = "NOT IN (SELECT deploy FROM project UNION SELECT * FROM
             (SELECT id FROM deploys WHERE deployed_at IS NOT NULL ORDER BY id DESC LIMIT ?1))";
         let files = "DELETE FROM deploy_files WHERE deploy IN (SELECT id FROM deploys WHERE ";
-        self.change(&format!("{files}id {others})"), params![count])?;
-        self.change(
+        self.write(&format!("{files}id {others})"), &[count.into()])?;
+        self.write(
             &format!("DELETE FROM deploys WHERE id {others}"),
-            params![count],
+            &[count.into()],
         )
         .map(drop)
     }
 }
 
+impl<W: Writes> ProjectWrites for W {}
+
+#[cfg(feature = "project")]
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::{DomainEvent, Reason};
-    use crate::store::Writer;
-    use crate::store::tests::pair;
-
-    fn change(writer: &mut Writer, work: impl FnMut(&mut Writer) -> Result<(), StoreError>) {
-        writer.transact(work).unwrap();
-    }
+    use crate::statements::ProjectReads;
+    use crate::testing::{change, pair};
 
     #[test]
     fn domain_is_stored_as_it_was_put() {
@@ -183,9 +180,12 @@ mod tests {
     #[test]
     fn refused_change_leaves_everything_as_it_was() {
         let (_folder, mut writer, reader) = pair();
-        let refused = writer.transact(|project| {
+        let refused = writer.within_transaction(|project| {
             project.set_plan(Plan::Pro)?;
-            Err::<(), _>(StoreError::Internal("refused".to_owned()))
+            Err::<(), _>(Error::new(
+                petstore_base::error::ErrorKind::Internal,
+                "refused",
+            ))
         });
         assert!(refused.is_err());
         assert_eq!(reader.plan().unwrap(), Plan::Free);
@@ -227,7 +227,7 @@ mod tests {
                 (&found.tag[..], &found.path[..], found.gzip_length),
                 ("one", "/a.txt", None)
             );
-            assert_eq!(project.content(&found, false).unwrap(), b"one");
+            assert_eq!(project.content(&found, false).unwrap().unwrap(), b"one");
         }
         assert_eq!(project.file("/b.txt", "/c.txt").unwrap(), None);
     }
@@ -251,7 +251,7 @@ mod tests {
             project.retain_deploys(1)?;
             project.add_file(left, &file)?;
             assert!(!project.go_live(left, 1)?);
-            assert_eq!(project.one::<i64>("SELECT count(*) FROM deploy_files")?, 0);
+            assert!(project.is_true("SELECT count(*) = 0 FROM deploy_files")?);
             Ok(())
         });
         assert!(reader.is_deployed().unwrap());

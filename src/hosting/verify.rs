@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::caa::check_caa;
-use super::finding::{Finding, list};
-use super::suffix::{is_apex, registered};
+use crate::caa::check_caa;
 use crate::config::Hosting;
+use crate::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents};
+use crate::finding::{Finding, list};
 use crate::model::DomainEvent;
-use crate::site::dns::{
-    AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents,
-};
+use crate::suffix::{is_apex, registered};
 
 /// The common types of records that must not exist alongside the CNAME record of a subdomain.
 const OTHERS: [RecordType; 4] = [
@@ -20,10 +18,12 @@ const OTHERS: [RecordType; 4] = [
     RecordType::TXT,
 ];
 
+/// The time between two checks of a domain, in seconds: 10 minutes.
+pub const CHECK_EVERY: i64 = 10 * 60;
 /// The name has other records.
-pub(super) const CONFLICTING_RECORD: &str = "conflicting_record";
+pub(crate) const CONFLICTING_RECORD: &str = "conflicting_record";
 /// The record points elsewhere.
-pub(super) const WRONG_TARGET: &str = "wrong_target";
+pub(crate) const WRONG_TARGET: &str = "wrong_target";
 /// There is no record, or it is not visible yet.
 const NOT_FOUND_YET: &str = "not_found_yet";
 
@@ -44,7 +44,7 @@ pub fn check_dns(name: &str, hosting: &Hosting) -> Finding {
 }
 
 /// Looks up the record of a domain. The name has A-labels in lower case.
-pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
+pub(crate) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
     let found = dns.authorities(name).and_then(|mut authorities| {
         let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);

@@ -4,9 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::error::{Refusal, RefusalCode};
-use super::media_type;
-use crate::app::api;
+use crate::error::{Refusal, RefusalCode};
+use crate::media_type;
 use crate::model::SiteFile;
 use petstore_base::http::{gzip, tag_of};
 
@@ -30,7 +29,7 @@ pub struct StaticFile {
 ///
 /// # Errors
 /// [`RefusalCode::INVALID_FOLDER`], with a message that names the file that cannot be published.
-pub fn list(root: &Path) -> Result<Vec<StaticFile>, Refusal> {
+pub fn list(root: &Path, is_built_in: fn(&str) -> bool) -> Result<Vec<StaticFile>, Refusal> {
     let (mut files, mut bytes) = (Vec::new(), 0);
     let mut left = vec![(root.to_owned(), String::new())];
     while let Some((place, parent)) = left.pop() {
@@ -43,7 +42,7 @@ pub fn list(root: &Path) -> Result<Vec<StaticFile>, Refusal> {
             }
             let place = entry.path();
             let path = format!("{parent}/{}", entry_name.to_string_lossy());
-            check_name(&path, entry_name.to_str())?;
+            check_name(&path, entry_name.to_str(), is_built_in)?;
             // This does not follow links.
             let found = entry
                 .metadata()
@@ -96,14 +95,18 @@ impl StaticFile {
 }
 
 /// Rejects names that a request cannot have, and names of the built-in site. `name` is `None` if it is not UTF-8.
-fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
+fn check_name(
+    path: &str,
+    name: Option<&str>,
+    is_built_in: fn(&str) -> bool,
+) -> Result<(), Refusal> {
     if name.is_none_or(|name| name.contains(|c: char| c.is_control() || c == '\\')) {
         let shown = path.escape_debug();
         return invalid(format!(
             "'{shown}' is not UTF-8, or has a control character or a backslash"
         ));
     }
-    if api::is_built_in(path) {
+    if is_built_in(path) {
         return invalid(format!(
             "{path} belongs to the built-in site; give it another name"
         ));
@@ -129,6 +132,10 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
+    fn is_built_in(path: &str) -> bool {
+        ["/docs", "/healthz", "/v1"].contains(&path)
+    }
+
     fn write(root: &TestFolder, path: &str, content: &[u8]) {
         let place = root.0.join(path);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -144,7 +151,7 @@ mod tests {
         for path in [".git/config", "guide/.DS_Store"] {
             write(&root, path, b"x");
         }
-        let files = list(&root.0).unwrap();
+        let files = list(&root.0, is_built_in).unwrap();
         let found: Vec<_> = files.iter().map(|file| &file.path[..]).collect();
         assert_eq!(
             found,
@@ -158,7 +165,7 @@ mod tests {
         let refused = |prepare: fn(&TestFolder)| {
             let root = TestFolder::new();
             prepare(&root);
-            list(&root.0).unwrap_err().message
+            list(&root.0, is_built_in).unwrap_err().message
         };
         assert!(
             refused(|root| write(root, "docs/x.html", b""))
@@ -191,7 +198,7 @@ mod tests {
             refused(|root| write(root, "big.bin", &vec![0; MAX_FILE_BYTES as usize + 1]))
                 .contains("/big.bin has more")
         );
-        let no_folder = |path| list(Path::new(path)).unwrap_err().message;
+        let no_folder = |path| list(Path::new(path), is_built_in).unwrap_err().message;
         assert!(no_folder("/nowhere").contains("/nowhere cannot be read"));
         assert!(no_folder("/dev/null").contains("Not a directory"));
     }
@@ -200,7 +207,7 @@ mod tests {
     fn file_that_is_gone_is_named() {
         let root = TestFolder::new();
         write(&root, "a/b.txt", b"x");
-        let files = list(&root.0).unwrap();
+        let files = list(&root.0, is_built_in).unwrap();
         fs::remove_file(root.0.join("a/b.txt")).unwrap();
         assert!(
             files[0]
@@ -227,9 +234,9 @@ mod tests {
         for number in 0..MAX_BYTES / MAX_FILE_BYTES {
             sized(&root, &format!("{number}.bin"), MAX_FILE_BYTES);
         }
-        list(&root.0).unwrap();
+        list(&root.0, is_built_in).unwrap();
         write(&root, "one.txt", b"x");
-        let said = list(&root.0).unwrap_err().message;
+        let said = list(&root.0, is_built_in).unwrap_err().message;
         assert!(said.ends_with("has more than 67108864 bytes"), "{said}");
     }
 }

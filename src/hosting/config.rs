@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 /// The hosting of the project: its name, its platform, and the checks of its domains.
 ///
 /// ```
-/// let mut config = petstore::Config::new();
-/// config.hosting.platform_host = Some("sites.example.net".to_owned());
+/// let mut hosting = petstore_hosting::Hosting::default();
+/// hosting.platform_host = Some("sites.example.net".to_owned());
+/// assert_eq!(hosting.address().as_deref(), Some("petstore.sites.example.net"));
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -37,7 +38,7 @@ impl Default for Hosting {
 
 impl Hosting {
     /// The project's own name on the platform, such as `petstore.sites.example.net`.
-    pub(crate) fn address(&self) -> Option<String> {
+    pub fn address(&self) -> Option<String> {
         self.platform_host
             .as_ref()
             .map(|host| format!("{}.{host}", self.project))
@@ -60,70 +61,4 @@ pub fn is_label(label: &str) -> bool {
         && label.bytes().all(is_label_byte)
         && !label.starts_with('-')
         && !label.ends_with('-')
-}
-
-#[cfg(feature = "site")]
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Config, SETTINGS};
-    use petstore_base::error::Expected;
-
-    fn set(flag: &str, text: &str) -> Result<Hosting, Expected> {
-        let mut config = Config::default();
-        let setting = SETTINGS
-            .iter()
-            .find(|setting| setting.flag == flag)
-            .unwrap();
-        setting.set.unwrap()(&mut config, text).map(|()| config.hosting)
-    }
-
-    #[test]
-    fn hosts_are_names() {
-        let found = set("platform-host", "Sites.Example.net.").unwrap();
-        assert_eq!(
-            found.address().as_deref(),
-            Some("petstore.sites.example.net")
-        );
-        assert!(set("platform-host", "1st-2.example").is_ok());
-        for text in [
-            "",
-            "localhost",
-            "a..b",
-            "-a.b",
-            "a_b.c",
-            "192.0.2.1",
-            "https://a.b",
-            "a.b:443",
-            "ä.de",
-        ] {
-            assert!(set("platform-host", text).is_err(), "{text}");
-        }
-        for text in ["", "a.b", "A", "-", "ä"] {
-            assert!(set("project", text).is_err(), "{text}");
-        }
-        assert_eq!(
-            set("certificate-authority", "letsencrypt.org, Pki.Goog")
-                .unwrap()
-                .certificate_authorities
-                .len(),
-            2
-        );
-        assert!(set("certificate-authority", "letsencrypt").is_err());
-    }
-
-    #[test]
-    fn resolver_has_the_port_of_dns_by_default() {
-        for (text, address) in [
-            ("192.0.2.1", "192.0.2.1:53"),
-            ("[::1]:5353", "[::1]:5353"),
-            ("::1", "[::1]:53"),
-        ] {
-            assert_eq!(
-                set("resolver", text).unwrap().resolver,
-                address.parse().ok()
-            );
-        }
-        assert!(set("resolver", "dns.example").is_err());
-    }
 }

@@ -35,7 +35,7 @@ impl Finding {
 }
 
 /// Lists the first few items for a sentence, each cut off if it is long.
-pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
+pub(crate) fn list(items: impl IntoIterator<Item: ToString>) -> String {
     const MOST: usize = 100;
     let shortened = |shown: String| shown.chars().take(MOST).collect();
     let items: Vec<String> = items

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::Project;
-use super::domains::Occasion;
-use super::error::Refusal;
-use super::overview::{DomainView, Overview};
-use super::verify::check_dns;
 use crate::config::Hosting;
+use crate::database::{Reads, Writes};
+use crate::domains::Occasion;
+use crate::error::Refusal;
 use crate::model::{Domain, DomainState};
-use crate::store::Reader;
+use crate::overview::{DomainView, Overview};
+use crate::project::Project;
+use crate::verify::check_dns;
 use petstore_base::clock::unix_time;
 use petstore_base::error::Error;
 use petstore_base::threads::{lock, start_thread};
@@ -29,9 +29,9 @@ const TICK: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The project of a running service, and its background thread. After a drop, the thread ends with its current task.
-pub struct Upkeep {
+pub struct Upkeep<W> {
     hosting: Hosting,
-    project: Arc<Mutex<Project>>,
+    project: Arc<Mutex<Project<W>>>,
     /// The tasks that wait or run: at most two for each domain.
     pending: Arc<Mutex<BTreeSet<Task>>>,
     /// `None` without a hosting platform, when no domain is served.
@@ -45,13 +45,13 @@ enum Task {
     NoteServed(String),
 }
 
-impl Upkeep {
+impl<W: Writes> Upkeep<W> {
     /// Starts the thread if a hosting platform is configured.
     ///
     /// # Errors
-    /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if the thread cannot be started.
-    pub fn start(mut project: Project) -> Result<Self, Error> {
-        project.store.set_busy_timeout(PATIENCE);
+    /// [`ErrorKind::Resources`](petstore_base::error::ErrorKind::Resources) if the thread cannot be started.
+    pub fn start(mut project: Project<W>) -> Result<Self, Error> {
+        project.store.set_patience(PATIENCE);
         let hosting = project.hosting.clone();
         let (project, pending) = (Arc::new(Mutex::new(project)), Arc::default());
         let mut upkeep = Self {
@@ -105,19 +105,19 @@ impl Upkeep {
     ///
     /// # Errors
     /// `STORAGE_UNAVAILABLE` if the database cannot be read.
-    pub fn overview(&self, database: &Reader) -> Result<Overview, Refusal> {
+    pub fn overview(&self, database: &impl Reads) -> Result<Overview, Refusal> {
         Ok(Overview::of(database, &self.hosting, unix_time())?)
     }
 
     /// Locks the project for a change.
-    pub fn project(&self) -> MutexGuard<'_, Project> {
+    pub fn project(&self) -> MutexGuard<'_, Project<W>> {
         lock(&self.project)
     }
 }
 
 /// Runs the tasks until the channel is closed. Requested checks come before due ones.
-fn run(
-    project: &Weak<Mutex<Project>>,
+fn run<W: Writes>(
+    project: &Weak<Mutex<Project<W>>>,
     hosting: &Hosting,
     pending: &Mutex<BTreeSet<Task>>,
     tasks: &Receiver<Task>,
@@ -161,9 +161,9 @@ fn run(
 }
 
 /// Changes the project, unless the service has ended.
-fn change(
-    project: &Weak<Mutex<Project>>,
-    work: impl FnOnce(&mut Project) -> Result<(), Refusal>,
+fn change<W: Writes>(
+    project: &Weak<Mutex<Project<W>>>,
+    work: impl FnOnce(&mut Project<W>) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     project
         .upgrade()
@@ -203,7 +203,7 @@ fn log_news(domain: &DomainView) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::project::tests::{code, project};
+    use crate::testing::{code, project};
 
     #[test]
     fn nothing_is_checked_without_a_platform() {

@@ -1,0 +1,71 @@
+//! The project of a database in a file.
+
+use std::time::Duration;
+
+use crate::app::api::is_built_in;
+use crate::cluster;
+use crate::config::Config;
+use crate::store::{StoreError, Writer};
+use petstore_base::error::Error;
+use petstore_hosting::{Hosting, Value, Writes};
+
+/// The project of one database.
+///
+/// ```no_run
+/// use petstore::{Config, Plan, Project};
+///
+/// let mut config = Config::new().database("pets.db");
+/// config.hosting.platform_host = Some("sites.example.net".to_owned());
+/// let mut project = Project::open(&config)?;
+/// project.set_plan(Plan::Pro)?;
+/// project.deploy(None)?;
+/// println!("{:?}", project.add("pets.example.com", false)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Project = petstore_hosting::Project<Writer>;
+
+impl Writes for Writer {
+    type Config = Config;
+
+    fn open_project(config: &Config) -> Result<(Self, Hosting), Error> {
+        if !cluster::exists(&config.database) {
+            return Err(Error::no_database(&config.database));
+        }
+        cluster::require_file(&config.database)?;
+        let store = Self::open(&config.database)?;
+        Ok((store, config.hosting.clone()))
+    }
+
+    fn is_built_in(path: &str) -> bool {
+        is_built_in(path)
+    }
+
+    fn write(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error> {
+        self.write_for_hosting(sql, values)
+    }
+
+    fn within_transaction<T, E: From<Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        /// Either the work has failed, or the transaction.
+        enum Failed<E> {
+            Work(E),
+            Transaction(StoreError),
+        }
+        impl<E> From<StoreError> for Failed<E> {
+            fn from(error: StoreError) -> Self {
+                Self::Transaction(error)
+            }
+        }
+        let done = self.transact(|store| work(store).map_err(Failed::Work));
+        done.map_err(|failed| match failed {
+            Failed::Work(error) => error,
+            Failed::Transaction(error) => error.for_hosting().into(),
+        })
+    }
+
+    fn set_patience(&mut self, patience: Duration) {
+        self.set_busy_timeout(patience);
+    }
+}
