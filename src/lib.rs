@@ -78,7 +78,6 @@ mod admin;
 mod app;
 #[cfg(feature = "cli")]
 mod cli;
-mod cluster;
 mod config;
 #[doc(hidden)]
 #[cfg(all(any(test, fuzzing), feature = "site"))]
@@ -89,8 +88,6 @@ mod server;
 mod site;
 mod store;
 
-#[cfg(feature = "cluster")]
-pub use cluster::set_database_password;
 pub use config::{Config, Ephemeral};
 pub use model::{ApiKey, KeyScope, NewPet, Pet, PetCounts, PetPatch, PetStatus};
 pub use ops::inventory::{Inventory, ListOptions};
@@ -113,6 +110,8 @@ pub use server::{HealthCheck, Server, Stopper, drill};
 #[cfg(feature = "site")]
 pub use site::hosting::Project;
 pub use site::openapi::print as openapi;
+#[cfg(feature = "cluster")]
+pub use store::cluster::set_database_password;
 
 /// The executable.
 #[cfg(feature = "cli")]
@@ -127,7 +126,6 @@ pub use config::{SETTINGS, VARIABLES};
 extern crate self as petstore;
 #[cfg(feature = "cli")]
 pub(crate) use {
-    cluster::{exists as database_exists, is_cluster},
     config::Setting,
     petstore_base::clock::{past, rfc3339, unix_time},
     petstore_base::environment::{flaw, from_environment},
@@ -135,6 +133,7 @@ pub(crate) use {
     petstore_base::json::Json,
     petstore_base::metrics::note_dropped_log_lines,
     petstore_base::threads::start_thread,
+    store::cluster::{exists as database_exists, is_cluster},
 };
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`

@@ -7,9 +7,9 @@ use rustix::system::uname;
 
 use super::{AdminContext, LastCounts};
 use crate::app::endpoint::Failure;
-use crate::cluster::meters;
 use crate::ops::keys::last_expiries;
 use crate::ops::maintenance::last_backup;
+use crate::store::cluster::meters;
 use crate::store::{StoreError, log_of};
 use petstore_base::clock::unix_time;
 use petstore_base::files::bytes_after;

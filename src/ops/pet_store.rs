@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, MOST_PETS, Work};
 use crate::model::{IdempotencyKey, NewPet, Page, Pet, PetCounts, PetPatch, PetQuery};
+use crate::store::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, MOST_PETS, Work};
 use crate::store::{Cause, Outcome, Reader, StoreError, Writer};
 use petstore_base::error::{Error, ErrorKind, fail};
 

@@ -3,8 +3,8 @@
 //! Only this file has the number of descriptors that a service reserves for itself. `tests/it/overload.rs` tests that
 //! it is enough.
 
-use crate::cluster::is_cluster;
 use crate::config::Config;
+use crate::store::cluster::is_cluster;
 use petstore_base::error::{Error, ErrorKind};
 use petstore_gate::unopened_files;
 

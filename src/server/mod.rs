@@ -12,9 +12,9 @@ mod workers;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use crate::cluster;
 use crate::config::Config;
 use crate::ops::inventory::Inventory;
+use crate::store::cluster;
 use opened::Opened;
 use petstore_base::error::{Error, ErrorKind};
 use petstore_base::threads::start_thread;

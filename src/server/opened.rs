@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::descriptors::available_connections;
 use super::private_folder::PrivateFolder;
-use crate::cluster::{self, Cluster};
 use crate::config::Config;
 use crate::ops::keys::secret;
 use crate::ops::maintenance::last_backup;
+use crate::store::cluster::{self, Cluster};
 use crate::store::{self, OpenStore};
 use petstore_base::clock;
 use petstore_base::error::{Error, ErrorKind, fail};

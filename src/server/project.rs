@@ -19,9 +19,9 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
     use std::sync::Arc;
 
     use crate::app::pipeline::Authenticator;
-    use crate::cluster;
     use crate::site::hosting::Project;
     use crate::site::html;
+    use crate::store::cluster;
     use petstore_hosting::OnServed;
     use petstore_hosting::Upkeep;
 

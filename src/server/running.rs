@@ -14,9 +14,9 @@ use crate::app::pipeline::{
     self, Authenticator, ClusterReads, ClusterWrites, Draws, Faults, KeyCopy, ReadService,
     SharedState, WriteService,
 };
-use crate::cluster::Version;
 use crate::config::Config;
 use crate::site;
+use crate::store::cluster::Version;
 use crate::store::{self, Claim, Counts, Damage, OpenStore, Reader, StoreError, WriteAccess};
 use petstore_base::error::{Error, ErrorKind};
 use petstore_base::http::ACCESS_LOG;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::app::api::is_built_in;
-use crate::cluster;
 use crate::config::Config;
+use crate::store::cluster;
 use crate::store::{StoreError, Writer};
 use petstore_base::error::Error;
 use petstore_hosting::{Hosting, Value, Writes};

@@ -11,6 +11,7 @@
 //! - `open.rs` opens a database for a service, and `error.rs` has why the store failed.
 
 mod batch_writer;
+pub mod cluster;
 mod counts;
 mod error;
 #[cfg(test)]

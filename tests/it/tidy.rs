@@ -41,9 +41,10 @@ fn lock_file_is_small_and_without_an_async_runtime() {
     let packages: Vec<&str> = lock
         .lines()
         .filter_map(|line| line.strip_prefix("name = "))
+        .filter(|name| !name.starts_with("\"petstore"))
         .collect();
     // 27 of them are for the feature cluster, and 10 of these for Windows alone.
-    assert!(packages.len() <= 112, "{}", packages.len());
+    assert!(packages.len() <= 110, "{}", packages.len());
     for runtime in [
         "tokio",
         "async-std",
@@ -546,7 +547,12 @@ fn documents_name_only_paths_that_are_there() {
 const WORDS: &[(&str, &[&str])] = &[
     (
         "rusqlite",
-        &["src/store", "src/cluster/rqlite", "src/hosting/testing/"],
+        &[
+            "src/store",
+            "src/cluster/statement.rs",
+            "src/cluster/tests.rs",
+            "src/hosting/testing/",
+        ],
     ),
     // With the colons, because comments elsewhere mention it.
     ("tiny_http::", &["src/gate/worker/"]),
@@ -571,9 +577,9 @@ fn rooms_keep_to_themselves() {
 
 /// The law of the house. A folder of `src` names only itself and what stands to its right. Tests may name what they like.
 /// Between packages, cargo holds the walls.
-const LAW: &str = "cli server admin site app ops config cluster store model";
+const LAW: &str = "cli server admin site app ops config store model";
 /// The packages in `src`, each in a folder of its own.
-const PACKAGES: [&str; 3] = ["base", "gate", "hosting"];
+const PACKAGES: [&str; 4] = ["base", "cluster", "gate", "hosting"];
 
 /// The code of a file, in which each path is as if the packages were modules of one: `petstore_base::http` and, within that
 /// package, `crate::http` are `crate::base::http`.
@@ -971,7 +977,7 @@ fn everything_is_found_by_its_name() {
     }
     let common: Vec<_> = files_of.iter().filter(|(_, files)| **files > 1).collect();
     assert!(
-        common.len() <= 12,
+        common.len() <= 13,
         "{} type names are defined in several files: {common:?}",
         common.len()
     );

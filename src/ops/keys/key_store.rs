@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::cluster::{Cluster, Keys, Work};
 use crate::model::{ApiKey, Digest};
 use crate::store::Writer;
+use crate::store::cluster::{Cluster, Keys, Work};
 use petstore_base::error::Error;
 
 /// The keys of a database.

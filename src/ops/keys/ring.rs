@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::key_store::{KeyChange, KeyStore};
 use super::secret::{self, hexadecimal};
-use crate::cluster::Cluster;
 use crate::model::{ApiKey, KeyScope};
 use crate::store::Reader;
+use crate::store::cluster::Cluster;
 use petstore_base::clock::{unix_time, warn_if_early};
 use petstore_base::error::{Error, ErrorKind, fail};
 

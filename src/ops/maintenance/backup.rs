@@ -9,7 +9,7 @@ use super::check::usable;
 use super::last_backup::{Note, last_backup};
 use super::rotation::{Series, remove_oldest};
 use super::{Backup, Stop};
-use crate::cluster::{self, Whole, is_cluster};
+use crate::store::cluster::{self, Whole, is_cluster};
 use crate::store::{Snapshot, left_of};
 use petstore_base::clock::{unix_time, warn_if_early};
 use petstore_base::error::{Error, ErrorKind, fail};

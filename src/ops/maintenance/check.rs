@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 use super::Backup;
-use crate::cluster;
 use crate::model::PetCounts;
+use crate::store::cluster;
 use crate::store::{Checked, Snapshot, kind_of};
 use petstore_base::error::{Error, ErrorKind, fail};
 

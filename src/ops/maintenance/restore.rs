@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use super::Stop;
 use super::atomic_file::{Partial, cannot_create, dated, flush_name, flush_new};
 use super::check::usable;
-use crate::cluster::{self, check_supported, is_cluster};
+use crate::store::cluster::{self, check_supported, is_cluster};
 use crate::store::{
     Claim, FileId, OldDatabase, RestoredKeys, Snapshot, carry_over, journal_of, lacks_log, left_of,
     lock_old, log_of,

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::{Format, csv};
-use crate::cluster;
 use crate::model::{MemberValue, NewPet, Pet};
 use crate::store::Reader;
+use crate::store::cluster;
 use petstore_base::error::Error;
 
 /// The size of the output buffer, in bytes.

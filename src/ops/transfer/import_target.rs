@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::cluster::Cluster;
 use crate::model::Pet;
+use crate::store::cluster::Cluster;
 use crate::store::{ImportNote, Reader, Staging, StoreError, Writer};
 use petstore_base::error::Error;
 

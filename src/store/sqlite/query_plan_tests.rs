@@ -255,11 +255,10 @@ fn no_statement_reads_a_whole_table() {
         .iter()
         .for_each(|step| connection.execute_batch(step).unwrap());
     connection
-        .execute_batch(include_str!("../../cluster/rqlite/cluster.sql"))
+        .execute_batch(include_str!("../cluster/rqlite/cluster.sql"))
         .unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = ["src/store", "src/cluster", "src/hosting/statements"]
-        .map(|folder| files(&root.join(folder)));
+    let folders = ["src/store", "src/hosting/statements"].map(|folder| files(&root.join(folder)));
     let (mut used, mut faults) = (Vec::new(), Vec::new());
     for path in folders.concat() {
         let is_code = path.extension().is_some_and(|end| end == "rs")

@@ -9,11 +9,11 @@ use crate::app::api::{pets, router};
 use crate::app::endpoint::{Handler, Operation, Router};
 use crate::app::pipeline::reading::ENOUGH_BYTES;
 use crate::app::pipeline::{Authenticator, ReadService, SharedState, WriteService};
-use crate::cluster::{CONTENDS_FOR, Work, meters};
 use crate::config::Config;
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::ops::keys::secret::digest;
 use crate::store::Reader;
+use crate::store::cluster::{CONTENDS_FOR, Work, meters};
 use petstore_base::http::Response;
 use petstore_base::testing::{Folder, logged};
 use petstore_gate::Service;
@@ -156,7 +156,7 @@ impl Instance {
 
     /// Runs statements as another program would.
     fn run(&self, sql: &str) {
-        crate::cluster::run(&self.path, sql);
+        crate::store::cluster::run(&self.path, sql);
     }
 
     fn asked(&self) -> u64 {

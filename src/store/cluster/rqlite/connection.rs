@@ -12,17 +12,18 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::client::{ANY_NODE, Client, ClusterFailure, ClusterRows, ClusterValue, Statement};
+use super::statement;
 use super::{connect, random_name, schema};
-use crate::cluster::{ClusterError, Keys, Revision};
 use crate::model::FULL_PAGE_BYTES;
 use crate::model::{ApiKey, KeyScope, Pet, PetCounts, PetQuery};
+use crate::store::cluster::{ClusterError, Keys, Revision};
 use crate::store::idempotency::IdempotencyClock;
 use crate::store::keys::KEYS;
 use crate::store::statements::{BY_ID, COUNT, IMPORTED, LAST_ID, ListStatement};
 use crate::store::{Cause, ImportNote, StoreError, names_what_is_missing};
 use petstore_base::error::{Error, ErrorKind};
 use petstore_base::http::limits::MAX_BODY_BYTES;
+use petstore_cluster::{ANY_NODE, Client, ClusterFailure, ClusterRows, ClusterValue, Statement};
 
 /// The time during which a read tries one node after the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -172,7 +173,7 @@ impl Cluster {
     }
 
     fn ask_one(&self, sql: &str, values: &[&dyn ToSql]) -> Result<ClusterRows, ClusterError> {
-        let statement = Statement::new(sql, values)?;
+        let statement = statement(sql, values)?;
         Ok(self.ask(&[statement])?.pop().unwrap_or_default())
     }
 
@@ -183,10 +184,8 @@ impl Cluster {
     pub fn pets(&self, ids: &[i64]) -> Result<HashMap<i64, Pet<'static>>, ClusterError> {
         let mut found = HashMap::new();
         for ids in ids.chunks(MOST_AT_ONCE) {
-            let statements: Result<Vec<_>, _> = ids
-                .iter()
-                .map(|id| Statement::new(BY_ID, params![id]))
-                .collect();
+            let statements: Result<Vec<_>, _> =
+                ids.iter().map(|id| statement(BY_ID, params![id])).collect();
             let pets = self.ask(&statements?)?.concat();
             found.extend(pets.iter().map(|row| pet(row)).map(|pet| (pet.id, pet)));
         }
@@ -247,7 +246,7 @@ impl Cluster {
     /// If the cluster does not answer.
     pub fn imported(&self, input: &[u8]) -> Result<(Option<ImportNote>, i64), ClusterError> {
         let asked = [
-            Statement::new(IMPORTED, params![input])?,
+            statement(IMPORTED, params![input])?,
             Statement::plain(LAST_ID),
         ];
         let rows = self.ask(&asked)?;

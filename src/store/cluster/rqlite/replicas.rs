@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::client::{ClusterRows, Statement};
 use super::connect;
 use super::connection::{REVISION, revision};
 use super::schema::PATIENCE;
-use crate::cluster::{ClusterError, Revision};
+use super::statement;
 use crate::store::StoreError;
+use crate::store::cluster::{ClusterError, Revision};
 use crate::store::statements::COLUMNS;
 use petstore_base::error::{Error, ErrorKind, fail};
+use petstore_cluster::{ClusterRows, Statement};
 
 /// How long a row may differ before its node counts as different.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -71,7 +72,7 @@ fn slice(after: i64, last: i64, most: i64) -> Result<Statement, StoreError> {
          FROM (SELECT * FROM pets WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3)) \
          WHERE ifnull(before, 0) < 1000000 ORDER BY id"
     );
-    Statement::new(&sql, params![after, last, most])
+    statement(&sql, params![after, last, most])
 }
 
 /// A host of the address, as it was when last asked.

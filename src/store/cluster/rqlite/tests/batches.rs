@@ -1,7 +1,7 @@
 //! Batches: the outcomes of their parts, through failures of all kinds.
 
 use super::*;
-use crate::cluster::Revision;
+use crate::store::cluster::Revision;
 
 #[test]
 fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
@@ -34,8 +34,13 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
             r#"{"results":[{"error":"NOT NULL constraint failed: cluster_batches.is_current"}]}"#;
         (request == 0).then(|| refused.to_owned())
     });
-    let client =
-        Arc::new(Client::new(client::ClusterAddress::parse(&address).unwrap(), None).unwrap());
+    let client = Arc::new(
+        Client::new(
+            petstore_cluster::ClusterAddress::parse(&address).unwrap(),
+            None,
+        )
+        .unwrap(),
+    );
     let mut cluster = Cluster::new(Arc::clone(&client)).unwrap();
     cluster.set_patience(Some(Duration::ZERO));
     let (probed, asked) = requests(&client, || cluster.probe());
@@ -195,7 +200,7 @@ fn request_that_a_node_forwards_late_is_rejected() {
     let client = connect(&path).unwrap();
     let sent = client.write(&late, schema::PATIENCE);
     assert!(
-        matches!(sent, Err(client::ClusterFailure::Statement(0, _))),
+        matches!(sent, Err(petstore_cluster::ClusterFailure::Statement(0, _))),
         "{sent:?}"
     );
     assert_eq!(all_names(&path), ["b"]);

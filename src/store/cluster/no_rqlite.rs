@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::location::unsupported;
-use super::{ClusterError, Done, HostMeter, Keys, Revision, Whole, Work};
+use super::{ClusterError, Done, Keys, Revision, Whole, Work};
 use crate::model::{Pet, PetCounts, PetQuery};
 use crate::store::ImportNote;
 use petstore_base::error::Error;
@@ -82,4 +82,17 @@ pub fn compare(_: &Path) -> Result<Vec<String>, Error> {
 
 pub fn meters(_: &Path) -> Vec<HostMeter> {
     Vec::new()
+}
+
+/// The requests to one host of a cluster.
+#[derive(Clone, Debug)]
+pub struct HostMeter {
+    /// Such as `one:4001`.
+    pub host: String,
+    /// Requests to it.
+    pub requests: u64,
+    /// Requests that failed, rejected ones included.
+    pub failures: u64,
+    /// The time that all of them took.
+    pub duration: Duration,
 }

@@ -15,7 +15,7 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error as HttpError, SendBody};
 
-use super::ClusterAddress;
+use crate::ClusterAddress;
 use petstore_base::error::{Error, ErrorKind};
 
 /// The time limit for resolving a name, and again for connecting.
@@ -114,12 +114,12 @@ fn provider() -> Result<Arc<CryptoProvider>, Error> {
     })
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "ring")]
 fn own_provider() -> Option<Arc<CryptoProvider>> {
     Some(Arc::new(rustls::crypto::ring::default_provider()))
 }
 
-#[cfg(not(feature = "cli"))]
+#[cfg(not(feature = "ring"))]
 fn own_provider() -> Option<Arc<CryptoProvider>> {
     None
 }
@@ -177,7 +177,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::cluster::rqlite::client::{ANY_NODE, Client, ClusterAddress};
+    use crate::{ANY_NODE, Client, ClusterAddress};
 
     #[test]
     fn host_that_has_another_address_now_is_found() {

@@ -48,6 +48,7 @@ impl From<ClusterFailure> for Error {
 pub struct Trouble {
     /// The kind for the operator.
     pub kind: ErrorKind,
+    /// What happened, for people.
     pub text: String,
     /// True if a node may have carried out the request, or may still do so.
     pub may_be_done: bool,
@@ -56,6 +57,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
+    /// A trouble with this text.
     pub fn new(text: String, may_be_done: bool) -> Self {
         Self {
             kind: ErrorKind::DatabaseUnreachable,

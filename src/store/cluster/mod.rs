@@ -24,8 +24,8 @@ pub use location::{absolute, check_supported, is_cluster, require_file};
 pub use rqlite::run;
 #[cfg(feature = "cluster")]
 pub use rqlite::set_database_password;
-pub use rqlite::{Cluster, load};
-pub use whole::{HostMeter, Whole};
+pub use rqlite::{Cluster, HostMeter, load};
+pub use whole::Whole;
 pub use work::{Done, Keys, Revision, Version, Work};
 
 /// The most pets in one transaction of a command or an embedding program.

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::client::{Client, ClusterFailure, ClusterValue, Statement};
 use super::random_name;
+use super::statement;
 use crate::store::StoreError;
 use crate::store::migrations::{APPLICATION_ID, IDENTIFY, STEPS, newest_version};
 use crate::store::schema::{foreign, newer};
 use petstore_base::error::{Error, ErrorKind};
+use petstore_cluster::{Client, ClusterFailure, ClusterValue, Statement};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
@@ -80,16 +81,16 @@ pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
         // Together with the triggers, because services write as soon as they find these tables.
         let mut statements = vec![
             Statement::plain(OWN),
-            Statement::new(GUARD, params![writer, version])?,
+            statement(GUARD, params![writer, version])?,
         ];
         let done = usize::try_from(version).unwrap_or(0);
         statements.extend(STEPS.iter().skip(done).map(|step| Statement::plain(*step)));
         statements.extend(triggers().into_iter().map(Statement::plain));
-        statements.push(Statement::new(
+        statements.push(statement(
             MARK,
             params![format!("{} 0", writer[..16].to_ascii_uppercase())],
         )?);
-        statements.push(Statement::new(IDENTIFY, params![writer])?);
+        statements.push(statement(IDENTIFY, params![writer])?);
         statements.push(Statement::plain(format!(
             "PRAGMA user_version = {}",
             newest()

@@ -11,11 +11,11 @@
 use std::slice;
 use std::time::{Duration, Instant};
 
-use super::client::{ClusterFailure, ClusterValue, Statement, Trouble};
 use super::connection::{Cluster, SEND_FOR};
 use super::request::{BatchRequest, LEFT_OUT, MISSED, Outcomes, REFUSED};
-use crate::cluster::{ClusterError, Done, Work};
+use crate::store::cluster::{ClusterError, Done, Work};
 use crate::store::{StoreError, idempotency};
+use petstore_cluster::{ClusterFailure, ClusterValue, Statement, Trouble};
 
 /// The time during which a probe is sent again.
 const PROBE_FOR: Duration = Duration::from_secs(1);

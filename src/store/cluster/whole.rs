@@ -2,7 +2,6 @@
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// A database in one file of this machine: the file itself, or a temporary copy of a cluster's, deleted on drop.
 pub struct Whole {
@@ -44,17 +43,4 @@ impl Drop for Whole {
             let _ = std::fs::remove_dir_all(folder);
         }
     }
-}
-
-/// The requests to one host of a cluster.
-#[derive(Clone, Debug)]
-pub struct HostMeter {
-    /// Such as `one:4001`.
-    pub host: String,
-    /// Requests to it.
-    pub requests: u64,
-    /// Requests that failed, rejected ones included.
-    pub failures: u64,
-    /// The time that all of them took.
-    pub duration: Duration,
 }

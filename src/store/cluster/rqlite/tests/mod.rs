@@ -16,12 +16,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::cluster::{ClusterError, Done, Keys, Work, whole};
 use crate::model::{
     ApiKey, Caller, IdempotencyKey, KeyScope, NewPet, Page, Pet, PetQuery, PetStatus,
 };
+use crate::store::cluster::{ClusterError, Done, Keys, Work, whole};
 use crate::store::{Cause, Outcome, StoreError};
-use client::ClusterValue;
+use petstore_cluster::ClusterValue;
 use support::rqlite_nodes::Nodes;
 
 /// A cluster of `count` nodes without a database, and its address.
@@ -48,7 +48,7 @@ fn turned(path: &Path) -> PathBuf {
 /// Runs a statement as another program would, such as rqlite's shell.
 pub fn run(path: &Path, sql: &str) {
     let client = connect(path).unwrap();
-    let statement = client::Statement::plain(sql.to_owned());
+    let statement = petstore_cluster::Statement::plain(sql.to_owned());
     client.write(&[statement], schema::PATIENCE).unwrap();
 }
 
@@ -56,7 +56,7 @@ fn number(path: &Path, sql: &str) -> i64 {
     let client = connect(path).unwrap();
     let rows = client
         .read(
-            &[client::Statement::plain(sql.to_owned())],
+            &[petstore_cluster::Statement::plain(sql.to_owned())],
             client.fresh,
             schema::PATIENCE,
         )
@@ -268,7 +268,7 @@ pub fn pretender(answer: impl Fn(usize) -> Option<String> + Send + 'static) -> S
 }
 
 /// Does some work, and returns the number of requests that it takes.
-fn requests<T>(client: &client::Client, work: impl FnOnce() -> T) -> (T, u64) {
+fn requests<T>(client: &petstore_cluster::Client, work: impl FnOnce() -> T) -> (T, u64) {
     let asked = || {
         client
             .meters()

@@ -5,14 +5,15 @@ use std::collections::HashSet;
 
 use rusqlite::{ToSql, params};
 
-use super::client::{ClusterRows, ClusterValue, Statement, StatementAnswer};
-use crate::cluster::{ClusterError, Done, Work};
+use super::statement;
 use crate::model::{ApiKey, Digest, IdempotencyKey, NewPet, Pet};
+use crate::store::cluster::{ClusterError, Done, Work};
 use crate::store::idempotency::{self, FIND, FORGET, RECORD};
 use crate::store::keys::{EXPIRE_KEY, KEEP_USE};
 use crate::store::statements::INSERT_AS;
 use crate::store::{Outcome, StoreError};
 use petstore_base::clock::unix_time;
+use petstore_cluster::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 
 /// Records the batch, and the first id that its pets can have. `is_current` is NULL, and rejected, if the batch is not
 /// the next one of its writer.
@@ -122,9 +123,9 @@ impl<'w> BatchRequest<'w> {
             plain: Vec::new(),
             once: Vec::new(),
             compared: Vec::new(),
-            writes: vec![Statement::new(BATCH, params![name, batch])?],
+            writes: vec![statement(BATCH, params![name, batch])?],
             write_abouts: vec![About::Nothing],
-            finds: vec![Statement::new(FIRST, params![name, batch])?],
+            finds: vec![statement(FIRST, params![name, batch])?],
         };
         let (mut plain, mut once, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (place, part) in work.iter().enumerate() {
@@ -178,7 +179,7 @@ impl<'w> BatchRequest<'w> {
         sql: &str,
         values: &[&dyn ToSql],
     ) -> Result<(), StoreError> {
-        self.writes.push(Statement::new(sql, values)?);
+        self.writes.push(statement(sql, values)?);
         self.write_abouts.push(about);
         Ok(())
     }
@@ -207,7 +208,7 @@ impl<'w> BatchRequest<'w> {
         let values: Vec<_> = values.chain([&key.0 as _]).collect();
         self.add_about(About::Once(place), INSERT_ONCE, &values)?;
         self.add(RECORD, params![key.0, new.fingerprint(), now])?;
-        self.finds.push(Statement::new(FIND, params![key.0])?);
+        self.finds.push(statement(FIND, params![key.0])?);
         Ok(())
     }
 

@@ -10,15 +10,17 @@ use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::failure::{ClusterFailure, Trouble};
-use crate::store::StoreError;
+use crate::failure::{ClusterFailure, Trouble};
 
 /// A value of a statement or of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected null, an integer or a text")]
 pub enum ClusterValue {
+    /// NULL.
     Null,
+    /// An integer.
     Integer(i64),
+    /// A text.
     Text(String),
     /// Only in rows.
     #[serde(skip)]
@@ -49,7 +51,9 @@ impl ClusterValue {
 /// An SQL statement with the values of its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Statement {
+    /// Its text.
     pub sql: Cow<'static, str>,
+    /// The values of its parameters.
     pub values: Vec<ClusterValue>,
 }
 
@@ -66,7 +70,7 @@ impl Statement {
     ///
     /// # Errors
     /// If SQLite cannot store a value.
-    pub fn new(sql: &str, values: &[&dyn ToSql]) -> Result<Self, StoreError> {
+    pub fn new(sql: &str, values: &[&dyn ToSql]) -> rusqlite::Result<Self> {
         let sent = values.iter().map(|value| Ok(sent(&value.to_sql()?)));
         let (values, forms): (Vec<ClusterValue>, Vec<[&str; 2]>) = sent
             .collect::<rusqlite::Result<Vec<_>>>()?

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::client::Client;
 use super::connection::{Cluster, REVISION};
 use super::schema::{PATIENCE, is_in_use, migrate};
 use super::{connect, random};
-use crate::cluster::{Revision, Whole};
 use crate::store::StoreError;
+use crate::store::cluster::{Revision, Whole};
 use crate::store::migrations::{self, STEPS};
+use petstore_cluster::Client;
 
 use petstore_base::error::{Error, ErrorKind, fail};
 

@@ -23,7 +23,6 @@
 //! | `schema::PATIENCE` | 8 | at the start and of commands: outlasts an election |
 
 mod batch;
-mod client;
 mod connection;
 mod copies;
 mod replicas;
@@ -35,13 +34,15 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::HostMeter;
-use client::Client;
+use crate::store::StoreError;
 use petstore_base::error::{Error, ErrorKind};
+use petstore_cluster::{Client, Statement};
+use rusqlite::ToSql;
 
-pub use client::set_database_password;
 pub use connection::Cluster;
 pub use copies::{fetch, load};
+pub use petstore_cluster::HostMeter;
+pub use petstore_cluster::set_database_password;
 pub use replicas::compare;
 #[cfg(test)]
 pub use tests::run;
@@ -63,6 +64,11 @@ fn connect(path: &Path) -> Result<Arc<Client>, Error> {
     let client = Arc::new(Client::connect(&address, schema::PATIENCE)?);
     clients.push((address.into_owned(), Arc::downgrade(&client)));
     Ok(client)
+}
+
+/// A statement with these values.
+fn statement(sql: &str, values: &[&dyn ToSql]) -> Result<Statement, StoreError> {
+    Ok(Statement::new(sql, values)?)
 }
 
 fn random() -> Result<u64, Error> {
