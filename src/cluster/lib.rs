@@ -132,8 +132,7 @@ static PASSWORDS: Mutex<BTreeMap<String, Secret>> = Mutex::new(BTreeMap::new());
 ///
 /// ```
 /// let address = "rqlites://pets@one.example,two.example/";
-/// petstore::set_database_password(address, "hush-hush");
-/// let config = petstore::Config::new().database(address);
+/// petstore_cluster::set_database_password(address, "hush-hush");
 /// ```
 pub fn set_database_password(address: &str, password: impl Into<Secret>) {
     passwords().insert(address.to_owned(), password.into());
