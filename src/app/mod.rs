@@ -4,3 +4,4 @@
 pub mod api;
 pub mod endpoint;
 pub mod pipeline;
+pub mod settings;

@@ -9,6 +9,7 @@ mod urls;
 
 use std::path::PathBuf;
 
+use crate::app::settings::{ApiSettings, root_of};
 use petstore_base::error::{Error, ErrorKind, fail};
 use petstore_base::files::is_location;
 use petstore_base::secret::Secret;
@@ -291,19 +292,16 @@ impl Config {
 
     /// Returns the public URL of the service, without a trailing slash, if it is known.
     pub(crate) fn root(&self) -> Option<&str> {
-        self.base_url
-            .as_deref()
-            .and_then(|base| base.strip_suffix("/v1"))
+        root_of(self.base_url.as_deref()?)
     }
 
-    /// Returns the public URL of a path, or only the path if the public address is unknown.
-    pub(crate) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.root().unwrap_or_default())
-    }
-
-    /// Returns the path of the public URL before `/v1`, without its first slash; `None` if it has none.
-    pub(crate) fn root_path(&self) -> Option<&str> {
-        self.root()?.splitn(4, '/').nth(3)
+    /// What the interface is told.
+    pub(crate) fn api(&self) -> ApiSettings {
+        ApiSettings {
+            base_url: self.base_url.clone(),
+            security_contact: self.security_contact.clone(),
+            is_experimental: self.experimental,
+        }
     }
 
     /// Returns the hosts of the base URL and the staging URL, in lower case. The service always accepts requests for

@@ -12,6 +12,7 @@ use crate::admin::{
 };
 use crate::app::endpoint::ApiError;
 use crate::app::pipeline::{self, SharedState};
+use crate::config::Config;
 use crate::store::Reader;
 use petstore_base::error::Error;
 use petstore_base::http::ACCESS_LOG;
@@ -46,6 +47,7 @@ impl Admin {
     /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot
     /// be opened.
     pub fn start(
+        config: &Config,
         shared: &SharedState,
         listening: Listening,
         settings: &ProjectSettings,
@@ -53,7 +55,6 @@ impl Admin {
         reset: Option<Reset>,
         service: Stopper,
     ) -> Result<Self, Error> {
-        let config = &*shared.config;
         let stopper = Stopper::default();
         let mut workers = ServiceWorkers::new(&config.database, &stopper, None);
         let counts = config.experimental.then(LastCounts::default);

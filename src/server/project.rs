@@ -5,7 +5,7 @@ use crate::admin::ProjectSettings;
 use crate::app::pipeline;
 use crate::config::Config;
 use petstore_base::error::Error;
-use petstore_hosting::Hosts;
+use petstore_hosting::{Hosts, OnServed};
 
 /// Opens the project if a hosting platform or an admin address is configured and the service may write. Returns the
 /// project's hosts and, if there is an admin address, the settings that it serves. `guide` is the URL of the site, for
@@ -22,7 +22,6 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
     use crate::site::hosting::Project;
     use crate::site::html;
     use crate::store::cluster;
-    use petstore_hosting::OnServed;
     use petstore_hosting::Upkeep;
 
     let is_needed = !config.read_only
@@ -42,7 +41,7 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
         // The key from the environment lacks the admin scope, so it gets a 403 with that message instead of a 401.
         authenticator: Authenticator::new(config.api_key.as_deref()),
     });
-    Ok((pipeline::hosts(config, note_served), settings))
+    Ok((hosts(config, note_served), settings))
 }
 
 /// Returns the hosts of the configuration. Without the feature `site` there is no project.
@@ -51,5 +50,11 @@ pub fn start(config: &Config, guide: &str) -> Result<(Hosts, Option<ProjectSetti
 /// Never fails.
 #[cfg(not(feature = "site"))]
 pub fn start(config: &Config, _: &str) -> Result<(Hosts, Option<ProjectSettings>), Error> {
-    Ok((pipeline::hosts(config, None), Some(ProjectSettings)))
+    Ok((hosts(config, None), Some(ProjectSettings)))
+}
+
+/// The hosts of the project of a configuration.
+fn hosts(config: &Config, served: Option<OnServed>) -> Hosts {
+    let base_url = config.base_url.as_deref();
+    pipeline::hosts(&config.hosting, config.own_hosts(), base_url, served)
 }

@@ -69,7 +69,7 @@ impl Running {
         let (hosts, settings) = project::start(&config, &guide)?;
         let when_lost = stopper.clone();
         let shared = SharedState {
-            config: Arc::clone(&config),
+            settings: Arc::new(config.api()),
             assets: site::lazy_assets(&config, &listening.address),
             authenticator: Authenticator::new(config.api_key.as_deref()),
             lost: Arc::new(move |error| when_lost.stop_because(Error::from(error.clone()))),
@@ -91,16 +91,17 @@ impl Running {
         let lanes = workers.take_lanes();
         let admin = admin.zip(settings).map(|(listening, settings)| {
             Admin::start(
+                &config,
                 &shared,
                 listening,
                 &settings,
                 data,
-                reset(&shared, &draws),
+                reset(&config, &draws),
                 stopper.clone(),
             )
         });
         let admin = admin.transpose()?;
-        let gate_config = gate_config(&shared, max_connections, lanes, draws);
+        let gate_config = gate_config(&config, &shared.metrics, max_connections, lanes, draws);
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         Ok(Self {
             gate,
@@ -129,7 +130,7 @@ fn metrics(config: &Config) -> Metrics {
     } else {
         Metrics::default()
     };
-    pipeline::announce(&mut metrics, config);
+    pipeline::announce(&mut metrics, config.experimental);
     metrics
 }
 
@@ -235,12 +236,13 @@ fn admin_data(file: &Path) -> AdminData {
 
 /// The configuration of the gate for clients.
 fn gate_config(
-    shared: &SharedState,
+    config: &Config,
+    metrics: &Metrics,
     max_connections: usize,
     lanes: Vec<OpenLane>,
     draws: Draws,
 ) -> GateConfig {
-    let config = &shared.config;
+    let has_domains = config.hosting.platform_host.is_some();
     let delay = config
         .ephemeral
         .as_ref()
@@ -253,23 +255,23 @@ fn gate_config(
             deadlines: config.deadlines.clone(),
         },
         lanes,
-        forwarded: pipeline::header_fields(config),
+        forwarded: pipeline::header_fields(config.experimental, has_domains),
         trusted: TrustedProxies(config.trusted_proxies.clone()),
-        cors: pipeline::cors(config),
+        cors: pipeline::cors(&config.allow_origins),
         server: SERVER,
         access_log: ACCESS_LOG,
         size: pipeline::size,
         delay: delay.map(|delay| Box::new(pipeline::delays(delay, draws)) as Delay),
-        refuse: pipeline::refuse(shared.metrics.clone()),
-        metrics: shared.metrics.clone(),
+        refuse: pipeline::refuse(metrics.clone()),
+        metrics: metrics.clone(),
     }
 }
 
 /// Creates the function that resets an ephemeral service; `None` for other services. The lists that workers cache are valid
 /// for one version of the database only, so they need no reset.
-fn reset(shared: &SharedState, draws: &Draws) -> Option<Reset> {
-    let sample = shared.config.ephemeral.as_ref()?.sample;
-    let database = shared.config.database.clone();
+fn reset(config: &Config, draws: &Draws) -> Option<Reset> {
+    let sample = config.ephemeral.as_ref()?.sample;
+    let database = config.database.clone();
     let draws = draws.clone();
     Some(Arc::new(move || {
         store::reset_ephemeral(&database, sample)?;

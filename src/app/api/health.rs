@@ -66,7 +66,7 @@ fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::app::settings::ApiSettings;
     use crate::store::Damage;
     use crate::store::tests::{lose_pets, pair};
     use std::sync::Arc;
@@ -80,7 +80,7 @@ mod tests {
             std::sync::Arc::new(petstore_base::http::LazyAssets::new(Box::new(
                 petstore_base::http::Assets::default,
             ))),
-            Arc::new(Config::default()),
+            Arc::new(ApiSettings::default()),
         );
         assert_eq!(can_read(&mut context), Ok(()));
         lose_pets(&writer);

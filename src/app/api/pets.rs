@@ -8,7 +8,7 @@ use crate::app::endpoint::{
     Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
     Staged, Success, Tag, tagged,
 };
-use crate::config::Config;
+use crate::app::settings::ApiSettings;
 use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};
 use crate::store::{BatchWriter, Outcome};
 use petstore_base::http::Response;
@@ -194,7 +194,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     context
         .store
         .visit_pets(&list.query, |pet| list.page.push(pet.id, &pet))?;
-    let response = list.respond(&context.config);
+    let response = list.respond(&context.settings);
     Ok(call.unless_known(context.lists.insert(call.request.target, response)))
 }
 
@@ -219,8 +219,8 @@ impl List {
     }
 
     /// The response, once the page has its pets.
-    pub fn respond(self, config: &Config) -> Response {
-        self.page.finish(&config.url(PETS))
+    pub fn respond(self, settings: &ApiSettings) -> Response {
+        self.page.finish(&settings.url(PETS))
     }
 }
 

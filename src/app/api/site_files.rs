@@ -218,7 +218,7 @@ fn get_pets_page(context: &mut ReadContext, call: &Call) -> Result<Response, Fai
     } else {
         let message = format!(
             "This page is for people. The API has {}.",
-            context.config.url("/v1/pets")
+            context.settings.url("/v1/pets")
         );
         ApiError::with_message(Code::NotFound, message).into_response()
     };

@@ -37,7 +37,7 @@ fn get_contact(context: &mut ReadContext, call: &Call) -> Result<Response, Failu
     if let Some(file) = deployed(context, call)? {
         return Ok(file);
     }
-    let Some(contact) = &context.config.security_contact else {
+    let Some(contact) = &context.settings.security_contact else {
         return not_found(context, call);
     };
     let expires = day(unix_time() + CONTACT_HOLDS);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::list_cache::ListCache;
 use super::{Call, Failure};
 use crate::app::endpoint::ApiError;
-use crate::config::Config;
+use crate::app::settings::ApiSettings;
 use crate::store::{BUSY_TIMEOUT, BatchWriter, Cause, Counts, Damage, Reader, StoreError, Writer};
 use petstore_base::http::{LazyAssets, Response};
 
@@ -57,8 +57,7 @@ pub struct ReadContext {
     /// The last count of the pets.
     pub counts: Counts,
     pub assets: Arc<LazyAssets>,
-    /// Every setting.
-    pub config: Arc<Config>,
+    pub settings: Arc<ApiSettings>,
 }
 
 impl ReadContext {
@@ -67,7 +66,7 @@ impl ReadContext {
         store: Reader,
         damage: Damage,
         assets: Arc<LazyAssets>,
-        config: Arc<Config>,
+        settings: Arc<ApiSettings>,
     ) -> Self {
         Self {
             store,
@@ -75,7 +74,7 @@ impl ReadContext {
             lists: ListCache::default(),
             counts: Counts::default(),
             assets,
-            config,
+            settings,
         }
     }
 }

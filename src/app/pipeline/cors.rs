@@ -1,6 +1,5 @@
 //! What scripts of other origins may read and send in a browser (CORS: Fetch standard, section 3.2).
 
-use crate::config::Config;
 use petstore_gate::Cors;
 
 /// The response header fields that they may read, in addition to the safelisted ones.
@@ -11,9 +10,9 @@ const SENT: &str =
     "Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";
 
 /// What the allowed origins may do.
-pub fn cors(config: &Config) -> Cors {
+pub fn cors(origins: &[String]) -> Cors {
     Cors {
-        origins: config.allow_origins.clone(),
+        origins: origins.to_vec(),
         exposed: EXPOSED,
         sent: SENT,
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_long_page, router};
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, Operation, Router};
-use crate::config::Config;
+use crate::app::settings::ApiSettings;
 use crate::model::KeyScope;
 use crate::store::{Damage, Reader, StoreError};
 use authentication::AUTHORIZATION;
@@ -23,7 +23,7 @@ use petstore_base::http::response::Disposition;
 use petstore_base::http::{ACCESS_LOG, Fields, LazyAssets, Request, Response, Size, Target};
 use petstore_base::metrics::Metrics;
 use petstore_base::quiet_log::QuietLog;
-use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosts, OnServed, link_canonical};
+use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosting, Hosts, OnServed, link_canonical};
 
 pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
@@ -42,8 +42,8 @@ const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
 const NO_OPERATION: &str = "none";
 
 /// Creates the counters of all operations and of the causes of a 503, so that the metrics have them from the start.
-pub fn announce(metrics: &mut Metrics, config: &Config) {
-    let operations = router(config.experimental)
+pub fn announce(metrics: &mut Metrics, is_experimental: bool) {
+    let operations = router(is_experimental)
         .operations()
         .chain([&FILE])
         .map(|operation| operation.id);
@@ -54,16 +54,14 @@ pub fn announce(metrics: &mut Metrics, config: &Config) {
     reasons.for_each(|code| metrics.refused(code.as_str(), 0));
 }
 
-/// The hosts of the project of a configuration.
-pub fn hosts(config: &Config, served: Option<OnServed>) -> Hosts {
-    let base_url = config.base_url.as_deref();
-    Hosts::new(
-        &config.hosting,
-        config.own_hosts(),
-        base_url,
-        is_protected,
-        served,
-    )
+/// The hosts of a project, of which `own` are beside the one on its platform.
+pub fn hosts(
+    hosting: &Hosting,
+    own: impl Iterator<Item = String>,
+    base_url: Option<&str>,
+    served: Option<OnServed>,
+) -> Hosts {
+    Hosts::new(hosting, own, base_url, is_protected, served)
 }
 
 /// Called when the database is lost; it ends the service, or leaves that to the writer.
@@ -72,7 +70,7 @@ pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 /// The state that all workers share; each gets a clone.
 #[derive(Clone)]
 pub struct SharedState {
-    pub config: Arc<Config>,
+    pub settings: Arc<ApiSettings>,
     /// The documents of the site.
     pub assets: Arc<LazyAssets>,
     pub authenticator: Authenticator,
@@ -116,9 +114,9 @@ enum Entered<'r> {
 impl Pipeline {
     fn new(shared: SharedState) -> Self {
         let failures = QuietLog::new(module_path!());
-        let root = shared.config.root().unwrap_or_default();
+        let root = shared.settings.root().unwrap_or_default();
         let announcement = |row: &Operation| Some((row.id, row.deprecation?.announcement(root)));
-        let router = router(shared.config.experimental);
+        let router = router(shared.settings.is_experimental);
         let announcements = router.operations().filter_map(announcement).collect();
         Self {
             router,
@@ -150,7 +148,7 @@ impl Pipeline {
         if let Some(operation) = operation {
             response = self.announce(operation, response);
         }
-        if let Some(path) = self.shared.config.root_path()
+        if let Some(path) = self.shared.settings.root_path()
             && let Some(location) = response
                 .field("Location")
                 .filter(|_| response.status == 201)
@@ -328,8 +326,7 @@ fn refuse_worker(is_deployed: bool) -> ApiError {
 
 /// Lists the request header fields that the service reads: the key, those of the operations and, if there may be
 /// domains, the host.
-pub fn header_fields(config: &Config) -> Vec<&'static str> {
-    let has_domains = config.hosting.platform_host.is_some();
+pub fn header_fields(is_experimental: bool, has_domains: bool) -> Vec<&'static str> {
     let own = [
         AUTHORIZATION,
         ACCEPT.name,
@@ -337,7 +334,7 @@ pub fn header_fields(config: &Config) -> Vec<&'static str> {
         HOST,
         FORWARDED_PROTO,
     ];
-    router(config.experimental).header_fields(if has_domains { &own } else { &own[..3] })
+    router(is_experimental).header_fields(if has_domains { &own } else { &own[..3] })
 }
 
 /// Estimates the size of the response to a read. `line` is its method and its target, with a space between them. HEAD
@@ -382,8 +379,8 @@ mod tests {
     impl SharedState {
         /// Creates a state with this authenticator, and defaults for the rest.
         pub fn for_tests(authenticator: Authenticator) -> Self {
-            let (config, assets) = (
-                Arc::new(Config::default()),
+            let (settings, assets) = (
+                Arc::new(ApiSettings::default()),
                 std::sync::Arc::new(petstore_base::http::LazyAssets::new(Box::new(
                     petstore_base::http::Assets::default,
                 ))),
@@ -391,7 +388,7 @@ mod tests {
             let (damage, metrics, hosts) =
                 (Damage::default(), Metrics::default(), Hosts::default());
             Self {
-                config,
+                settings,
                 assets,
                 authenticator,
                 lost: Arc::new(|_| ()),
@@ -490,7 +487,7 @@ mod tests {
     #[test]
     fn gate_forwards_what_the_operations_declare_and_the_key() {
         assert_eq!(
-            header_fields(&Config::default()),
+            header_fields(false, false),
             [
                 "Accept",
                 "Accept-Encoding",
@@ -508,7 +505,7 @@ mod tests {
     fn every_operation_is_in_the_metrics_from_the_start() {
         let mut shared = SharedState::for_tests(Authenticator::default());
         shared.metrics = Metrics::watched(0);
-        announce(&mut shared.metrics, &shared.config);
+        announce(&mut shared.metrics, false);
         for sample in [
             r#"requests_total{operation="createPet",status="503"}"#,
             r#"requests_total{operation="none",status="500"}"#,

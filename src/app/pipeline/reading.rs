@@ -29,9 +29,9 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
     pub fn new(store: Reader, shared: SharedState) -> Self {
-        let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
+        let (assets, settings) = (Arc::clone(&shared.assets), Arc::clone(&shared.settings));
         Self {
-            context: ReadContext::new(store, shared.damage.clone(), assets, config),
+            context: ReadContext::new(store, shared.damage.clone(), assets, settings),
             pipeline: Pipeline::new(shared),
             refusal: None,
         }
@@ -40,7 +40,7 @@ impl ReadService {
     /// Creates the service of the write lane of a read-only service. It rejects writes, and its message names the
     /// public URL, if there is one, as the place for them.
     pub fn refusing(store: Reader, shared: SharedState) -> Self {
-        let refusal = shared.config.base_url.as_ref().map_or_else(
+        let refusal = shared.settings.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
             |url| {
                 format!("This service is read-only; nothing was changed. Send requests that change something to {url}.").into()

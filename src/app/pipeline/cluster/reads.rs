@@ -31,11 +31,11 @@ pub struct ClusterReads {
 impl ClusterReads {
     /// `database` is the private one.
     pub fn new(cluster: Cluster, copy: KeyCopy, database: Reader, shared: SharedState) -> Self {
-        let (assets, config) = (Arc::clone(&shared.assets), Arc::clone(&shared.config));
+        let (assets, settings) = (Arc::clone(&shared.assets), Arc::clone(&shared.settings));
         Self {
             cluster,
             copy,
-            context: ReadContext::new(database, shared.damage.clone(), assets, config),
+            context: ReadContext::new(database, shared.damage.clone(), assets, settings),
             pipeline: Pipeline::new(shared),
             versions: Version::default(),
             version: 0,
@@ -73,7 +73,7 @@ impl ClusterReads {
                         break;
                     }
                 }
-                let response = list.respond(&context.config);
+                let response = list.respond(&context.settings);
                 Ok(call.unless_known(context.lists.insert(call.request.target, response)))
             }
             ("getPet", _) => {

@@ -9,7 +9,7 @@ use crate::app::api::{pets, router};
 use crate::app::endpoint::{Handler, Operation, Router};
 use crate::app::pipeline::reading::ENOUGH_BYTES;
 use crate::app::pipeline::{Authenticator, ReadService, SharedState, WriteService};
-use crate::config::Config;
+use crate::app::settings::ApiSettings;
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::ops::keys::secret::digest;
 use crate::store::Reader;
@@ -37,9 +37,9 @@ static WITH_PAGES: Router = Router(&[pets::OPERATIONS, PAGES]);
 
 fn shared() -> SharedState {
     let mut shared = SharedState::for_tests(Authenticator::default());
-    shared.config = Arc::new(Config {
-        experimental: true,
-        ..Config::default()
+    shared.settings = Arc::new(ApiSettings {
+        is_experimental: true,
+        ..ApiSettings::default()
     });
     shared
 }

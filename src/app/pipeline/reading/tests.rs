@@ -3,7 +3,7 @@
 use super::*;
 use crate::app::endpoint::{Failure, Operation, Router};
 use crate::app::pipeline::Authenticator;
-use crate::config::Config;
+use crate::app::settings::ApiSettings;
 use crate::store::{Cause, StoreError, Writer};
 use petstore_base::testing::{Folder, logged};
 
@@ -60,13 +60,19 @@ fn services() -> (Folder, [ReadService; 2]) {
     let shared = || SharedState::for_tests(Authenticator::default());
     let store = || Reader::open(&folder.database()).unwrap();
     let base_url = Some("https://elsewhere".to_owned());
-    let config = Arc::new(Config {
+    let settings = Arc::new(ApiSettings {
         base_url,
-        ..Config::default()
+        ..ApiSettings::default()
     });
     let services = [
         ReadService::new(store(), shared()),
-        ReadService::refusing(store(), SharedState { config, ..shared() }),
+        ReadService::refusing(
+            store(),
+            SharedState {
+                settings,
+                ..shared()
+            },
+        ),
     ];
     let services = services.map(|mut service| {
         service.pipeline.router = &Router(&[ROWS]);
