@@ -95,13 +95,13 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
             "petstore check shows what is wrong"
         }
         ErrorKind::DatabaseDamaged if call.command == "check" && !has_file => {
-            "if it finds nothing the next time, the disk failed to read; otherwise restore a backup: \
-             petstore restore FILE keeps the damaged database under another name"
+            "check again: if that finds nothing, the disk had failed to read. Otherwise restore a backup with \
+             petstore restore FILE, which keeps the damaged database under another name"
         }
         // SQLite may report a failed read of the disk as damage.
         ErrorKind::DatabaseDamaged if !has_file => {
-            "run petstore check: if it finds nothing, the disk failed to read, so try again; otherwise restore a backup: \
-             petstore restore FILE keeps the damaged database under another name"
+            "run petstore check: if that finds nothing, the disk had failed to read; try again. Otherwise restore a backup with \
+             petstore restore FILE, which keeps the damaged database under another name"
         }
         ErrorKind::SchemaChanged if error.to_string().contains(" was rebuilt, ") => {
             "move the pets: petstore export, then petstore import --keep-ids --create into a new database, which leaves keys, \

@@ -225,8 +225,8 @@ impl Reader {
         }
     }
 
-    /// A number that changes if what callers cache by it may have changed: `PRAGMA data_version` at the beginning of the
-    /// batch. The connection's own writes need not change it.
+    /// `PRAGMA data_version` at the beginning of the batch, for caches: it is another number after a commit of another
+    /// connection. A commit of this one need not change it.
     pub fn data_version(&self) -> i64 {
         self.data_version
     }

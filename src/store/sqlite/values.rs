@@ -194,7 +194,7 @@ mod tests {
         "9223372036854775807",
         "NULL",
     ];
-    /// They are the key by which SQLite finds the row, and so always what they can be.
+    /// Columns that are the rowid. SQLite stores nothing but integers there.
     const ROWIDS: [&str; 5] = [
         "pets.id",
         "api_keys.id",
