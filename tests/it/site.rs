@@ -62,10 +62,15 @@ fn files_are_kept_for_good_under_their_digest_and_not_under_another() {
     );
     assert_eq!(before.expect(200).header("Cache-Control"), Some("no-cache"));
     assert_eq!(before.body, now.body);
-    // So that instances behind one address have the same files.
+    // So that instances behind one address have the same files: a file that names the address, as the search index does
+    // if a page has `{{base}}` outside a block of code, would have another digest.
     let other =
         Server::start_with(|command| command.args(["--base-url", "https://pets.example/v1"]));
-    assert_eq!(folder_of_files(&other), folder);
+    assert_eq!(
+        folder_of_files(&other),
+        folder,
+        "a file depends on --base-url"
+    );
 }
 
 #[test]
