@@ -8,7 +8,6 @@ use std::str::FromStr;
 
 use slab::Slab;
 
-use crate::fair_queue::Turns;
 use petstore_base::error::Expected;
 
 /// The peer of a socket.
@@ -158,6 +157,9 @@ fn address(word: &str) -> Option<IpAddr> {
             .map(|address| address.ip())
     })
 }
+
+/// The next turns of an address that takes turns with the others, by [`Size`](petstore_base::http::Size).
+pub type Turns = [u64; 3];
 
 /// An address with at least one connection.
 pub struct AddressUse {

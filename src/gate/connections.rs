@@ -13,11 +13,17 @@ use crate::addresses::Addresses;
 use crate::addresses::Peer;
 use crate::client::{Client, ClientState, Shared};
 use crate::lane::LaneKind;
-use crate::lanes::ClientId;
 use crate::refusal::{Refusal, RefusalReason};
 
 /// The most bytes to read from a client in one turn.
 pub const READ_BYTES: usize = 16 * 1024;
+
+/// The client of a request. Its slot may belong to another client by the time the response comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClientId {
+    pub slot: usize,
+    pub serial: u64,
+}
 
 /// A client and its socket.
 pub struct Connection {

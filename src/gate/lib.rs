@@ -38,9 +38,7 @@
 mod addresses;
 mod client;
 mod connections;
-mod dispatcher;
 mod eviction;
-mod fair_queue;
 #[doc(hidden)]
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -1,7 +1,7 @@
 //! The gate: one thread on readiness events between all clients and the lanes.
 //!
 //! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. [`client`](crate::client) is the state
-//! machine of one client, without a socket. [`connections`](crate::connections) moves the bytes of clients, [`dispatcher`](crate::dispatcher) those of lanes,
+//! machine of one client, without a socket. [`connections`](crate::connections) moves the bytes of clients, [`lanes`](crate::lanes) those of lanes,
 //! and [`eviction`](crate::eviction) selects clients to evict. The loop in this file alone knows all of them.
 
 #[cfg(any(test, fuzzing))]
@@ -21,9 +21,9 @@ use crate::addresses::Peer;
 use crate::addresses::TrustedProxies;
 use crate::client::{ClientState, Shared};
 use crate::connections::{Connections, Wants};
-use crate::dispatcher::Dispatcher;
 use crate::eviction::{Candidates, largest_holders};
 use crate::lane::LaneKind;
+use crate::lanes::Dispatcher;
 use crate::lanes::Lane;
 use crate::lanes::OpenLane;
 use crate::limits::{Limits, most_connections};

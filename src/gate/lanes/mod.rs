@@ -1,27 +1,204 @@
-//! The gate's end of a lane: complete requests go down pipelined, complete responses come back in order.
+//! The gate's end of the lanes: complete requests wait in a fair order, go down pipelined, and complete responses come back
+//! in order.
 //!
-//! A lane stays connected. If it breaks off, the service ends.
+//! Addresses take turns, however many requests each has. Requests wait in three queues, by the size that their response is
+//! expected to have: otherwise a small one would wait for the large ones of thousands of addresses. A lane stays connected.
+//! If it breaks off, the service ends.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net;
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
+use crate::addresses::Turns;
+use crate::client::{ClientState, Shared};
+use crate::connections::{ClientId, Connections};
 use crate::lane::{LaneKind, LaneRequest, LaneResponse, NO_TICKET, Ticket};
+use petstore_base::http::Size;
 
 /// The most bytes of requests in a lane at once, which bounds its memory and the wait of later requests. A single
 /// request may exceed it.
 const WINDOW_BYTES: usize = 256 * 1024;
 /// The bytes to read from a lane at once. A buffer that had to grow for a larger response shrinks to this again.
 const READ_BYTES: usize = 256 * 1024;
+/// The number of smaller requests that go ahead of a larger one, while both wait.
+const SMALLER_AHEAD: usize = 8;
 
-/// The client of a request. Its slot may belong to another client by the time the response comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClientId {
-    pub slot: usize,
-    pub serial: u64,
+/// All lanes, and the requests that wait for them.
+pub struct Dispatcher {
+    pub lanes: Vec<Lane>,
+    /// By [`LaneKind`].
+    pub waiting: [FairQueue; 2],
+    size: fn(&[u8]) -> Size,
+}
+
+impl Dispatcher {
+    /// `size`: that of the response to a read, by its method and target with a space between.
+    pub fn new(lanes: Vec<Lane>, size: fn(&[u8]) -> Size) -> Self {
+        Self {
+            lanes,
+            waiting: Default::default(),
+            size,
+        }
+    }
+
+    /// Queues a client's request.
+    pub fn queue(
+        &mut self,
+        slot: usize,
+        kind: LaneKind,
+        connections: &mut Connections,
+        shared: &Shared,
+    ) {
+        let waiting = &mut self.waiting[kind as usize];
+        // Each connection has at most one request waiting, so at least half belong to closed connections.
+        if waiting.len() >= 2 * connections.max {
+            waiting.retain(|id| connections.get_mut(id).is_some());
+        }
+        let Some(connection) = connections.open.get_mut(slot) else {
+            return;
+        };
+        connection.client.enter(ClientState::Waiting, shared);
+        let size = match kind {
+            LaneKind::Read => (self.size)(connection.client.request.line()),
+            LaneKind::Write => Size::Small,
+        };
+        // Each connection of an exempt address has turns of its own.
+        let mut of_connection = Turns::default();
+        let turns = if connection.is_exempt {
+            &mut of_connection
+        } else {
+            &mut connections.addresses.known[connection.address_index].turns[kind as usize]
+        };
+        waiting.push(
+            turns,
+            size,
+            ClientId {
+                slot,
+                serial: connection.serial,
+            },
+        );
+    }
+
+    /// Moves queued requests to the lanes, as long as these accept more.
+    pub fn dispatch(&mut self, connections: &mut Connections, shared: &Shared) {
+        for kind in [LaneKind::Read, LaneKind::Write] {
+            let waiting = &mut self.waiting[kind as usize];
+            while let Some(id) = waiting.peek() {
+                let connection = connections
+                    .open
+                    .get_mut(id.slot)
+                    .filter(|c| c.serial == id.serial);
+                let Some(connection) =
+                    connection.filter(|c| c.client.state() == ClientState::Waiting)
+                else {
+                    // By now the connection is closed, or has its response.
+                    waiting.pop();
+                    continue;
+                };
+                let client = &mut connection.client;
+                let bytes = client.request.len();
+                let free = self
+                    .lanes
+                    .iter_mut()
+                    .filter(|lane| lane.kind == kind && lane.has_capacity(bytes));
+                let Some(lane) = free.min_by_key(|lane| lane.load()) else {
+                    break;
+                };
+                waiting.pop();
+                lane.push(id, client.id(), &client.request);
+                client.go_inside(kind, shared);
+                connection.count_held(&mut connections.held);
+            }
+        }
+    }
+
+    /// Sends the requests of this round, with one write per lane.
+    ///
+    /// # Errors
+    /// If a lane has broken off.
+    pub fn flush(&mut self, registry: &Registry) -> io::Result<()> {
+        self.lanes
+            .iter_mut()
+            .try_for_each(|lane| lane.flush(registry))
+    }
+}
+
+/// The waiting requests of one kind of lane, by [`Size`].
+#[derive(Default)]
+pub struct FairQueue([SizeQueue; 3]);
+
+/// Requests of one size.
+#[derive(Default)]
+struct SizeQueue {
+    /// Turn and client; the least is next.
+    requests: BinaryHeap<Reverse<(u64, ClientId)>>,
+    /// The turn of the last request that was removed. New requests have later turns, so none waits for ever.
+    turn: u64,
+    /// The number of smaller requests that have gone ahead of the next one.
+    ahead: usize,
+}
+
+impl FairQueue {
+    /// Adds a request. The caller bounds their number. `turns`: those of the client's address.
+    pub fn push(&mut self, turns: &mut Turns, size: Size, client: ClientId) {
+        let queue = &mut self.0[size as usize];
+        let next = &mut turns[size as usize];
+        let turn = (*next).max(queue.turn + 1);
+        *next = turn + 1;
+        queue.requests.push(Reverse((turn, client)));
+    }
+
+    /// The next request, without removing it.
+    pub fn peek(&self) -> Option<ClientId> {
+        let Reverse((_, client)) = self.0[self.next_size()?].requests.peek()?;
+        Some(*client)
+    }
+
+    /// The size of the next request: the smallest in the queue, unless a larger one has waited for [`SMALLER_AHEAD`].
+    fn next_size(&self) -> Option<usize> {
+        let mut waiting = (0..self.0.len()).filter(|size| !self.0[*size].requests.is_empty());
+        let smallest = waiting.next()?;
+        Some(
+            waiting
+                .rfind(|size| self.0[*size].ahead >= SMALLER_AHEAD)
+                .unwrap_or(smallest),
+        )
+    }
+
+    /// Removes the next request.
+    pub fn pop(&mut self) -> Option<ClientId> {
+        let size = self.next_size()?;
+        for larger in &mut self.0[size + 1..] {
+            larger.ahead = if larger.requests.is_empty() {
+                0
+            } else {
+                larger.ahead + 1
+            };
+        }
+        let queue = &mut self.0[size];
+        let Reverse((turn, client)) = queue.requests.pop()?;
+        queue.turn = turn;
+        queue.ahead = 0;
+        Some(client)
+    }
+
+    /// Removes the requests of closed connections. It visits all requests.
+    pub fn retain(&mut self, mut is_here: impl FnMut(ClientId) -> bool) {
+        for queue in &mut self.0 {
+            queue
+                .requests
+                .retain(|Reverse((_, client))| is_here(*client));
+        }
+    }
+
+    /// The number of waiting requests.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|queue| queue.requests.len()).sum()
+    }
 }
 
 /// A lane that is not yet watched.
@@ -198,5 +375,7 @@ impl Lane {
     }
 }
 
+#[cfg(test)]
+mod fair_queue_tests;
 #[cfg(test)]
 pub mod tests;
