@@ -1,9 +1,31 @@
-//! The statements on idempotency keys, in the table `retries`: the record of a create with an `Idempotency-Key` is written
+//! The outcome of a create, and the statements on idempotency keys, in the table `retries`: the record of a create with an `Idempotency-Key` is written
 //! in the transaction of its pet, so that a crash falls before both or after both.
 
 use std::time::Instant;
 
 use petstore_base::clock::unix_time;
+
+/// The outcome of a create. It counts only once its batch is committed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// The pet with this id was added.
+    Made(i64),
+    /// The same create was carried out before, or earlier in this batch, and added this pet.
+    Replayed(i64),
+    /// Another create was carried out with the same key.
+    Reused,
+}
+
+#[cfg(test)]
+impl Outcome {
+    /// The id of the pet.
+    pub fn id(&self) -> i64 {
+        match self {
+            Self::Made(id) | Self::Replayed(id) => *id,
+            Self::Reused => panic!("another create has the key"),
+        }
+    }
+}
 
 /// How long a record is kept at least, in seconds. In a file this holds for any clock: see [`begin`].
 pub const KEPT: i64 = 24 * 3600;
@@ -25,15 +47,16 @@ pub const RECORD: &str = "INSERT INTO retries (pet, key, fingerprint, at) SELECT
 pub const FORGET: &str = "DELETE FROM retries WHERE pet IN (SELECT pet FROM retries ORDER BY pet LIMIT ?1) \
     AND at < ?2";
 
-/// If the oldest record is of later than `?1`, the clock was wrong once, and what was made then would never be removed,
-/// nor what came after it. Then all records of later than `?1` are of `?1`. Otherwise this reads only the oldest.
+/// If the oldest record lies in the future, after `?1`, the clock was once wrong, and neither it nor any later record would
+/// ever be removed. So all records after `?1` are set to `?1`. Otherwise this reads only the oldest.
 pub const CORRECT: &str = "UPDATE retries SET at = ?1 WHERE at > ?1 \
     AND pet >= (SELECT pet FROM retries WHERE at > ?1 AND pet = (SELECT min(pet) FROM retries))";
 
 /// The time at which a service begins to record, from the oldest and the newest record and the clock. From then on, time
 /// is what the service measures, whatever happens to the clock. A clock that is ahead cannot be distinguished from a long pause,
-/// so a pause counts as an hour at most, and after a real one records stay longer. If all records are of later than now,
-/// the clock is behind, and time goes on from the newest. If only some are, it was ahead, and they do not count.
+/// so a pause counts as an hour at most, and after a real one records stay longer. If all records lie in the
+/// future, the clock is behind, and time goes on from the newest. If only some do, the clock was ahead when they were made, and
+/// they are ignored.
 fn begin(ends: Option<(i64, i64)>, clock: i64) -> i64 {
     match ends {
         Some((oldest, newest)) if oldest > clock || newest <= clock.saturating_add(MOST_PAUSE) => {

@@ -3,11 +3,11 @@
 //! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`], which
 //! can also read. They are connections of SQLite: `sqlite/` has their files, locks and transactions.
 //!
-//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs` are methods of these two. `statements.rs` has those
-//!   that name every column of a pet, and `idempotency.rs` those on idempotency keys. `rows.rs` reads columns.
+//! - The statements: `pets.rs`, `keys.rs`, `staging.rs` and `transfer.rs` are methods of these two, and `hosting.rs` is how
+//!   hosting uses them. `statements.rs` has those that name every column of a pet, and `idempotency.rs` those on idempotency
+//!   keys, and the outcome of a create. `rows.rs` reads columns.
 //! - `counts.rs` has the number of pets with each status.
-//! - `batch_writer.rs` is what a handler may do with the writer, `transact.rs` work that is one transaction, and `outcome.rs`
-//!   the outcome of a create.
+//! - `batch_writer.rs` is what a handler may do with the writer, and `transact.rs` work that is one transaction.
 //! - `open.rs` opens a database for a service, and `error.rs` has why the store failed.
 
 mod batch_writer;
@@ -20,7 +20,6 @@ mod hosting;
 pub(crate) mod idempotency;
 pub(crate) mod keys;
 mod open;
-mod outcome;
 mod pets;
 mod rows;
 mod sqlite;
@@ -34,10 +33,10 @@ pub use counts::{Counted, Counts};
 #[cfg(feature = "cluster")]
 pub use error::names_what_is_missing;
 pub use error::{Cause, Damage, StoreError};
+pub use idempotency::Outcome;
 pub use open::{
     OpenStore, WriteAccess, exists, open_ephemeral, open_for_service, open_only_to_read,
 };
-pub use outcome::Outcome;
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, FileId, OldDatabase, Reader, RestoredKeys, SCHEMA_VERSION,
     Snapshot, Writer, carry_over, journal_of, kind_of, lacks_log, left_of, lock_old, log_of,

@@ -3,7 +3,6 @@
 //!
 //! Knows no resource, no SQL and no sockets.
 
-mod call;
 mod entity_tag;
 mod error;
 mod handler;
@@ -18,10 +17,9 @@ use petstore_base::error::Error;
 use petstore_base::http::Response;
 use petstore_base::json::Invalid;
 
-pub use call::{Call, read_body};
 pub use entity_tag::{ETAG, tagged};
 pub use error::{ApiError, Code, error_schema};
-pub use handler::{Handler, ReadContext, Staged, WriteContext, WriterCheck};
+pub use handler::{Call, Handler, ReadContext, Staged, WriteContext, WriterCheck, read_body};
 pub use operation::{Deprecation, JSON, Operation, Stability, Success, Tag};
 pub use parameter::HeaderField;
 pub use router::{Router, unserved};

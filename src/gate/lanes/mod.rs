@@ -13,9 +13,8 @@ use std::os::unix::net;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
-use crate::addresses::Turns;
 use crate::client::{ClientState, Shared};
-use crate::connections::{ClientId, Connections};
+use crate::connections::{ClientId, Connections, Turns};
 use crate::lane::{LaneKind, LaneRequest, LaneResponse, NO_TICKET, Ticket};
 use petstore_base::http::Size;
 
