@@ -122,7 +122,7 @@ impl Service for AdminService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         for request in requests {
             let mut key_name = None;
-            let response = self.respond(request, &mut key_name).unwrap_or_else(|failure| {
+            let mut response = self.respond(request, &mut key_name).unwrap_or_else(|failure| {
                 let is_noted = matches!(&failure, Failure::Store(error) if self.context.damage.note(error));
                 if !is_noted && let Some(detail) = failure.detail() {
                     self.failures
@@ -130,11 +130,10 @@ impl Service for AdminService {
                 }
                 failure.into_response()
             });
-            responses.push(
-                key_name
-                    .iter()
-                    .fold(response, |response, name| response.for_key(name)),
-            );
+            if let Some(name) = &key_name {
+                response = response.for_key(name);
+            }
+            responses.push(response);
         }
         Duration::ZERO
     }

@@ -1,5 +1,6 @@
 //! What the packages of petstore share: HTTP's terms, strict JSON, errors, files, threads, the clock, counters, and
-//! bounded logging. It knows nothing of pets, settings and SQL.
+//! bounded logging. It has the kinds of all errors and the names of all counters, and otherwise knows nothing of pets,
+//! settings and SQL.
 
 // Clippy also checks the crate without `test` and `fuzzing`, as it ships.
 #![cfg_attr(

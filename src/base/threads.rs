@@ -52,9 +52,12 @@ pub fn check_threads(count: usize) -> Result<(), Error> {
         (0..count).try_for_each(start)
     });
     // An ended thread still counts for a moment, so wait until the system has removed them.
-    (0..1000)
-        .take_while(|_| running() > before)
-        .for_each(|_| thread::yield_now());
+    for _ in 0..1000 {
+        if running() <= before {
+            break;
+        }
+        thread::yield_now();
+    }
     started.map_err(Error::no_thread)
 }
 

@@ -108,9 +108,9 @@ fn about(made: &Backup, file: &Path) -> String {
         _ => "complete, but not sound (petstore check says why)",
     };
     let mut text = format!("{file} is {how}: {pets}, {} bytes\n", made.bytes);
-    made.removed
-        .iter()
-        .for_each(|file| text += &format!("removed {}\n", file.display()));
+    for file in &made.removed {
+        text += &format!("removed {}\n", file.display());
+    }
     text
 }
 
@@ -131,10 +131,9 @@ fn check(call: &Invocation) -> CommandResult {
         let pets = count(found.pets, "pet") + &by_status(&found.counts);
         text += &format!("{name} is sound: {pets}, version {}\n", found.version);
     }
-    found
-        .foreign
-        .iter()
-        .for_each(|foreign| text += &format!("it also has {foreign}\n"));
+    for foreign in &found.foreign {
+        text += &format!("it also has {foreign}\n");
+    }
     print(&text)?;
     match found.kind {
         Some(kind) => Err(Error::new(kind, format!("{name} is not sound")).into()),

@@ -86,7 +86,9 @@ pub fn run() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, line)) => {
-            line.iter().for_each(|line| print_error(line));
+            if let Some(line) = line {
+                print_error(&line);
+            }
             ExitCode::from(code)
         }
     }

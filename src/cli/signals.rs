@@ -35,8 +35,8 @@ pub fn end_as_first() -> Result<(), Error> {
         .map_err(cannot_watch)
 }
 
-/// Returns these signals without those that the process was started to ignore, such as SIGHUP after `nohup`. Do not
-/// catch those: otherwise the programs that it starts no longer ignore them.
+/// Returns these signals without those that the process was started to ignore, such as SIGHUP after `nohup`. If it caught
+/// them, its child processes would no longer ignore them.
 pub fn heeded(signals: &[i32]) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

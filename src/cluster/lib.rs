@@ -1,4 +1,4 @@
-//! A client of rqlite: asks a cluster over HTTP (`rqlite.io/docs/api/`). Knows no table, no pet and no batch.
+//! A client of rqlite: asks a cluster over HTTP (`rqlite.io/docs/api/`). Knows no table and no batch.
 //!
 //! One [`Client`] serves all threads. A request goes to the favourite node: the leader once it is known, otherwise the
 //! one that answered last. If it fails, another node is asked, as long as the caller is patient: a repetition must do
@@ -53,8 +53,8 @@ pub use statement::{ClusterRows, ClusterValue, Statement, StatementAnswer};
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 /// How long `follow` avoids a node that failed.
 const SHUNNED: Duration = Duration::from_secs(30);
-/// The longest body of a response, in bytes. A page reads at most 101 pets. They take at most 38 MiB: each name has 64
-/// KiB, and each byte of it takes up to six bytes as JSON.
+/// The longest body of a response, in bytes. The largest page takes 38 MiB: 101 rows of 64 KiB, each byte of which takes up
+/// to six bytes as JSON.
 const MOST_BYTES: u64 = 64 << 20;
 /// The time limit for a node to prepare a copy of the database, or to load one.
 const WHOLE: Duration = Duration::from_secs(600);

@@ -17,9 +17,8 @@ const FEW_CONNECTIONS: usize = 16;
 /// The number of connections to find at a time.
 const CANDIDATES: usize = 64;
 
-/// The slots of the connections in the order in which they are evicted when memory is short, the first one last: first
-/// those of the address that holds the most, of these the largest, and of equals the one that has been in its state
-/// longest.
+/// The slots to evict when memory is short; the next one is the last element. They are ordered by the bytes that the address
+/// holds, then by those of the connection, then by the time that it has been in its state.
 pub fn largest_holders(connections: &Connections) -> Vec<usize> {
     let mut of_address: HashMap<usize, usize> = HashMap::new();
     for (_, connection) in &connections.open {

@@ -8,6 +8,7 @@
 //!
 //! fn hello(request: &Request) -> Response {
 //!     Response::new(200, format!("Hello, {}!\n", request.target).into_bytes())
+//!         .header("Content-Type", "text/plain")
 //! }
 //!
 //! # fn main() -> Result<(), Error> {
@@ -73,6 +74,8 @@ pub use worker::{LaneListener, Service, THREADS, Workers};
 
 /// What a service works with.
 pub use petstore_base::{
-    error::{Error, ErrorKind},
-    http::{Request, Response, Size},
+    error::{Error, ErrorKind, Expected},
+    http::response::Disposition,
+    http::{Fields, Request, Response, Size},
+    metrics::Metrics,
 };

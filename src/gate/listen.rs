@@ -1,4 +1,4 @@
-//! The address to listen on: the setting, and the actual address.
+//! The address to listen on, as asked for, and the actual address.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ const UNIX: &str = "unix:";
 /// use petstore_gate::Listen;
 ///
 /// let any_port = Listen::from(([127, 0, 0, 1], 0));
-/// let socket = Listen::Unix("/run/petstore/http.sock".into());
+/// let socket = Listen::Unix("/run/http.sock".into());
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ impl Listen {
         is_name.then_some(Self::Host(host.to_owned(), port.parse().ok()?))
     }
 
-    /// Returns the value of `--listen` that stands for this address; `None` for a socket that was passed, and for a
+    /// Returns the text that [`Listen::parse`] reads as this address; `None` for a socket that was passed, and for a
     /// path that is not UTF-8.
     pub fn text(&self) -> Option<String> {
         match self {

@@ -41,8 +41,8 @@ struct Signals {
 }
 
 impl Stopper {
-    /// Ends the service once the requests under way are finished. Returns at once: [`Gate::run`](crate::Gate::run), or
-    /// petstore's `Server::wait`, returns at the end.
+    /// Ends the service once the requests under way are finished. Returns at once: [`Gate::run`](crate::Gate::run)
+    /// returns at the end.
     ///
     /// Idle threads of tiny_http, about ten a server, end five seconds after that. They hold no file and no connection.
     pub fn stop(&self) {

@@ -4,8 +4,8 @@
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `error.rs` has a code for each violation. `name.rs`
 //! parses names, `suffix.rs` has the Public Suffix List, and `record.rs` the DNS record to create for a name. `verify.rs`
 //! checks a domain: it looks up its record, then `caa.rs` the CAA records, which may forbid its certificate, and `finding.rs`
-//! has the result. `background.rs` has the work of a running service between requests, and `virtual_hosts.rs` what it
-//! asks of the host of each request.
+//! has the result. `background.rs` has the work of a running service between requests, and `virtual_hosts.rs`
+//! accepts, redirects or rejects the host of each request.
 //!
 //! The database is not its own: `database.rs` says what it asks of connections.
 

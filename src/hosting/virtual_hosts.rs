@@ -1,5 +1,5 @@
 //! Virtual hosts: accepts the project's names, rejects others (RFC 9110, section 7.4), and redirects names with a
-//! redirect. The API is not redirected: a client could lose its key or its body on the way.
+//! redirect. The API is not redirected: a client could lose its credentials or its body on the way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -136,8 +136,11 @@ impl Hosts {
             .header_values(FORWARDED_PROTO)
             .flat_map(|value| elements(value.as_bytes()));
         let is_https = |scheme: &[u8]| scheme.eq_ignore_ascii_case(b"https");
-        if is_waiting && schemes.next().is_some_and(is_https) {
-            served.iter().for_each(|served| served(&domain.name));
+        if is_waiting
+            && schemes.next().is_some_and(is_https)
+            && let Some(served) = served
+        {
+            served(&domain.name);
         }
         match redirect {
             // `OPTIONS *` concerns the server, so it is not redirected.

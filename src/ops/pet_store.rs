@@ -117,11 +117,18 @@ impl PetStore {
         match self {
             Self::File { writer, .. } => {
                 let writer = writing(writer)?;
-                let inserted: Result<_, _> =
-                    pets.iter().map(|pet| writer.insert_pet(pet, key)).collect();
-                let inserted = inserted.inspect_err(|_| writer.undo())?;
+                let mut outcomes = Vec::with_capacity(pets.len());
+                for pet in pets {
+                    match writer.insert_pet(pet, key) {
+                        Ok(outcome) => outcomes.push(outcome),
+                        Err(error) => {
+                            writer.undo();
+                            return Err(error.into());
+                        }
+                    }
+                }
                 writer.commit()?;
-                Ok(inserted)
+                Ok(outcomes)
             }
             Self::Cluster {
                 is_read_only: true, ..

@@ -1,4 +1,4 @@
-//! The connections, as hosting uses them. An error of theirs is the source of the one that hosting sees.
+//! Implements what hosting asks of the connections. Hosting sees an [`Error`] whose source is the [`StoreError`].
 
 use std::borrow::Cow;
 use std::error::Error as _;

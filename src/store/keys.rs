@@ -68,7 +68,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// Makes these all keys that there are, in the batch.
+    /// Replaces all keys by these, in the batch.
     ///
     /// # Errors
     /// If the database cannot be written.

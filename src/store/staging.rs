@@ -63,7 +63,7 @@ impl Staging {
         })
     }
 
-    /// Adds a row. Returns false, and does not, if another row has its id.
+    /// Adds a row, and returns true. If another row has its id, adds nothing and returns false.
     ///
     /// # Errors
     /// If the folder for temporary files is full.

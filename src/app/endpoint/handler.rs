@@ -110,10 +110,9 @@ impl WriteContext {
         }
     }
 
-    /// Notes the result of the last write. One that a lock kept from writing shows nothing of the disk: then an earlier
-    /// failure still counts.
+    /// Notes the result of the last write. If a lock prevented it, the disk was not tried, so an earlier failure still counts.
     pub fn written(&mut self, mut written: Result<(), StoreError>) {
-        // Nor does a rule of another program, such as a deferred reference.
+        // A rejection by a rule of another program, such as a deferred reference, says nothing of the disk either.
         if matches!(written, Err(StoreError::Rejected(_))) {
             return;
         }

@@ -47,14 +47,15 @@ pub fn announce(metrics: &mut Metrics, is_experimental: bool) {
         .operations()
         .chain([&FILE])
         .map(|operation| operation.id);
-    operations
-        .chain([NO_OPERATION])
-        .for_each(|operation| metrics.announce(operation));
-    let reasons = Code::ALL.iter().filter(|code| code.status() == 503);
-    reasons.for_each(|code| metrics.refused(code.as_str(), 0));
+    for operation in operations.chain([NO_OPERATION]) {
+        metrics.announce(operation);
+    }
+    for code in Code::ALL.iter().filter(|code| code.status() == 503) {
+        metrics.refused(code.as_str(), 0);
+    }
 }
 
-/// The hosts of a project, of which `own` are beside the one on its platform.
+/// The hosts of a project: the one on its platform, and `own`.
 pub fn hosts(
     hosting: &Hosting,
     own: impl Iterator<Item = String>,
@@ -132,8 +133,10 @@ impl Pipeline {
             .announcements
             .iter()
             .find(|(id, _)| *id == operation.id);
-        own.into_iter()
-            .fold(response, |response, (_, fields)| response.with(fields))
+        match own {
+            Some((_, fields)) => response.with(fields),
+            None => response,
+        }
     }
 
     /// Makes the response, adds the header fields of a deprecation and of the canonical host, and counts it. A request

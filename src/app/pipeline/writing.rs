@@ -143,10 +143,10 @@ impl WriteService {
         }
         let is_alone = requests.len() == 1;
         let now = unix_time();
-        let handled = requests
-            .iter()
-            .map(|request| self.handle(request, is_alone, now));
-        let unanswered = handled.collect::<Result<Vec<_>, _>>()?;
+        let mut unanswered = Vec::with_capacity(requests.len());
+        for request in requests {
+            unanswered.push(self.handle(request, is_alone, now)?);
+        }
         let writes = unanswered
             .iter()
             .filter(|one| matches!(one.awaits, Awaits::Commit(_)))

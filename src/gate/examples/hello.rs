@@ -7,7 +7,7 @@ use petstore_gate::{
 
 fn hello(request: &Request) -> Response {
     let greeting = format!("Hello, {} {}!\n", request.method, request.target);
-    Response::new(200, greeting.into_bytes())
+    Response::new(200, greeting.into_bytes()).header("Content-Type", "text/plain")
 }
 
 /// Serves until something fails.

@@ -323,7 +323,9 @@ impl Gate {
             match listening.accept(self.shared.now) {
                 Ok(Some((stream, peer))) => self.admit(stream, peer),
                 Ok(None) => return,
-                Err(_) => _ = self.evict_one(),
+                Err(_) => {
+                    self.evict_one();
+                }
             }
         }
     }
@@ -333,7 +335,7 @@ impl Gate {
         let address = peer.ip();
         if self.connections.has_its_quota(address) && !self.shared.is_exempt(address) {
             self.troubles.say(&format!(
-                "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it with --trusted-proxy"
+                "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it to the trusted proxies"
             ));
             let message = "This address has too many connections; try again in a moment.";
             return self
@@ -375,8 +377,10 @@ impl Gate {
         self.dispatcher
             .dispatch(&mut self.connections, &self.shared);
         let slot = self.candidates.next(&self.connections, self.shared.now);
-        slot.map(|slot| self.connections.evict(slot, &mut self.shared))
-            .is_some()
+        if let Some(slot) = slot {
+            self.connections.evict(slot, &mut self.shared);
+        }
+        slot.is_some()
     }
 
     /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came

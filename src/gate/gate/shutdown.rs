@@ -55,7 +55,13 @@ impl Gate {
     pub(super) fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
         // The next service accepts the clients that wait at a supervisor's socket.
-        self.listening.take_if(|listening| listening.is_passed);
+        if self
+            .listening
+            .as_ref()
+            .is_some_and(|listening| listening.is_passed)
+        {
+            self.listening = None;
+        }
         self.note_newcomers();
         self.accept(MAX_LAST_ACCEPTS);
         self.listening = None;

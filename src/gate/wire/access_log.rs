@@ -87,7 +87,10 @@ impl Head {
             .into_iter()
             .zip(details)
         {
-            line.extend(value.into_iter().flat_map(|value| [name, value]));
+            if let Some(value) = value {
+                line += name;
+                line += value;
+            }
         }
         line
     }

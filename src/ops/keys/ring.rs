@@ -128,8 +128,8 @@ impl KeyRing {
         added.map(drop)
     }
 
-    /// Creates a key as `plan` says, which gets the keys of its name: its scope, its expiry, and when the others expire.
-    /// Passes it to `hand_over`, and stores its digest. Returns the expiry.
+    /// Creates a key, passes it to `hand_over`, stores its digest, and returns when it expires. `plan` gets the keys of the
+    /// same name, and returns the scope, the expiry, and when those keys expire.
     fn create(
         &mut self,
         name: &str,

@@ -46,7 +46,7 @@ pub enum Done {
     Created(Outcome),
     /// What it changes or adds is so now.
     Changed,
-    /// Nothing: what it changes is not as it was when it was read.
+    /// Nothing was changed, because somebody else changed the row after it was read.
     Overtaken,
 }
 

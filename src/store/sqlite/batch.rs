@@ -220,8 +220,8 @@ impl Writer {
             Ok(()) => {
                 self.state = BatchState::Open;
                 if self.last_failed {
-                    // A statement that cannot be prepared does not notice that another program has mended the schema. A
-                    // read does. If it fails, so does what follows.
+                    // SQLite reads the schema again, which another program may have mended. If this fails, the next
+                    // statement reports it.
                     let _ = self.one::<i64>("SELECT count(*) FROM sqlite_schema");
                 }
                 Ok(true)

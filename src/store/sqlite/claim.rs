@@ -240,9 +240,10 @@ fn pages_with_log(path: &Path) -> io::Result<u64> {
     let mut at = 32;
     let mut pages = 0;
     while word(at + 8).is_ok_and(|found| found == salt) {
-        pages = Some(word(at + 4)?)
-            .filter(|&pages| pages > 0)
-            .unwrap_or(pages);
+        let pages_after = word(at + 4)?;
+        if pages_after > 0 {
+            pages = pages_after;
+        }
         at += 24 + page;
     }
     Ok(pages.saturating_sub(1).saturating_mul(page))

@@ -213,7 +213,9 @@ impl ClusterWrites {
                         return Some(Err(failure(error.clone())));
                     }
                     // It has found the pet as it expected.
-                    Some(Ok(_)) => _ = stale.remove(&id),
+                    Some(Ok(_)) => {
+                        stale.remove(&id);
+                    }
                     None if stale.contains(&id) => return None,
                     None => {}
                 }

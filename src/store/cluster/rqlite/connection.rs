@@ -177,7 +177,7 @@ impl Cluster {
         Ok(self.ask(&[statement])?.pop().unwrap_or_default())
     }
 
-    /// Those of the pets with these ids that there are.
+    /// The pets with these ids that exist.
     ///
     /// # Errors
     /// If the cluster does not answer.
