@@ -152,7 +152,8 @@ mod tests {
             (Some(-3), &unset, true),
             (None, &all, true),
         ] {
-            assert_eq!(staging.add(id, patch), Ok(is_added));
+            let added = staging.add(id, patch);
+            assert_eq!(added, Ok(is_added), "by a statement of staging.rs");
         }
         let mut expected = [(Some(7), rename), (None, all), (Some(-3), unset)].into_iter();
         let same = |row: StagedRow| {

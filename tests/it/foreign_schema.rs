@@ -234,7 +234,8 @@ fn what_others_change_is_kept_or_named_and_no_printed_sql_costs_a_pet() {
             sql.to_owned()
         };
         let folder = filled(3);
-        foreign(&folder.database()).execute_batch(&sql).unwrap();
+        let changed = foreign(&folder.database()).execute_batch(&sql);
+        assert_eq!(changed, Ok(()), "{sql}");
         let check = || {
             let output = run(&["check"], &folder.database());
             String::from_utf8([output.stdout, output.stderr].concat()).unwrap()

@@ -34,6 +34,8 @@ fn values(description: &Value, schema: &Value) -> Vec<Value> {
             "a, \"b\"\r\n",
             "c\\d/\u{8}\t\0",
             "\u{7f}\u{85}\u{2028}\u{feff}",
+            "\0",
+            "\0x",
             "e\u{301}\u{1f436}",
             "</script>",
         ]

@@ -13,7 +13,7 @@ use super::migrations::STEPS;
 use super::tests::pair;
 use crate::model::{Page, PetQuery, PetStatus};
 use crate::store::StoreError;
-use crate::store::statements::{FILTERS, PAGES};
+use crate::store::statements::{COLUMNS, FILTERS, PAGES};
 
 /// Tables, and their aliases, whose rows only operators create: a scan of them is short.
 const SMALL: &[&str] = &[
@@ -173,7 +173,7 @@ fn scans(connection: &Connection, sql: &str) -> Vec<String> {
     let sql = if sql.ends_with(" WHERE") {
         format!("{sql} id = ?1)")
     } else if sql.ends_with(" VALUES") {
-        format!("{sql} (?, ?, ?)")
+        format!("{sql} ({})", ["?"; COLUMNS.len()].join(", "))
     } else {
         sql
     };
@@ -281,7 +281,10 @@ fn no_statement_reads_a_whole_table() {
             }
         }
     }
-    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(
+        faults.is_empty(),
+        "they read too much, or are exceptions whose text has changed: {faults:#?}"
+    );
     let unused = EXCEPTIONS.iter().find(|(start, _)| !used.contains(start));
     assert_eq!(unused, None, "it is in no file any more");
 }
