@@ -68,10 +68,7 @@ fn serve(store: OpenStore) {
     let mut list = |status| {
         let query = PetQuery {
             status,
-            ..PetQuery::all(Page {
-                limit: 100,
-                after: None,
-            })
+            ..PetQuery::all(Page::ascending(100, None))
         };
         let (reader, mut count) = (&mut readers[0], 0);
         let begun = reader.begin();

@@ -5,12 +5,14 @@ mod key;
 mod page;
 mod pet;
 mod sample;
+mod search;
 
 pub use idempotency::{Caller, IdempotencyKey};
 pub use key::{ApiKey, Digest, KeyScope};
-pub use page::{FULL_PAGE_BYTES, Page};
+pub use page::{FULL_PAGE_BYTES, Order, Page};
 pub use pet::{
     BROUGHT_ID, FILTERS, ID, MAX_BROUGHT_ID, MEMBERS, MemberValue, NewPet, Pet, PetCounts,
     PetPatch, PetQuery, PetStatus, any_id, column, pet_schemas,
 };
 pub use sample::sample_pets;
+pub use search::{NamePart, PetSearch};

@@ -285,7 +285,7 @@ impl Inventory {
     pub fn list(&mut self, options: &ListOptions) -> Result<Vec<Pet<'static>>, Error> {
         let (limit, after) = (options.limit, options.after);
         let query = PetQuery {
-            page: Page { limit, after },
+            page: Page::ascending(limit, after),
             status: options.status,
         };
         let mut pets = self.store.list(&query)?;

@@ -342,7 +342,7 @@ fn planned(
 /// The pets of a range: all of them, or more than a cluster takes.
 fn pets_between(cluster: &Cluster, from: i64, to: i64) -> Result<Vec<Pet<'static>>, ClusterError> {
     let (limit, after) = (AT_ONCE, from.checked_sub(1));
-    let query = PetQuery::all(Page { limit, after });
+    let query = PetQuery::all(Page::ascending(limit, after));
     let is_past =
         |pets: &[Pet]| pets.len() > MOST_PETS || pets.last().is_some_and(|last| last.id > to);
     let mut found = listed(cluster, query, is_past)?;

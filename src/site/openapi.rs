@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::app::api::{self, router};
 use crate::app::endpoint::{Code, error_schema};
 use crate::app::endpoint::{Deprecation, ETAG, HeaderField, Operation, Success, Tag};
+use crate::app::pipeline::KEY_SCOPE;
 use crate::config::Config;
 use crate::site::components::example;
 use petstore_base::clock::day;
@@ -337,7 +338,7 @@ fn headers(own: &[&[HeaderField]]) -> Json {
             object! { "description": field.about, "schema": schema },
         )
     };
-    [REQUEST_ID]
+    [REQUEST_ID, KEY_SCOPE]
         .iter()
         .chain(own.iter().copied().flatten())
         .map(describe)

@@ -36,10 +36,7 @@ const CASES: &[Case] = &[
         writer.transaction()?.pet(OTHER, |_| ()).map(drop)
     }),
     ("list pets", |writer| {
-        let page = Page {
-            limit: 1,
-            after: Some(OTHER - 1),
-        };
+        let page = Page::ascending(1, Some(OTHER - 1));
         writer.visit_pets(&PetQuery::all(page), |_| ControlFlow::Continue(()))
     }),
     ("count pets", |writer| writer.count_pets().map(drop)),

@@ -2,7 +2,7 @@
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
-use crate::model::{MEMBERS, MemberValue, PetQuery, PetStatus};
+use crate::model::{MEMBERS, MemberValue, Order, PetQuery, PetStatus};
 
 /// The columns of [`MEMBERS`].
 pub const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
@@ -13,11 +13,18 @@ pub const FILTERS: [&str; crate::model::FILTERS] = ["status"];
 /// The pet with an id.
 pub const BY_ID: &str = "SELECT id, name, category_id, status FROM pets WHERE id = ?1";
 
-/// The pages of a list, for each set of [`FILTERS`]: bit `n` of the place stands for the filter at `n`. Their values are
-/// those of the filters, the first id, and the number of rows. The cost does not depend on how many pets come before.
-pub const PAGES: [&str; 1 << FILTERS.len()] = [
-    "SELECT id, name, category_id, status FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2",
-    "SELECT id, name, category_id, status FROM pets WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3",
+/// The pages of a list, by [`Order`] and for each set of [`FILTERS`]: bit `n` of the place stands for the filter at `n`.
+/// Their values are those of the filters, the first id, and the number of rows. The cost does not depend on how many pets
+/// come before.
+pub const PAGES: [[&str; 1 << FILTERS.len()]; Order::ALL.len()] = [
+    [
+        "SELECT id, name, category_id, status FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2",
+        "SELECT id, name, category_id, status FROM pets WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3",
+    ],
+    [
+        "SELECT id, name, category_id, status FROM pets WHERE id <= ?1 ORDER BY id DESC LIMIT ?2",
+        "SELECT id, name, category_id, status FROM pets WHERE status = ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3",
+    ],
 ];
 
 /// Counts all pets, and those with each status. It reads the pages of the table in order, which is fast, and each entry
@@ -41,7 +48,7 @@ impl ListStatement {
             |(n, filter): (usize, &Option<MemberValue>)| usize::from(filter.is_some()) << n;
         let set: usize = filters.iter().enumerate().map(is_set).sum();
         Some(Self {
-            sql: PAGES[set],
+            sql: PAGES[query.page.order as usize][set],
             filters,
             first,
             rows,
@@ -121,11 +128,16 @@ mod tests {
         let listed = COLUMNS.join(", ");
         let places: Vec<String> = (1..=COLUMNS.len() + 1).map(|n| format!("?{n}")).collect();
         let (values, and_id) = (places[..COLUMNS.len()].join(", "), places.join(", "));
-        for select in [BY_ID, EVERY].iter().chain(&PAGES) {
+        for select in [BY_ID, EVERY].iter().chain(PAGES.as_flattened()) {
             let expected = format!("SELECT id, {listed} FROM pets ");
             assert_eq!(select.get(..expected.len()), Some(&*expected), "{select}");
         }
-        for (set, page) in PAGES.iter().enumerate() {
+        let sets = PAGES[0].iter().zip(PAGES[1]).enumerate();
+        for (set, (page, descending)) in sets {
+            let reversed = page
+                .replace(">=", "<=")
+                .replace("ORDER BY id", "ORDER BY id DESC");
+            assert_eq!(descending, reversed);
             let filters = (0..).zip(FILTERS).filter(|(n, _)| set & (1 << n) != 0);
             let filters: String = (1..)
                 .zip(filters)

@@ -244,7 +244,7 @@ fn link_to_the_next_page_repeats_every_filter() {
     for (path, item) in support::openapi::document()["paths"].as_object().unwrap() {
         for parameter in item["get"]["parameters"].as_array().into_iter().flatten() {
             let (name, place) = (parameter["name"].as_str().unwrap(), &parameter["in"]);
-            if place != "query" || ["limit", "after"].contains(&name) {
+            if place != "query" || ["limit", "after", "before", "order"].contains(&name) {
                 continue;
             }
             let schema = support::openapi::resolve(&parameter["schema"]);

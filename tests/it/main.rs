@@ -33,6 +33,7 @@ mod environment;
 mod ephemeral;
 mod error_kinds;
 mod experimental;
+mod find_pets;
 mod foreign_journal;
 mod foreign_schema;
 mod foreign_wal;

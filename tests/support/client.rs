@@ -335,6 +335,8 @@ const KNOWN_HEADERS: &[&str] = &[
     "Deprecation",
     "ETag",
     "Idempotency-Replayed",
+    "Ignored-Parameters",
+    "Key-Scope",
     "Link",
     "Location",
     "Referrer-Policy",

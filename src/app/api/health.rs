@@ -43,10 +43,7 @@ fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
 
 fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
     context.damage.found()?;
-    let any = PetQuery::all(Page {
-        limit: 1,
-        after: None,
-    });
+    let any = PetQuery::all(Page::ascending(1, None));
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 

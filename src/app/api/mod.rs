@@ -8,6 +8,7 @@ mod idempotency;
 mod orders;
 mod paging;
 pub mod pets;
+mod search;
 mod site_files;
 pub mod store_inventory;
 mod well_known;
@@ -17,12 +18,18 @@ pub use well_known::{API_CATALOG, FAVICON, ROBOTS, SITEMAP};
 use crate::app::endpoint::{Operation, Router};
 
 pub use health::{ALIVE, READY};
-pub use paging::{MAX_PAGE_ROWS, is_long_page};
+pub use paging::MAX_PAGE_ROWS;
+pub use search::is_large;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, among_files, is_deployed};
 
 /// The rows of every resource. `is_experimental`: also those that only `--experimental` serves.
-const fn tables(is_experimental: bool) -> [&'static [Operation]; 9] {
+const fn tables(is_experimental: bool) -> [&'static [Operation]; 10] {
     [
+        if is_experimental {
+            pets::FINDING
+        } else {
+            pets::LISTING
+        },
         pets::OPERATIONS,
         if is_experimental {
             pets::EXPERIMENTAL

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use crate::app::endpoint::ApiError;
-use crate::app::endpoint::parameter::QueryParameter;
-use crate::app::endpoint::query::parameter;
+use crate::app::endpoint::parameter::{Experimental, QueryParameter};
+use crate::app::endpoint::query::{ignored, parameter};
+use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, HeaderField, tagged};
 use crate::model::FULL_PAGE_BYTES;
-use crate::model::Page;
+use crate::model::{Order, Page};
 use petstore_base::http::{Response, percent};
-use petstore_base::json::{Integer, Json, object, reference};
+use petstore_base::json::{Enumeration, Integer, Json, object, reference};
 
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: u32 = 100;
@@ -33,6 +33,20 @@ pub static AFTER: QueryParameter<Integer> = QueryParameter {
     about: "Returns only items with an id greater than this. The `Link` header of the previous page contains it.",
     schema: Integer::INT64,
 };
+/// The order of the items.
+pub static ORDER: Experimental<Enumeration<Order>> = Experimental(QueryParameter {
+    name: "order",
+    about: "`desc`: the pets in descending order of their ids, the newest first. By default `asc`.",
+    schema: Order::SCHEMA,
+});
+/// The cursor in descending order.
+pub static BEFORE: Experimental<Integer> = Experimental(QueryParameter {
+    name: "before",
+    about: "Returns only items with an id less than this. It needs `order=desc`, where it stands for `after`. The \
+        `Link` header of the previous page contains it.",
+    schema: Integer::INT64,
+});
+
 /// The header field with the URL of the next page.
 pub const LINK: HeaderField = HeaderField {
     name: "Link",
@@ -40,17 +54,41 @@ pub const LINK: HeaderField = HeaderField {
     example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
 };
 
+/// The header field with the names of parameters that have no effect.
+pub const IGNORED_PARAMETERS: HeaderField = HeaderField {
+    name: "Ignored-Parameters",
+    about: "The query parameters that this list does not know, and ignores: a list of tokens (RFC 9651), of at most ten.",
+    example: "q, page",
+};
+
 /// Returns the JSON Schema of a page. `name` is the component of its items.
 pub fn list_of(name: &str, about: &str) -> Json {
     object! { "type": "array", "description": about, "items": reference(name), "maxItems": MAX_LIMIT }
 }
 
-/// Returns whether a query has a `limit` above the default.
-pub fn is_long_page(query: &str) -> bool {
-    let limit = parameter(Some(query), LIMIT.name).ok().flatten();
-    limit
-        .and_then(|limit| limit.parse().ok())
-        .is_some_and(|limit: i64| limit > DEFAULT_LIMIT)
+/// Returns whether the text of a `limit` is above the default.
+pub fn is_long(limit: &str) -> bool {
+    limit.parse().is_ok_and(|limit: i64| limit > DEFAULT_LIMIT)
+}
+
+/// The order of a request, and the id that its page comes after in that order.
+///
+/// # Errors
+/// 400, if a parameter has a wrong value, or `after` or `before` stands with the other order.
+fn order(call: &Call) -> Result<(Order, Option<i64>), ApiError> {
+    let order = call.query(&ORDER.0)?.unwrap_or(Order::Ascending);
+    let (after, before) = (call.query(&AFTER)?, call.query(&BEFORE.0)?);
+    let wrong = |message| ApiError::with_message(Code::InvalidParameter, message);
+    match order {
+        Order::Ascending if before.is_some() => Err(wrong(
+            "The query parameter 'before' needs 'order=desc'; use 'after'.",
+        )),
+        Order::Descending if after.is_some() => Err(wrong(
+            "The query parameter 'after' cannot be used with 'order=desc'; use 'before'.",
+        )),
+        Order::Ascending => Ok((order, after)),
+        Order::Descending => Ok((order, before)),
+    }
 }
 
 /// Writes a page as a JSON array.
@@ -59,6 +97,8 @@ pub struct PageWriter {
     pub page: Page,
     /// The filters, as a part of the query in the link to the next page.
     filters: String,
+    /// The names in the query that the operation does not know.
+    ignored: String,
     body: Vec<u8>,
     shown: u32,
     last: Option<i64>,
@@ -69,23 +109,30 @@ impl PageWriter {
     /// Begins the page of a request. The link to the next page repeats each filter that the operation declares.
     ///
     /// # Errors
-    /// 400, if a parameter is given twice, or `limit` or `after` has a wrong value.
+    /// 400, if a parameter is given twice, or one of the page has a wrong value.
     pub fn of(call: &Call) -> Result<Self, ApiError> {
         let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
+        let (order, after) = if call.operation.declares(ORDER.0.name) {
+            order(call)?
+        } else {
+            (Order::Ascending, call.query(&AFTER)?)
+        };
         let mut list = Self::new(Page {
             limit,
-            after: call.query(&AFTER)?,
+            order,
+            after,
         });
-        let declared = call
+        let of_page = [LIMIT.name, AFTER.name, BEFORE.0.name];
+        for name in call
             .operation
-            .parameters
-            .iter()
-            .filter_map(|parameter| parameter.query());
-        for name in declared.filter(|name| ![LIMIT.name, AFTER.name].contains(name)) {
+            .query_parameters()
+            .filter(|name| !of_page.contains(name))
+        {
             if let Some(value) = parameter(call.target.query, name)? {
                 list.filter(name, &value);
             }
         }
+        list.ignored = ignored(call.target.query, |name| call.operation.declares(name));
         Ok(list)
     }
 
@@ -95,6 +142,7 @@ impl PageWriter {
         Self {
             page,
             filters: String::new(),
+            ignored: String::new(),
             body,
             shown: 0,
             last: None,
@@ -111,8 +159,7 @@ impl PageWriter {
     /// Adds an item. If the page is already full, it notes that another page follows, and returns `Break`.
     pub fn push(&mut self, cursor: i64, item: &impl Serialize) -> ControlFlow<()> {
         if self.shown == self.page.limit || self.body.len() >= FULL_PAGE_BYTES {
-            self.is_followed = true;
-            return ControlFlow::Break(());
+            return self.interrupt();
         }
         if self.shown > 0 {
             self.body.push(b',');
@@ -124,17 +171,36 @@ impl PageWriter {
         ControlFlow::Continue(())
     }
 
+    /// Passes over an item that the page does not have, so that the link leads past it.
+    pub fn pass(&mut self, cursor: i64) -> ControlFlow<()> {
+        self.last = Some(cursor);
+        ControlFlow::Continue(())
+    }
+
+    /// Ends the page early. The link leads to what follows the last item, or the last that was passed over.
+    pub fn interrupt(&mut self) -> ControlFlow<()> {
+        self.is_followed = true;
+        ControlFlow::Break(())
+    }
+
     /// Returns the response with its tag, and with a link if another page follows (RFC 8288). `first` is the URL of the
     /// first page.
     pub fn finish(mut self, first: &str) -> Response {
         self.body.push(b']');
-        let response = tagged(Response::json_bytes(200, self.body), Some(self.is_followed));
+        let mut response = tagged(Response::json_bytes(200, self.body), Some(self.is_followed));
+        if !self.ignored.is_empty() {
+            response = response.header(IGNORED_PARAMETERS.name, self.ignored);
+        }
         match self.last {
             Some(last) if self.is_followed => {
                 let (limit, filters) = (self.page.limit, self.filters);
+                let after = match self.page.order {
+                    Order::Ascending => AFTER.name,
+                    Order::Descending => BEFORE.0.name,
+                };
                 response.header(
                     "Link",
-                    format!("<{first}?limit={limit}{filters}&after={last}>; rel=\"next\""),
+                    format!("<{first}?limit={limit}{filters}&{after}={last}>; rel=\"next\""),
                 )
             }
             _ => response,
@@ -147,7 +213,7 @@ mod tests {
     use super::*;
 
     fn written(limit: u32, items: &[&str]) -> Response {
-        let mut page = PageWriter::new(Page { limit, after: None });
+        let mut page = PageWriter::new(Page::ascending(limit, None));
         page.filter("status", "sold");
         for (cursor, item) in (5..).zip(items) {
             if page.push(cursor, item).is_break() {

@@ -1,7 +1,12 @@
 //! `/v1/pets`: list, create, get, change and delete pets.
 
+use std::ops::ControlFlow;
+
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
-use super::paging::{AFTER, LIMIT, LINK, MAX_PAGE_ROWS, PageWriter, list_of};
+use super::paging::{
+    AFTER, BEFORE, IGNORED_PARAMETERS, LIMIT, LINK, MAX_PAGE_ROWS, ORDER, PageWriter, list_of,
+};
+use super::search::{self, Search};
 use crate::app::endpoint::parameter::{IF_MATCH, IF_NONE_MATCH, PathParameter, QueryParameter};
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{
@@ -24,25 +29,46 @@ pub static PETS_TAG: Tag = Tag {
     about: "The pets in the inventory.",
 };
 
+const LIST: Operation = Operation {
+    title: "List pets",
+    summary: "List all animals",
+    about: "Returns pets in ascending order of their ids, one page at a time. If there are more, \
+        the `Link` header has the URL of the next page.",
+    tag: Some(&PETS_TAG),
+    stability: Some(Stability::Stable),
+    rows: Some(MAX_PAGE_ROWS),
+    parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],
+    success: Some(Success {
+        status: 200,
+        about: "A page of pets.",
+        schema: Some("Pets"),
+        headers: &[LINK, ETAG, IGNORED_PARAMETERS],
+    }),
+    codes: &[Code::InvalidParameter, Code::DuplicateParameter],
+    ..Operation::new(PETS, "listPets", Handler::Get(list))
+};
+
+pub static LISTING: &[Operation] = &[LIST];
+
+/// The row of the list with `--experimental`. It also searches.
+pub static FINDING: &[Operation] = &[Operation {
+    about: "Returns pets in ascending order of their ids, one page at a time. If there are more, \
+        the `Link` header has the URL of the next page. A search looks at 20,000 pets at most, so a page can have few pets or \
+        none although more follow.",
+    parameters: &[
+        &LIMIT,
+        &search::STATUS,
+        &AFTER,
+        &search::NAME,
+        &search::CATEGORY_ID,
+        &ORDER,
+        &BEFORE,
+        &IF_NONE_MATCH,
+    ],
+    ..LIST
+}];
+
 pub static OPERATIONS: &[Operation] = &[
-    Operation {
-        title: "List pets",
-        summary: "List all animals",
-        about: "Returns pets in ascending order of their ids, one page at a time. If there are more, \
-            the `Link` header has the URL of the next page.",
-        tag: Some(&PETS_TAG),
-        stability: Some(Stability::Stable),
-        rows: Some(MAX_PAGE_ROWS),
-        parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],
-        success: Some(Success {
-            status: 200,
-            about: "A page of pets.",
-            schema: Some("Pets"),
-            headers: &[LINK, ETAG],
-        }),
-        codes: &[Code::InvalidParameter, Code::DuplicateParameter],
-        ..Operation::new(PETS, "listPets", Handler::Get(list))
-    },
     Operation {
         title: "Add a pet",
         summary: "Add an animal",
@@ -176,6 +202,10 @@ pub fn schemas(is_experimental: bool) -> Vec<(&'static str, petstore_base::json:
         "Pets",
         list_of("Pet", "Pets in ascending order of their ids."),
     ));
+    if is_experimental {
+        schemas.push(search::schema());
+        schemas.push(ORDER.0.schema.component("The order of a list by id."));
+    }
     schemas
 }
 
@@ -190,19 +220,19 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         return Ok(call.unless_known(list));
     }
     let mut list = List::parse(call)?;
+    let query = list.query;
     // Each row is serialized from SQLite's memory into the body, without a copy in between.
-    context
-        .store
-        .visit_pets(&list.query, |pet| list.page.push(pet.id, &pet))?;
+    context.store.visit_pets(&query, |pet| list.take(&pet))?;
     let response = list.respond(&context.settings);
     Ok(call.unless_known(context.lists.insert(call.request.target, response)))
 }
 
 /// A list, as a request asks for it.
 pub struct List {
+    /// The pets to pass to [`List::take`].
     pub query: PetQuery,
-    /// Takes the pets that the query finds.
-    pub page: PageWriter,
+    search: Option<Search>,
+    page: PageWriter,
 }
 
 impl List {
@@ -210,12 +240,53 @@ impl List {
     /// 400, if a parameter has a wrong value.
     pub fn parse(call: &Call) -> Result<Self, ApiError> {
         let page = PageWriter::of(call)?;
-        let status = call.query(&STATUS)?;
-        let query = PetQuery {
+        let (status, search) = if call.operation.declares(search::NAME.0.name) {
+            Search::parse(call)?
+        } else {
+            (call.query(&STATUS)?, None)
+        };
+        let mut query = PetQuery {
             page: page.page,
             status,
         };
-        Ok(Self { query, page })
+        if search.is_some() {
+            query.page.limit = search::MOST_PETS;
+        }
+        Ok(Self {
+            query,
+            search,
+            page,
+        })
+    }
+
+    /// On a cluster, whose lists come page by page, and a search looks at fewer pets.
+    ///
+    /// # Errors
+    /// Those of [`List::parse`].
+    pub fn on_cluster(call: &Call) -> Result<Self, ApiError> {
+        let mut list = Self::parse(call)?;
+        if let Some(search) = &mut list.search {
+            search.on_cluster();
+            list.query.page.limit = MAX_PAGE_ROWS;
+        }
+        Ok(list)
+    }
+
+    /// Returns whether the query has more pets than the page, since only some of them are sought.
+    pub fn is_search(&self) -> bool {
+        self.search.is_some()
+    }
+
+    /// Takes the next pet of the query. `Break`: the page is complete.
+    pub fn take(&mut self, pet: &Pet) -> ControlFlow<()> {
+        let Some(search) = &mut self.search else {
+            return self.page.push(pet.id, pet);
+        };
+        match search.look(pet) {
+            Some(true) => self.page.push(pet.id, pet),
+            Some(false) => self.page.pass(pet.id),
+            None => self.page.interrupt(),
+        }
     }
 
     /// The response, once the page has its pets.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use super::handler::Handler;
-use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, HeaderField, Parameter};
+use super::parameter::{CONTENT_ENCODING, CONTENT_TYPE, EXPERIMENTAL, HeaderField, Parameter};
 use crate::app::endpoint::Code;
 use petstore_base::clock::http_date;
 use petstore_base::http::{Fields, find_field};
@@ -70,7 +70,7 @@ impl Stability {
         match self {
             Self::Stable => None,
             Self::Beta => Some("beta"),
-            Self::Experimental => Some("experimental"),
+            Self::Experimental => Some(EXPERIMENTAL),
         }
     }
 }
@@ -191,6 +191,17 @@ impl Operation {
     /// Describes its parameters for the OpenAPI description.
     pub fn described(&self) -> impl Iterator<Item = Json> {
         self.parameters.iter().map(|parameter| parameter.describe())
+    }
+
+    /// The names of its query parameters.
+    pub fn query_parameters(&self) -> impl Iterator<Item = &'static str> {
+        let parameters = self.parameters.iter();
+        parameters.filter_map(|parameter| parameter.query())
+    }
+
+    /// Returns whether it has a query parameter of this name.
+    pub fn declares(&self, name: &str) -> bool {
+        self.query_parameters().any(|declared| declared == name)
     }
 
     /// Lists the request header fields that reach the handler.

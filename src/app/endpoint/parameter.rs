@@ -59,6 +59,25 @@ impl<S: Schema + Sync> Parameter for QueryParameter<S> {
     }
 }
 
+/// The label of what may change or disappear without notice.
+pub const EXPERIMENTAL: &str = "experimental";
+
+/// An optional query parameter that may change or disappear without notice.
+#[derive(Debug)]
+pub struct Experimental<S>(pub QueryParameter<S>);
+
+impl<S: Schema + Sync> Parameter for Experimental<S> {
+    fn describe(&self) -> Json {
+        let mut described = self.0.describe();
+        described["x-stability"] = EXPERIMENTAL.into();
+        described
+    }
+
+    fn query(&self) -> Option<&'static str> {
+        self.0.query()
+    }
+}
+
 /// An optional request header field.
 #[derive(Debug)]
 pub struct HeaderParameter {

@@ -4,7 +4,8 @@ use petstore_gate::Cors;
 
 /// The response header fields that they may read, in addition to the safelisted ones.
 const EXPOSED: &str = "Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
-    WWW-Authenticate, Idempotency-Replayed, Age, Accept, Accept-Encoding, Accept-Patch";
+    WWW-Authenticate, Idempotency-Replayed, Age, Accept, Accept-Encoding, Accept-Patch, Ignored-Parameters, \
+    Key-Scope";
 /// The request header fields that they may always send, in addition to the safelisted ones.
 const SENT: &str =
     "Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";

@@ -12,9 +12,9 @@ mod writing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_long_page, router};
+use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_large, router};
 use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Call, Failure, Operation, Router};
+use crate::app::endpoint::{Call, Failure, HeaderField, Operation, Router};
 use crate::app::settings::ApiSettings;
 use crate::model::KeyScope;
 use crate::store::{Damage, Reader, StoreError};
@@ -40,6 +40,21 @@ const SERVICE_WORKER: &str = "Service-Worker";
 const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
 /// The label in the metrics for a request that reaches no operation.
 const NO_OPERATION: &str = "none";
+
+/// The header field of each response to a known key.
+pub const KEY_SCOPE: HeaderField = HeaderField {
+    name: "Key-Scope",
+    about: "What the API key may do: `read`, `full`, or `admin`, which also changes the settings of the project. Absent \
+        without a valid key.",
+    example: "full",
+};
+
+fn scope_word(scope: KeyScope) -> &'static str {
+    match scope {
+        KeyScope::ReadOnly => "read",
+        scope => scope.as_str(),
+    }
+}
 
 /// Creates the counters of all operations and of the causes of a 503, so that the metrics have them from the start.
 pub fn announce(metrics: &mut Metrics, is_experimental: bool) {
@@ -97,6 +112,8 @@ struct RequestInfo {
     operation: Option<&'static Operation>,
     /// The name of its key, for the access log.
     key_name: Option<String>,
+    /// The scope of its key, if that is known.
+    scope: Option<KeyScope>,
     /// The canonical host, if the request is for another one.
     canonical: Option<Arc<str>>,
 }
@@ -165,6 +182,9 @@ impl Pipeline {
         }
         if let Some(name) = entry.key_name {
             response = response.for_key(&name);
+        }
+        if let Some(scope) = entry.scope {
+            response = response.header(KEY_SCOPE.name, scope_word(scope));
         }
         let is_options = operation.is_none() && response.status == 204;
         if !is_options && response.disposition == Disposition::Send {
@@ -236,6 +256,7 @@ impl Pipeline {
             {
                 Ok(known) => {
                     (scope, caller) = (known.key.scope, Some(known.caller));
+                    entry.scope = Some(scope);
                     entry.key_name = is_logged.then(|| known.key.name.clone());
                 }
                 Err(refused) => {
@@ -353,7 +374,7 @@ pub fn size(line: &[u8]) -> Size {
 fn size_of(method: &str, rows: Option<u32>, query: &str) -> Size {
     match (method, rows) {
         ("OPTIONS", _) | (_, Some(..=1)) => Size::Small,
-        (_, Some(MAX_PAGE_ROWS)) if !is_long_page(query) => Size::Medium,
+        (_, Some(MAX_PAGE_ROWS)) if !is_large(query) => Size::Medium,
         (_, Some(MAX_PAGE_ROWS..)) => Size::Large,
         ("HEAD", _) => Size::Small,
         (_, Some(_)) => Size::Medium,

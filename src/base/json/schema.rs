@@ -128,6 +128,45 @@ impl Schema for AnyString {
     }
 }
 
+/// A string of some length.
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    /// The fewest characters.
+    pub least: usize,
+    /// The most characters.
+    pub most: usize,
+}
+
+impl Text {
+    fn allows(&self, text: &str) -> bool {
+        (self.least..=self.most).contains(&text.chars().count())
+    }
+}
+
+impl Schema for Text {
+    type Value<'a> = Cow<'a, str>;
+
+    fn expected(&self) -> Cow<'static, str> {
+        format!("a string of {} to {} characters", self.least, self.most).into()
+    }
+
+    fn of_json<'a>(&self, value: JsonValue<'a>) -> Result<Cow<'a, str>, &'static str> {
+        match value {
+            JsonValue::Text(text) if self.allows(&text) => Ok(text),
+            JsonValue::Text(_) => Err("a string of another length"),
+            other => Err(other.kind()),
+        }
+    }
+
+    fn of_text(&self, text: &str) -> Option<Cow<'static, str>> {
+        self.allows(text).then(|| text.to_owned().into())
+    }
+
+    fn describe(&self) -> Json {
+        object! { "type": "string", "minLength": self.least as i64, "maxLength": self.most as i64 }
+    }
+}
+
 /// One of a few words.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumeration<W: 'static> {

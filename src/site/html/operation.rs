@@ -19,11 +19,9 @@ pub fn html(operation: &Operation, base: &str) -> String {
     let (id, path) = (operation.id, operation.path);
     let described: Vec<Json> = operation.described().collect();
     let parameters = described.iter().map(|p| {
-        let kind = [
-            text(&p["in"]),
-            &kind(&p["schema"]),
-            presence(*p["required"] == true),
-        ];
+        let type_name = kind(&p["schema"]);
+        let mut kind = vec![text(&p["in"]), &type_name, presence(*p["required"] == true)];
+        kind.extend(p["x-stability"].as_str());
         value(
             text(&p["name"]),
             &kind,
@@ -252,6 +250,10 @@ fn value(name: &str, kind: &[&str], about: &str, schema: &Json) -> String {
     if let (Some(minimum), Some(maximum)) = bounds {
         words += &format!(", {minimum} to {maximum}");
     }
+    let lengths = (schema["minLength"].as_i64(), schema["maxLength"].as_i64());
+    if let (Some(least), Some(most)) = lengths {
+        words += &format!(", {least} to {most} characters");
+    }
     if let Some(default) = schema["default"].as_i64() {
         words += &format!(", default {default}");
     }
@@ -316,8 +318,18 @@ mod tests {
         );
         assert!(
             list.contains(
-                ": <code>available</code>, <code>pending</code>, <code>sold</code>.</dd>"
+                ": <code>available</code>, <code>pending</code>, <code>sold</code>, <code>unset</code>. <code>unset</code>, which"
             ),
+            "{list}"
+        );
+        assert!(
+            list.contains(
+                "<code>name</code> <span>query, string, optional, experimental</span></dt>"
+            ),
+            "{list}"
+        );
+        assert!(
+            list.contains("contains this text, 1 to 100 characters. "),
             "{list}"
         );
     }
@@ -363,7 +375,7 @@ mod tests {
         for (id, field) in [
             (
                 "getPet",
-                "data-fields=\"Deprecation ETag Link Retry-After Sunset WWW-Authenticate X-Request-Id\"",
+                "data-fields=\"Deprecation ETag Key-Scope Link Retry-After Sunset WWW-Authenticate X-Request-Id\"",
             ),
             (
                 "listPets",

@@ -4,10 +4,7 @@ use super::super::{Cause, Outcome, Writer};
 use super::*;
 use crate::model::{NewPet, Page, PetStatus};
 
-const ALL: PetQuery = PetQuery::all(Page {
-    limit: 100,
-    after: None,
-});
+const ALL: PetQuery = PetQuery::all(Page::ascending(100, None));
 
 pub fn new_pet(name: &str) -> NewPet<'_> {
     NewPet {
@@ -202,13 +199,18 @@ fn pages_read_only_their_rows() {
             .unwrap()
             .unwrap()
     };
-    let filtered = plan(PAGES[1], params![PetStatus::Sold, 5, 20]);
+    let filtered = plan(PAGES[0][1], params![PetStatus::Sold, 5, 20]);
     assert!(
         filtered.contains("INDEX pets_by_status (status=? AND rowid>?)"),
         "{filtered}"
     );
-    let plain = plan(PAGES[0], params![5, 20]);
+    let plain = plan(PAGES[0][0], params![5, 20]);
     assert!(plain.contains("INTEGER PRIMARY KEY (rowid>?)"), "{plain}");
+    let newest = plan(PAGES[1][1], params![PetStatus::Sold, 5, 20]);
+    assert!(
+        newest.contains("INDEX pets_by_status (status=? AND rowid<?)"),
+        "{newest}"
+    );
 }
 
 #[test]

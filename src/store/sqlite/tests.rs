@@ -75,7 +75,7 @@ fn statements_are_prepared_once() {
     let (_folder, _writer, reader) = pair();
     let mut page = reader
         .raw()
-        .prepare(crate::store::statements::PAGES[0])
+        .prepare(crate::store::statements::PAGES[0][0])
         .unwrap();
     for limit in 1..5 {
         assert!(

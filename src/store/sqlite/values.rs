@@ -124,10 +124,7 @@ mod tests {
     /// Reads everything that a service reads.
     fn read_all(database: &Reader) -> Vec<(i64, String)> {
         let mut pets = Vec::new();
-        let all = PetQuery::all(Page {
-            limit: 100,
-            after: None,
-        });
+        let all = PetQuery::all(Page::ascending(100, None));
         let visit = |pet: crate::model::Pet| {
             pets.push((pet.id, pet.name.into_owned()));
             ControlFlow::Continue(())

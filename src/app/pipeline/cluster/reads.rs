@@ -67,9 +67,13 @@ impl ClusterReads {
                 if let Some(list) = context.lists.get(call.request.target, version) {
                     return Ok(call.unless_known(list));
                 }
-                let mut list = List::parse(call)?;
-                for pet in cluster.list(&list.query).map_err(failure)? {
-                    if list.page.push(pet.id, &pet).is_break() {
+                let mut list = List::on_cluster(call)?;
+                let mut query = list.query;
+                loop {
+                    let pets = cluster.list(&query).map_err(failure)?;
+                    let is_complete = pets.iter().any(|pet| list.take(pet).is_break());
+                    query.page.after = pets.last().map(|pet| pet.id);
+                    if is_complete || !list.is_search() || pets.is_empty() {
                         break;
                     }
                 }

@@ -146,10 +146,7 @@ impl Instance {
     fn names(&self) -> String {
         let mut cluster = Cluster::open(&self.path).unwrap();
         cluster.begin().unwrap();
-        let page = Page {
-            limit: 100,
-            after: None,
-        };
+        let page = Page::ascending(100, None);
         let pets = cluster.list(&PetQuery::all(page)).unwrap();
         pets.into_iter().map(|pet| pet.name.into_owned()).collect()
     }

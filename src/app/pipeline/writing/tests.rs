@@ -166,10 +166,7 @@ impl Bench {
 
     fn kept(&mut self) -> Vec<String> {
         let mut names = Vec::new();
-        let all = PetQuery::all(Page {
-            limit: 1000,
-            after: None,
-        });
+        let all = PetQuery::all(Page::ascending(1000, None));
         self.reader
             .visit_pets(&all, |pet| {
                 names.push(pet.name.into_owned());

@@ -15,7 +15,7 @@ use rusqlite::{ToSql, params};
 use super::statement;
 use super::{connect, random_name, schema};
 use crate::model::FULL_PAGE_BYTES;
-use crate::model::{ApiKey, KeyScope, Pet, PetCounts, PetQuery};
+use crate::model::{ApiKey, KeyScope, Order, Pet, PetCounts, PetQuery};
 use crate::store::cluster::{ClusterError, Keys, Revision};
 use crate::store::idempotency::IdempotencyClock;
 use crate::store::keys::KEYS;
@@ -201,10 +201,14 @@ impl Cluster {
             return Ok(Vec::new());
         };
         let page = list.sql;
+        let order = match query.page.order {
+            Order::Ascending => "ORDER BY id",
+            Order::Descending => "ORDER BY id DESC",
+        };
         let sql = format!(
             "SELECT id, name, category_id, status FROM (SELECT *, sum(octet_length(name)) OVER \
-             (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({page})) \
-             WHERE ifnull(before, 0) < {LIST_BYTES} ORDER BY id"
+             ({order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({page})) \
+             WHERE ifnull(before, 0) < {LIST_BYTES} {order}"
         );
         let pets = self.ask_one(&sql, &list.values())?;
         Ok(pets.iter().map(|row| pet(row)).collect())

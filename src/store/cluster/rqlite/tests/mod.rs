@@ -71,10 +71,7 @@ fn number(path: &Path, sql: &str) -> i64 {
 fn all_names(path: &Path) -> Vec<String> {
     let mut cluster = open(path);
     cluster.begin().unwrap();
-    let page = Page {
-        limit: 100,
-        after: None,
-    };
+    let page = Page::ascending(100, None);
     let pets = cluster.list(&PetQuery::all(page)).unwrap();
     pets.into_iter().map(|pet| pet.name.into_owned()).collect()
 }
@@ -218,7 +215,7 @@ fn pets_are_listed_and_counted_as_in_a_file() {
     run(&path, "UPDATE pets SET status = 'sold' WHERE id > 1");
     cluster.begin().unwrap();
     let listed = |limit, after, status| {
-        let page = Page { limit, after };
+        let page = Page::ascending(limit, after);
         let pets = cluster.list(&PetQuery { page, status }).unwrap();
         pets.iter().map(|pet| &*pet.name).collect::<String>()
     };
@@ -233,10 +230,7 @@ fn pets_are_listed_and_counted_as_in_a_file() {
         "UPDATE pets SET name = hex(zeroblob(600000)) WHERE id = 1",
     );
     cluster.begin().unwrap();
-    let page = Page {
-        limit: 9,
-        after: None,
-    };
+    let page = Page::ascending(9, None);
     let long = cluster.list(&PetQuery::all(page)).unwrap();
     assert_eq!(long.len(), 1, "a long name ends a list");
     let words = [("available", 1), ("pending", 0), ("sold", 2), ("unset", 0)];

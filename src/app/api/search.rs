@@ -1,0 +1,116 @@
+//! Finding pets by name, by category, or without a status: what `GET /v1/pets` also does with `--experimental`.
+//!
+//! No index serves a search, so a request looks at a bounded number of pets, and its `Link` leads on.
+
+use super::paging::{LIMIT, is_long};
+use crate::app::endpoint::parameter::{Experimental, QueryParameter};
+use crate::app::endpoint::query::pairs;
+use crate::app::endpoint::{ApiError, Call};
+use crate::model::{NamePart, Pet, PetSearch, PetStatus};
+use petstore_base::json::{Enumeration, Integer, Json, Text};
+use petstore_base::words;
+
+/// The most pets that a request looks at, and the most bytes of their names.
+pub const MOST_PETS: u32 = 20_000;
+const MOST_BYTES: usize = 4 << 20;
+/// The most pets on a cluster, which sends each of them.
+const MOST_PETS_OF_CLUSTER: u32 = 2_000;
+
+words! {
+    /// The status to list: one of the words of a status, or `unset`.
+    StatusFilter {
+        /// It is available.
+        Available = "available",
+        /// It is pending.
+        Pending = "pending",
+        /// It is sold.
+        Sold = "sold",
+        /// It has no status.
+        Unset = "unset",
+    }
+}
+
+impl StatusFilter {
+    /// The status, which an index finds; `None`: the lack of one.
+    fn status(self) -> Option<PetStatus> {
+        self.as_str().parse().ok()
+    }
+}
+
+pub static NAME: Experimental<Text> = Experimental(QueryParameter {
+    name: "name",
+    about: "Returns only pets whose name contains this text. Upper and lower case are the same.",
+    schema: Text {
+        least: 1,
+        most: 100,
+    },
+});
+pub static CATEGORY_ID: Experimental<Integer> = Experimental(QueryParameter {
+    name: "categoryId",
+    about: "Returns only pets with this category.",
+    schema: Integer::INT64,
+});
+pub static STATUS: QueryParameter<Enumeration<StatusFilter>> = QueryParameter {
+    name: "status",
+    about: "Returns only pets with this status. `unset`, which is experimental: only pets without a status.",
+    schema: StatusFilter::SCHEMA,
+};
+/// The schema of [`STATUS`].
+pub fn schema() -> (&'static str, Json) {
+    StatusFilter::SCHEMA.component("The availability of pets, or `unset` for none.")
+}
+
+/// Returns whether a query has a `limit` above the default, or a condition that no index serves.
+pub fn is_large(query: &str) -> bool {
+    pairs(query).any(|(name, value)| {
+        name == LIMIT.name && is_long(&value)
+            || [NAME.0.name, CATEGORY_ID.0.name].contains(&&*name)
+            || name == STATUS.name && value == StatusFilter::Unset.as_str()
+    })
+}
+
+/// A search under way, and how much it may still look at.
+#[derive(Debug)]
+pub struct Search {
+    wanted: PetSearch,
+    pets: u32,
+    bytes: usize,
+}
+
+impl Search {
+    /// The status that an index finds, and the search if the request has a condition that no index serves.
+    ///
+    /// # Errors
+    /// 400, if a parameter has a wrong value.
+    pub fn parse(call: &Call) -> Result<(Option<PetStatus>, Option<Self>), ApiError> {
+        let filter = call.query(&STATUS)?;
+        let status = filter.and_then(StatusFilter::status);
+        let wanted = PetSearch {
+            name: call.query(&NAME.0)?.map(|name| NamePart::new(&name)),
+            category_id: call.query(&CATEGORY_ID.0)?,
+            is_unset: filter.is_some() && status.is_none(),
+        };
+        let is_any = wanted.name.is_some() || wanted.category_id.is_some() || wanted.is_unset;
+        let search = Self {
+            wanted,
+            pets: MOST_PETS,
+            bytes: MOST_BYTES,
+        };
+        Ok((status, is_any.then_some(search)))
+    }
+
+    /// Looks at fewer pets, as each comes from another machine.
+    pub fn on_cluster(&mut self) {
+        self.pets = MOST_PETS_OF_CLUSTER;
+    }
+
+    /// Looks at a pet, and returns whether it is one of those that are sought; `None` if no more may be looked at.
+    pub fn look(&mut self, pet: &Pet) -> Option<bool> {
+        if self.pets == 0 || self.bytes == 0 {
+            return None;
+        }
+        self.pets -= 1;
+        self.bytes = self.bytes.saturating_sub(pet.name.len());
+        Some(self.wanted.finds(pet))
+    }
+}
