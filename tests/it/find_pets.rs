@@ -42,13 +42,16 @@ fn followed(server: &Server, query: &str) -> (Vec<i64>, usize) {
     }
 }
 
+/// Returns whether a search should find a pet.
+type Wanted<'a> = &'a dyn Fn(&Value) -> bool;
+
 #[test]
 fn pets_are_found_by_all_that_is_asked_for_in_either_order() {
     let server = filled(FILL);
     let all = server.connect().get_all("/v1/pets?limit=100", KEY);
     let has_name =
         |pet: &Value, part: &str| pet["name"].as_str().unwrap().to_lowercase().contains(part);
-    let wanted: [(&str, &dyn Fn(&Value) -> bool); 9] = [
+    let wanted: [(&str, Wanted); 9] = [
         ("name=zora", &|pet| has_name(pet, "zora")),
         ("name=B%C3%84R", &|pet| has_name(pet, "b\u{e4}r")),
         ("name=nobody", &|_| false),

@@ -7,6 +7,8 @@ use serde::Serialize;
 
 /// Space for the header fields that most responses have.
 const FIELDS_CAPACITY: usize = 320;
+/// Space for a header field of a copy.
+const SPARE_CAPACITY: usize = 32;
 /// The most characters of a key's name in the access log.
 const MAX_KEY_NAME: usize = 256;
 
@@ -236,7 +238,7 @@ pub fn reason(status: u16) -> &'static str {
 
 /// Header fields as they are sent, a line each. They are checked and printed when they are added, so that sending them
 /// copies one block.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Fields {
     /// The lines, each with its end.
     pub lines: Vec<u8>,
@@ -244,6 +246,15 @@ pub struct Fields {
     pub has_cache_control: bool,
     /// The reason why the response may not be sent.
     pub flaw: Option<&'static str>,
+}
+
+impl Clone for Fields {
+    /// A copy with space for one more field, which a response that is kept gets each time that it is sent.
+    fn clone(&self) -> Self {
+        let mut lines = Vec::with_capacity(self.lines.len() + SPARE_CAPACITY);
+        lines.extend_from_slice(&self.lines);
+        Self { lines, ..*self }
+    }
 }
 
 impl Fields {
