@@ -98,7 +98,7 @@ const QUERIES = [
   ['count pets by status', '/docs/changing#count-pets'],
   ['sell a pet only once', '/docs/changing#sell-a-pet-once'],
   ['how many pets are there', '/docs/changing#count-pets', '/docs/pagination#from-one-id-on'],
-  ['search pets by name', '/docs/pagination#from-one-id-on'],
+  ['search pets by name', '/docs/pagination#find-pets'],
   ['test a restore', '/docs/first-evening#6-rehearse-a-restore', '/docs/backups#restoring'],
 ];
 
