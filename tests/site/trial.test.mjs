@@ -143,7 +143,7 @@ test('a pet that was added can be got, and the documented header fields are open
   await assertText(one.status, '200 OK');
   assert.equal(await one.body.textContent(), first);
   const names = await one.block.locator('.result > .fields dt').allTextContents();
-  assert.deepEqual(names, ['Deprecation', 'ETag', 'Link', 'Sunset', 'X-Request-Id']);
+  assert.deepEqual(names, ['Deprecation', 'ETag', 'Key-Scope', 'Link', 'Sunset', 'X-Request-Id']);
   assert.equal(await one.block.getByText('cache-control').isVisible(), false);
   await one.block.getByText('more header fields').click();
   assert.ok(await one.block.getByText('cache-control').isVisible());
