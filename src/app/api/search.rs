@@ -114,3 +114,28 @@ impl Search {
         Some(self.wanted.finds(pet))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::api::pets::FINDING;
+
+    #[test]
+    fn filter_has_every_status_and_none() {
+        let statuses = PetStatus::ALL.iter().map(|status| status.as_str());
+        let words: Vec<&str> = statuses.chain(["unset"]).collect();
+        let filters = StatusFilter::ALL.iter().map(|filter| filter.as_str());
+        assert_eq!(filters.collect::<Vec<_>>(), words);
+    }
+
+    #[test]
+    fn budget_is_the_one_that_is_described() {
+        let guide = include_str!("../../site/pages/pagination.md");
+        for text in [FINDING[0].about, guide] {
+            assert!(text.contains("looks at 20,000 pets at most"), "{text}");
+        }
+        assert!(guide.contains("(2,000 on a\n[cluster]") && guide.contains("4 MiB of names"));
+        assert_eq!((MOST_PETS, MOST_PETS_OF_CLUSTER), (20_000, 2_000));
+        assert_eq!(MOST_BYTES, 4 << 20);
+    }
+}
