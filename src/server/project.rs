@@ -2,7 +2,7 @@
 //! settings.
 
 use crate::admin::ProjectSettings;
-use crate::app::pipeline;
+use crate::app::pipeline::is_protected;
 use crate::config::Config;
 use petstore_base::error::Error;
 use petstore_hosting::{Hosts, OnServed};
@@ -53,8 +53,9 @@ pub fn start(config: &Config, _: &str) -> Result<(Hosts, Option<ProjectSettings>
     Ok((hosts(config, None), Some(ProjectSettings)))
 }
 
-/// The hosts of the project of a configuration.
+/// The hosts of the project of a configuration: the one on its platform, and its own.
 fn hosts(config: &Config, served: Option<OnServed>) -> Hosts {
     let base_url = config.base_url.as_deref();
-    pipeline::hosts(&config.hosting, config.own_hosts(), base_url, served)
+    let own = config.own_hosts();
+    Hosts::new(&config.hosting, own, base_url, is_protected, served)
 }

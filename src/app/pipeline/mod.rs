@@ -23,7 +23,7 @@ use petstore_base::http::response::Disposition;
 use petstore_base::http::{ACCESS_LOG, Fields, LazyAssets, Request, Response, Size, Target};
 use petstore_base::metrics::Metrics;
 use petstore_base::quiet_log::QuietLog;
-use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosting, Hosts, OnServed, link_canonical};
+use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosts, link_canonical};
 
 pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
@@ -68,16 +68,6 @@ pub fn announce(metrics: &mut Metrics, is_experimental: bool) {
     for code in Code::ALL.iter().filter(|code| code.status() == 503) {
         metrics.refused(code.as_str(), 0);
     }
-}
-
-/// The hosts of a project: the one on its platform, and `own`.
-pub fn hosts(
-    hosting: &Hosting,
-    own: impl Iterator<Item = String>,
-    base_url: Option<&str>,
-    served: Option<OnServed>,
-) -> Hosts {
-    Hosts::new(hosting, own, base_url, is_protected, served)
 }
 
 /// Called when the database is lost; it ends the service, or leaves that to the writer.
@@ -245,7 +235,6 @@ impl Pipeline {
                 options?
             }));
         }
-        let mut scope = KeyScope::Full;
         let mut caller = None;
         if is_protected(&target) {
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
@@ -255,8 +244,7 @@ impl Pipeline {
                 .authenticate(request, database, now)
             {
                 Ok(known) => {
-                    (scope, caller) = (known.key.scope, Some(known.caller));
-                    entry.scope = Some(scope);
+                    (entry.scope, caller) = (Some(known.key.scope), Some(known.caller));
                     entry.key_name = is_logged.then(|| known.key.name.clone());
                 }
                 Err(refused) => {
@@ -275,7 +263,7 @@ impl Pipeline {
             }
             operation => operation?,
         };
-        if operation.writes() && scope == KeyScope::ReadOnly {
+        if operation.writes() && entry.scope == Some(KeyScope::ReadOnly) {
             let refused = authentication::insufficient_scope().into_response();
             return Ok(Entered::Answered(self.announce(operation, refused)));
         }
