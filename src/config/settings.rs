@@ -76,7 +76,7 @@ pub const SETTINGS: &[Setting] = &[
             put(&mut config.admin_hosts, list(text, host_name), expected)
         }),
     Setting::switch("experimental")
-        .help("also serve the beta and experimental operations, which change, delete and count pets")
+        .help("also serve the beta and experimental operations, which change, delete, count and find pets")
         .set(|config, text| switch(&mut config.experimental, text)),
     Setting::new("first-key-file", "FILE")
         .help("file for the first API key of a new database: created, unless it has a key"),

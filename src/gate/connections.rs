@@ -320,7 +320,7 @@ fn send_last(stream: &mut TcpStream, output: &[u8], scratch: &mut [u8]) {
 }
 
 /// The next turns of an address that takes turns with the others, by `Size`.
-pub type Turns = [u64; 3];
+pub type Turns = [u64; 4];
 
 /// An address with at least one connection.
 pub struct AddressUse {

@@ -121,8 +121,8 @@ fn request_looks_at_no_more_than_its_budget() {
     );
     assert_eq!(
         followed(&large, "categoryId=2"),
-        (vec![], 3),
-        "64 names of 64 KiB at a time"
+        (vec![], 10),
+        "16 names of 64 KiB at a time"
     );
 }
 

@@ -19,7 +19,7 @@ use crate::app::endpoint::{Operation, Router};
 
 pub use health::{ALIVE, READY};
 pub use paging::MAX_PAGE_ROWS;
-pub use search::is_large;
+pub use search::page_size;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, among_files, is_deployed};
 
 /// The rows of every resource. `is_experimental`: also those that only `--experimental` serves.

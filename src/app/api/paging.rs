@@ -81,7 +81,7 @@ fn order(call: &Call) -> Result<(Order, Option<i64>), ApiError> {
     let wrong = |message| ApiError::with_message(Code::InvalidParameter, message);
     match order {
         Order::Ascending if before.is_some() => Err(wrong(
-            "The query parameter 'before' needs 'order=desc'; use 'after'.",
+            "The query parameter 'before' needs 'order=desc'; without it, use 'after'.",
         )),
         Order::Descending if after.is_some() => Err(wrong(
             "The query parameter 'after' cannot be used with 'order=desc'; use 'before'.",

@@ -52,7 +52,7 @@ pub static LISTING: &[Operation] = &[LIST];
 
 /// The row of the list with `--experimental`. It also searches.
 pub static FINDING: &[Operation] = &[Operation {
-    about: "Returns pets in ascending order of their ids, one page at a time. If there are more, \
+    about: "Returns pets in the order of their ids, one page at a time. If there are more, \
         the `Link` header has the URL of the next page. A search looks at 20,000 pets at most, so a page can have few pets or \
         none although more follow.",
     parameters: &[

@@ -7,12 +7,13 @@ use crate::app::endpoint::parameter::{Experimental, QueryParameter};
 use crate::app::endpoint::query::pairs;
 use crate::app::endpoint::{ApiError, Call};
 use crate::model::{NamePart, Pet, PetSearch, PetStatus};
+use petstore_base::http::Size;
 use petstore_base::json::{Enumeration, Integer, Json, Text};
 use petstore_base::words;
 
 /// The most pets that a request looks at, and the most bytes of their names.
 pub const MOST_PETS: u32 = 20_000;
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 1 << 20;
 /// The most pets on a cluster, which sends each of them.
 const MOST_PETS_OF_CLUSTER: u32 = 2_000;
 
@@ -60,13 +61,20 @@ pub fn schema() -> (&'static str, Json) {
     StatusFilter::SCHEMA.component("The availability of pets, or `unset` for none.")
 }
 
-/// Returns whether a query has a `limit` above the default, or a condition that no index serves.
-pub fn is_large(query: &str) -> bool {
-    pairs(query).any(|(name, value)| {
-        name == LIMIT.name && is_long(&value)
-            || [NAME.0.name, CATEGORY_ID.0.name].contains(&&*name)
+/// Estimates the size of a page by its query: its `limit` may be above the default, and a search takes long.
+pub fn page_size(query: &str) -> Size {
+    let mut size = Size::Medium;
+    for (name, value) in pairs(query) {
+        if [NAME.0.name, CATEGORY_ID.0.name].contains(&&*name)
             || name == STATUS.name && value == StatusFilter::Unset.as_str()
-    })
+        {
+            return Size::Long;
+        }
+        if name == LIMIT.name && is_long(&value) {
+            size = Size::Large;
+        }
+    }
+    size
 }
 
 /// A search under way, and how much it may still look at.
@@ -134,8 +142,8 @@ mod tests {
         for text in [FINDING[0].about, guide] {
             assert!(text.contains("looks at 20,000 pets at most"), "{text}");
         }
-        assert!(guide.contains("(2,000 on a\n[cluster]") && guide.contains("4 MiB of names"));
+        assert!(guide.contains("(2,000 on a\n[cluster]") && guide.contains("1 MiB of names"));
         assert_eq!((MOST_PETS, MOST_PETS_OF_CLUSTER), (20_000, 2_000));
-        assert_eq!(MOST_BYTES, 4 << 20);
+        assert_eq!(MOST_BYTES, 1 << 20);
     }
 }

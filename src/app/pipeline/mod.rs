@@ -12,7 +12,7 @@ mod writing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, is_large, router};
+use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, page_size, router};
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{Call, Failure, HeaderField, Operation, Router};
 use crate::app::settings::ApiSettings;
@@ -362,7 +362,7 @@ pub fn size(line: &[u8]) -> Size {
 fn size_of(method: &str, rows: Option<u32>, query: &str) -> Size {
     match (method, rows) {
         ("OPTIONS", _) | (_, Some(..=1)) => Size::Small,
-        (_, Some(MAX_PAGE_ROWS)) if !is_large(query) => Size::Medium,
+        (_, Some(MAX_PAGE_ROWS)) => page_size(query),
         (_, Some(MAX_PAGE_ROWS..)) => Size::Large,
         ("HEAD", _) => Size::Small,
         (_, Some(_)) => Size::Medium,
@@ -468,6 +468,13 @@ mod tests {
             "",
         ] {
             assert_eq!(size(line.as_bytes()), Size::Large, "{line}");
+        }
+        for line in [
+            "GET /v1/pets?name=a",
+            "HEAD /v1/pets?limit=100&categoryId=1",
+            "GET /v1/pets?status=unset",
+        ] {
+            assert_eq!(size(line.as_bytes()), Size::Long, "{line}");
         }
     }
 

@@ -29,7 +29,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The size of a response, estimated by method and target. Each size has its own queue.
+/// The size of a response, or of the work for it, estimated by method and target. Each size has its own queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// One item at most, or a head alone.
@@ -38,6 +38,8 @@ pub enum Size {
     Medium,
     /// A long page, or a deployed file.
     Large,
+    /// Whatever takes milliseconds, however short its response: in a lane, nothing waits behind it.
+    Long,
 }
 
 /// The most requests that are named in one line of the log.

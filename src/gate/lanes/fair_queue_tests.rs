@@ -52,7 +52,7 @@ fn small_requests_go_ahead_of_a_large_one_but_not_for_ever() {
     waiting.push(&mut turns, Size::Large, client('L'));
     assert_eq!(
         waiting.peek(),
-        Some(client('L')),
+        Some((client('L'), false)),
         "none waits for a small one"
     );
 }

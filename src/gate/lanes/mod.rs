@@ -1,9 +1,9 @@
 //! The gate's end of the lanes: complete requests wait in a fair order, go down pipelined, and complete responses come back
 //! in order.
 //!
-//! Addresses take turns, however many requests each has. Requests wait in three queues, by the size that their response is
-//! expected to have: otherwise a small one would wait for the large ones of thousands of addresses. A lane stays connected.
-//! If it breaks off, the service ends.
+//! Addresses take turns, however many requests each has. Requests wait in four queues, by the size that their response is
+//! expected to have: otherwise a small one would wait for the large ones of thousands of addresses. One that takes long fills
+//! its lane. A lane stays connected. If it breaks off, the service ends.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -86,7 +86,7 @@ impl Dispatcher {
     pub fn dispatch(&mut self, connections: &mut Connections, shared: &Shared) {
         for kind in [LaneKind::Read, LaneKind::Write] {
             let waiting = &mut self.waiting[kind as usize];
-            while let Some(id) = waiting.peek() {
+            while let Some((id, is_long)) = waiting.peek() {
                 let connection = connections
                     .open
                     .get_mut(id.slot)
@@ -99,7 +99,11 @@ impl Dispatcher {
                     continue;
                 };
                 let client = &mut connection.client;
-                let bytes = client.request.len();
+                let bytes = if is_long {
+                    WINDOW_BYTES
+                } else {
+                    client.request.len()
+                };
                 let free = self
                     .lanes
                     .iter_mut()
@@ -108,7 +112,7 @@ impl Dispatcher {
                     break;
                 };
                 waiting.pop();
-                lane.push(id, client.id(), &client.request);
+                lane.push(id, client.id(), &client.request, bytes);
                 client.go_inside(kind, shared);
                 connection.count_held(&mut connections.held);
             }
@@ -128,7 +132,7 @@ impl Dispatcher {
 
 /// The waiting requests of one kind of lane, by [`Size`].
 #[derive(Default)]
-pub struct FairQueue([SizeQueue; 3]);
+pub struct FairQueue([SizeQueue; 4]);
 
 /// Requests of one size.
 #[derive(Default)]
@@ -151,10 +155,11 @@ impl FairQueue {
         queue.requests.push(Reverse((turn, client)));
     }
 
-    /// The next request, without removing it.
-    pub fn peek(&self) -> Option<ClientId> {
-        let Reverse((_, client)) = self.0[self.next_size()?].requests.peek()?;
-        Some(*client)
+    /// The next request, and whether it is a [`Size::Long`] one, without removing it.
+    pub fn peek(&self) -> Option<(ClientId, bool)> {
+        let size = self.next_size()?;
+        let Reverse((_, client)) = self.0[size].requests.peek()?;
+        Some((*client, size == Size::Long as usize))
     }
 
     /// The size of the next request: the smallest in the queue, unless a larger one has waited for [`SMALLER_AHEAD`].
@@ -217,9 +222,9 @@ pub struct Lane {
     window: usize,
     token: Token,
     stream: UnixStream,
-    /// The client and the length of each request inside, in the order sent.
+    /// The client of each request inside, and what it takes of the window, in the order sent.
     inside: VecDeque<(ClientId, usize)>,
-    /// The bytes of the requests inside.
+    /// What the requests inside take of the window.
     bytes: usize,
     /// The ticket of the next request.
     next: Ticket,
@@ -274,12 +279,13 @@ impl Lane {
         has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= WINDOW_BYTES)
     }
 
-    /// Adds a complete request with a ticket that its response will carry; [`Lane::flush`] sends it.
-    pub fn push(&mut self, client: ClientId, id: &[u8], request: &LaneRequest) {
+    /// Adds a complete request with a ticket that its response will carry; [`Lane::flush`] sends it. It takes `bytes` of the
+    /// window.
+    pub fn push(&mut self, client: ClientId, id: &[u8], request: &LaneRequest, bytes: usize) {
         request.write(self.next, id, &mut self.out);
         self.next += 1;
-        self.bytes += request.len();
-        self.inside.push_back((client, request.len()));
+        self.bytes += bytes;
+        self.inside.push_back((client, bytes));
     }
 
     /// Sends the bytes that the server accepts without blocking.

@@ -48,12 +48,10 @@ pub fn config(lanes: Vec<OpenLane>) -> GateConfig {
             ..Limits::default()
         },
         lanes,
-        size: |line| {
-            if line.ends_with(b"small") {
-                Size::Small
-            } else {
-                Size::Large
-            }
+        size: |line| match line.rsplit(|byte| *byte == b'/').next() {
+            Some(b"small") => Size::Small,
+            Some(b"long") => Size::Long,
+            _ => Size::Large,
         },
         ..GateConfig::default()
     }
@@ -209,13 +207,22 @@ fn unasked_response_breaks_the_lane() {
 
 #[test]
 fn requests_beyond_the_window_wait_their_turn() {
+    expect_wait_behind("/1", 1);
+}
+
+#[test]
+fn nothing_waits_in_a_lane_behind_a_request_that_takes_long() {
+    expect_wait_behind("/long", 64);
+}
+
+fn expect_wait_behind(first_target: &str, window: usize) {
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let far_end = FarEnd::bind(&path);
-    let bench = Bench::start(vec![open(&path, LaneKind::Read, 1)]);
+    let bench = Bench::start(vec![open(&path, LaneKind::Read, window)]);
     let mut lane = far_end.accept();
-    let first = bench.ask("/1");
-    let ticket = expect(&mut lane, "/1");
+    let first = bench.ask(first_target);
+    let ticket = expect(&mut lane, first_target);
     let second = bench.ask("/2");
     // Once a later client is answered, the second has been read, and could have gone down the lane.
     assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
@@ -317,10 +324,10 @@ fn lane_has_a_window_of_requests_and_of_bytes() {
             "a single one may have more"
         );
         let first = request_of(60);
-        lane.push(CLIENT, b"-", &first);
+        lane.push(CLIENT, b"-", &first, first.len());
         let left = WINDOW_BYTES - first.len();
         assert!(lane.has_capacity(left) && !lane.has_capacity(left + 1));
-        (0..2).for_each(|_| lane.push(CLIENT, b"-", &request_of(0)));
+        (0..2).for_each(|_| lane.push(CLIENT, b"-", &request_of(0), 0));
         assert!(!lane.has_capacity(0), "three requests");
         lane.flush(poll.registry()).unwrap();
         (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
@@ -331,9 +338,7 @@ fn lane_has_a_window_of_requests_and_of_bytes() {
 fn full_lane_gets_nothing_until_it_is_writable() {
     let (mut lane, mut far_end, mut poll) = open_lane(64);
     let mut events = Events::with_capacity(8);
-    lane.push(CLIENT, b"-", &request_of(8 * 1024 * 1024));
-    // Not too large for its window.
-    lane.bytes = 0;
+    lane.push(CLIENT, b"-", &request_of(8 * 1024 * 1024), 0);
     lane.flush(poll.registry()).unwrap();
     assert!(!lane.has_capacity(0));
     let reader = std::thread::spawn(move || {
@@ -358,7 +363,7 @@ fn full_lane_gets_nothing_until_it_is_writable() {
     assert!(events.is_empty(), "{events:?}");
     // Not only closed: a child that another test just starts has a copy of it for a moment.
     far_end.shutdown(Shutdown::Both).unwrap();
-    lane.push(CLIENT, b"-", &request_of(0));
+    lane.push(CLIENT, b"-", &request_of(0), 0);
     assert!(
         lane.flush(poll.registry()).is_err(),
         "it takes no more for ever"
@@ -376,7 +381,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
         bytes.len()
     };
     assert_eq!(received(&mut lane, false), (0, false), "nothing has come");
-    (0..3).for_each(|_| lane.push(CLIENT, b"-", &request_of(0)));
+    (0..3).for_each(|_| lane.push(CLIENT, b"-", &request_of(0), 0));
     lane.input = vec![0; send(&mut far_end, 1) - 1];
     assert_eq!(received(&mut lane, false), (0, true), "the buffer is full");
     assert_eq!(received(&mut lane, false), (1, false));

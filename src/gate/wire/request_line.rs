@@ -91,7 +91,7 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, Refus
         .any(|b| !(0x21..=0x7e).contains(b) || *b == b'#')
     {
         return Err(bad_request(
-            "The request target must be printable ASCII without spaces or '#'.",
+            "The request target must be printable ASCII without spaces or '#'; percent-encode all others.",
         ));
     }
     if method == b"CONNECT" {
