@@ -52,14 +52,14 @@ function enliven(form) {
 
   function wait(is) {
     isWaiting = is;
-    button.textContent = is ? 'Sending…' : word();
+    button.textContent = is ? 'Sending…' : word(form);
     button.setAttribute('aria-disabled', String(is));
     result.classList.toggle('old', is);
   }
   function update() {
     const request = read(form);
     note.hidden = Boolean(request.token);
-    if (!isWaiting) button.textContent = word();
+    if (!isWaiting) button.textContent = word(form);
     const sample = read(form, true);
     // The samples make a key of their own, as the form does.
     if (isMade() && !isUsed()) sample.headers['Idempotency-Key'] = '';
@@ -81,10 +81,12 @@ function enliven(form) {
 // All of a request but its Idempotency-Key.
 const content = ({ headers: { 'Idempotency-Key': _, ...headers }, ...others }) => JSON.stringify({ headers, ...others });
 
-// The word on a button that sends, with the server if it is not that of the page.
-function word() {
+// The words on a button that sends: what it deletes, and the server if it is not that of the page.
+function word({ dataset, elements }) {
   const { host } = new URL(base(), location.href);
-  return host === location.host ? 'Send' : `Send to ${host}`;
+  const isOwn = host === location.host;
+  if (dataset.method === 'DELETE') return `Delete pet ${elements.petId.value}${isOwn ? '' : ` at ${host}`}`;
+  return isOwn ? 'Send' : `Send to ${host}`;
 }
 
 // Opens an operation at its form, with these values.
