@@ -146,7 +146,8 @@ fn readme_names_settings_as_they_are_and_the_site_all() {
 const MEMBER_LISTS: &[&str] = &[
     "README.md",
     "scripts/test.d/recover",
-    "src/site/files/pets.js",
+    "src/site/files/pets-edit.js",
+    "src/site/files/pets-save.js",
     "src/site/files/table.js",
     "src/site/pages/data.md",
     "src/site/pages/troubleshooting.md",

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { ENTER, firefox } from './firefox.mjs';
-import { KEY, KEY_MS, namesOf, serve, TYPED } from './harness.mjs';
+import { KEY, KEY_MS, namesOf, reordered, serve, TYPED } from './harness.mjs';
 
 let service;
 let browser;
@@ -41,19 +41,21 @@ test('Firefox changes the status of a pet on the page of pets', async () => {
   await browser.evaluate("document.querySelector('tbody select').focus()");
   await browser.press('s');
   await browser.until("document.querySelector('tbody select').value === 'sold'");
-  await browser.click('tbody .state button');
+  await browser.click('tbody .state button.main');
   await browser.shows('#state', 'is now');
   const pets = await fetch(`${service.url}/v1/pets`, { headers: { Authorization: `Bearer ${KEY}` } });
   assert.equal((await pets.json())[0].status, 'sold');
   assert.deepEqual(browser.said, []);
 });
 
-for (const delay of ['300', '1200']) {
-  test(`Firefox adds what is typed while pets are on their way to the letter, after ${delay} ms each`, async () => {
-    const to = await serve('--ephemeral', '--delay', delay);
-    await browser.goto(`${to.url}/#key=${KEY}`);
+for (const way of ['after 300 ms each', 'in another order']) {
+  test(`Firefox adds twenty names to the letter, answered ${way}`, async () => {
+    const to = await serve('--ephemeral', '--delay', way.includes('300') ? '300' : '0');
+    const front = await reordered(to);
+    const { url } = way.includes('300') ? to : front;
+    await browser.goto(`${url}/#key=${KEY}`);
     await browser.until("sessionStorage.getItem('key')");
-    await browser.goto(`${to.url}/pets`);
+    await browser.goto(`${url}/pets`);
     await browser.click('#add-open');
     await browser.evaluate("document.querySelector('#add-category').value = '1'");
     await browser.press(`${TYPED.join(ENTER)}${ENTER}and more`, KEY_MS);
@@ -61,6 +63,8 @@ for (const delay of ['300', '1200']) {
     assert.deepEqual(await namesOf(to), TYPED);
     assert.equal(await browser.evaluate('document.activeElement.id + document.activeElement.value'), 'add-nameand more');
     assert.deepEqual(browser.said, []);
+    await browser.evaluate("document.querySelector('#add-name').value = ''");
+    front.stop();
     await to.stop();
   });
 }

@@ -145,7 +145,7 @@ test('the search opens with /, Ctrl+K and ⌘K, and always has something to offe
       for (const path of ['/docs/quickstart', '/docs/keys', '/#createPet', '/docs/errors']) assert.ok(offered.includes(path), path);
       assert.deepEqual(await barriers(page), []);
       await field.fill('xyzzy');
-      await page.getByText("Nothing for 'xyzzy'. Try one of these:").waitFor();
+      await page.getByText("The guide has nothing for 'xyzzy'. Try one of these:").waitFor();
       assert.deepEqual(await paths(), offered);
       // Nothing was asked for that Enter could open.
       assert.equal(await page.locator('#search [aria-selected=true]').count(), 0);

@@ -49,10 +49,11 @@ function split(text, pattern, inside) {
   return [...made, text.slice(end)];
 }
 
-// Characters that cannot be seen, or that change the direction of the text after them. Their JSON escapes mean the same in
-// a JSON string.
-export const UNSEEN = /([\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff])/gu;
-export const visible = (text) => text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt().toString(16).padStart(4, '0')}`);
+// Runs of characters that cannot be seen, or that change the direction of the text after them. Their JSON escapes mean the
+// same in a JSON string.
+export const UNSEEN = /([\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]+)/gu;
+const escaped = (unseen) => `\\u${unseen.charCodeAt().toString(16).padStart(4, '0')}`;
+export const visible = (text) => text.replace(UNSEEN, (run) => Array.from(run, escaped).join(''));
 
 // JSON in lines. It keeps each number to the letter: JSON.parse would round an int64.
 export function layOut(json) {

@@ -25,6 +25,12 @@
       const part = task.parentElement;
       if (`${location.hash.slice(1)}-`.startsWith(`${part.id}-`)) part.open = true;
     },
+    // The form of the key is folded on the page of pets as long as the tab has a key.
+    fold() {
+      try {
+        document.querySelector('.key').classList.toggle('folded', Boolean(sessionStorage.getItem('key')));
+      } catch {}
+    },
     // The samples are in the language that the reader has chosen, or in the first one.
     choose(task) {
       const figures = [...task.parentElement.querySelectorAll('figure')];
@@ -112,6 +118,7 @@
     show();
 
     const menu = document.querySelector('.menu');
+    if (!menu) return;
     const close = () => (menu.open = false);
     document.querySelector('.side').addEventListener('click', (event) => event.target.closest('a') && close());
     document.addEventListener('keydown', (event) => event.key === 'Escape' && close());

@@ -18,7 +18,7 @@ export const whenKeyIsChecked = (listener) => checked.push(listener);
 
 // The tab keeps the key, unless other scripts of this origin could read it there: those of deployed files.
 const NAME = 'key';
-const isKept = section.dataset.keep === 'tab';
+export const isKept = section.dataset.keep === 'tab';
 const store = (key) => {
   try {
     if (key && isKept) sessionStorage.setItem(NAME, key);
@@ -59,6 +59,16 @@ function recall() {
 // False if the key may only read; undefined until this is known.
 export const canWrite = () => (judged.about === question() ? judged.canWrite : undefined);
 
+// Forgets that the key works, since the service has refused it meanwhile.
+export function doubt() {
+  if (judged.look !== 'fine') return;
+  judged = {};
+  recall();
+}
+
+// What was found about the key: fine, wrong or unclear; undefined until this is known.
+export const verdict = () => (judged.about === question() ? judged.look : undefined);
+
 // The time for each response about a key.
 const MOST_MS = 20_000;
 
@@ -83,8 +93,7 @@ export async function check() {
   for (const listener of checked) listener();
 }
 
-// Asks the service about a key. The first request shows if it is valid, the second if it may write: the service rejects a
-// read-only key before it looks at the empty body.
+// Asks the service about a key: if it is valid, and what it may do.
 async function judge(key) {
   let headers;
   try {
@@ -92,17 +101,16 @@ async function judge(key) {
   } catch {
     return ['This is no API key: it has characters that a browser cannot send.', 'wrong'];
   }
-  const ask = (path, options) =>
-    fetch(base() + path, { ...options, headers, credentials: 'omit', cache: 'no-store', signal: AbortSignal.timeout(MOST_MS) });
-  const { status } = await ask('/pets?limit=1');
+  const options = { headers, credentials: 'omit', cache: 'no-store', signal: AbortSignal.timeout(MOST_MS) };
+  const response = await fetch(`${base()}/pets?limit=1`, options);
+  const { status } = response;
   if (status === 401) return ["This key doesn't work. It may be mistyped, expired or revoked.", 'wrong'];
   if (status !== 200) return [`The service returned ${status}, so the key could not be checked.`, 'unclear'];
-  const reply = await ask('/pets', { method: 'POST' });
-  const { code } = await reply.json().catch(() => ({}));
-  if (code === 'insufficient_scope') return ['This key works. It is read-only: it can list and get pets, but not add them.', 'fine', false];
-  if (code === 'read_only') return ['This key works. The service is read-only: it can list and get pets, but not add them.', 'fine', false];
-  if (reply.status === 400) return ['This key works.', 'fine', true];
-  return [`This key can list and get pets. The service returned ${reply.status}, so it is not known if it can add them.`, 'unclear'];
+  const scope = response.headers.get('Key-Scope');
+  const reader = section.dataset.service === 'read-only' ? 'The service' : scope === 'read' && 'It';
+  if (reader) return [`This key works. ${reader} is read-only: it shows pets, and cannot add or change them.`, 'fine', false];
+  // Another version of the service may not say it.
+  return ['This key works.', 'fine', scope ? true : undefined];
 }
 
 // theme.js has taken it out of the address.

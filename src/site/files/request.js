@@ -9,7 +9,7 @@ export function freshKey() {
 // The parameters of the next page, from the Link of a list.
 export function nextPage({ headers, url }) {
   const [, next] = /<([^>]*)>\s*;\s*rel="?next"?/.exec(headers.get('Link')) ?? [];
-  return next && new URL(next, url).searchParams;
+  return next && URL.canParse(next, url) ? new URL(next, url).searchParams : undefined;
 }
 
 // The time for a response: longer than a proxy waits for the service.

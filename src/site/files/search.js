@@ -13,6 +13,8 @@ const status = dialog.querySelector('[role=status]');
 let find;
 let group;
 let suggested;
+// Whether the service finds pets by their names, as one that counts them does.
+let hasSearch = false;
 // The number of the chosen result; -1 for none.
 let chosen = -1;
 
@@ -31,9 +33,18 @@ function choose(number) {
 
 function say(query, found) {
   if (!query) return '';
-  if (!found.length) return `Nothing for '${query}'. Try one of these:`;
+  if (!found.length) return `The guide has nothing for '${query}'. Try one of these:`;
   if (found.length > MOST) return `${MOST} of ${found.length} results`;
   return found.length === 1 ? '1 result' : `${found.length} results`;
+}
+
+// The pet that somebody may mean. A service without the search finds it by its id.
+function pets(query) {
+  const isId = /^\d+$/.test(query);
+  if (!query || !(isId || hasSearch)) return [];
+  const title = isId ? `Look for pet ${query}` : `Look for a pet named “${query}”`;
+  const path = isId ? `/pets#${query}` : `/pets?name=${encodeURIComponent(query)}`;
+  return [{ path, page: 'Pets', title, text: '' }];
 }
 
 function show() {
@@ -41,7 +52,7 @@ function show() {
   const query = input.value.trim();
   const found = query ? find(query) : [];
   status.textContent = say(query, found);
-  const offered = found.length ? found.slice(0, MOST) : suggested;
+  const offered = found.length ? found.slice(0, MOST) : [...pets(query), ...suggested];
   // The group of the best result comes first.
   const groups = Map.groupBy(offered, group);
   let number = 0;
@@ -68,6 +79,7 @@ async function load() {
   const pages = SUGGESTED.map((path) => entries.find((entry) => entry.path === path));
   suggested = [...pages.slice(0, 2), ...entries.filter(rank.isOperation), ...pages.slice(2)];
   group = rank.group;
+  hasSearch = entries.some(({ path }) => path === '/#getInventory');
   const prepared = rank.prepare(entries);
   find = (query) => rank.find(prepared, query);
 }

@@ -15,7 +15,10 @@ pub fn add(assets: &mut Assets, config: &Config, page: HtmlPage<'_>, files: &str
         .flatten()
         .map(|url| origin(url))
         .collect();
-    let key = include_str!("../files/key.html").replace("{{servers}}", &choice(config));
+    let service = if config.read_only { "read-only" } else { "" };
+    let key = include_str!("../files/key.html")
+        .replace("{{service}}", service)
+        .replace("{{servers}}", &choice(config));
     for (path, keep) in [
         (page.path.to_owned(), "tab"),
         (among_files(page.path), "memory"),

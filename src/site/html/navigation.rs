@@ -8,6 +8,9 @@ use crate::site::openapi;
 /// The path of the settings page, which is on the admin address and not in the list of pages.
 pub const SETTINGS_PAGE: &str = "/settings/domains";
 
+/// The path of the pets page, which is a tool and not a part of the guide.
+pub const PETS: &str = "/pets";
+
 /// The text of a page, rendered by the build script.
 pub struct PageText<'t> {
     pub html: &'t str,
@@ -110,8 +113,7 @@ fn groups() -> impl Iterator<Item = &'static [PageEntry]> {
 
 /// Links to the page before and the page after the one at a path.
 pub fn neighbours(here: &str) -> String {
-    // The pets page is not part of the guide.
-    let is_part = |entry: &&PageEntry| entry.group != "Inventory" && entry.path != DESCRIPTION;
+    let is_part = |entry: &&PageEntry| ![PETS, DESCRIPTION].contains(&entry.path);
     let pages: Vec<&PageEntry> = PAGES.iter().filter(is_part).collect();
     let Some(place) = pages.iter().position(|entry| entry.path == here) else {
         return String::new();

@@ -4,12 +4,38 @@ use crate::config::Config;
 use petstore_base::http::Asset;
 
 use crate::site::html::markup::escape;
-use crate::site::html::navigation::{PAGES, entries, here, neighbours};
+use crate::site::html::navigation::{PAGES, PETS, entries, here, neighbours};
 use crate::site::openapi::VERSION;
 
 /// The beginning of the element with the URL of a page (ogp.me).
 const META: &str = "<meta property=\"og:url\" content=\"";
 const FRAME: &str = include_str!("../files/page.html");
+/// What surrounds a page, by the gaps of the frame: for the guide its search, menu and side bar, and for the pets page, whose
+/// readers need no guide, a link.
+const AROUND: [(&str, &str, &str); 5] = [
+    (
+        "{{search}}",
+        "<script src=\"/assets/search.js\" type=\"module\"></script>\n",
+        "",
+    ),
+    (
+        "{{before}}",
+        "<button id=\"search-open\" type=\"button\" aria-keyshortcuts=\"/ Control+K Meta+K\">\
+         Search <kbd aria-hidden=\"true\">/</kbd></button>\n",
+        "<a class=\"guide\" href=\"/\">API and guide</a>\n",
+    ),
+    (
+        "{{after}}",
+        "<details class=\"menu\"><summary>Menu <span>{{here}}</span></summary></details>\n",
+        "",
+    ),
+    (
+        "{{side}}",
+        "<nav class=\"side\" aria-label=\"Pages\">\n{{nav}}<at-once task=\"keepPlace\"></at-once>\n</nav>\n",
+        "",
+    ),
+    ("{{dialog}}", include_str!("../files/search.html"), ""),
+];
 /// The content of a page.
 pub struct HtmlPage<'a> {
     /// Its path.
@@ -37,7 +63,11 @@ impl HtmlPage<'_> {
             .title
             .map(|title| format!("{title} · "))
             .unwrap_or_default();
-        let html = FRAME
+        let mut frame = FRAME.to_owned();
+        for (gap, guide, tool) in AROUND {
+            frame = frame.replace(gap, if self.path == PETS { tool } else { guide });
+        }
+        let html = frame
             .replace("{{title}}", self.title.unwrap_or("{{site}}"))
             .replace("{{titles}}", &title)
             .replace("{{about}}", self.about)

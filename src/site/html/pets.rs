@@ -3,12 +3,11 @@
 use crate::config::Config;
 use crate::site::html::keyed;
 use crate::site::html::markup::escape;
-use crate::site::html::navigation::PAGES;
+use crate::site::html::navigation::{PAGES, PETS};
 use crate::site::html::page::HtmlPage;
 use crate::site::openapi;
 use petstore_base::http::Assets;
 
-const PATH: &str = "/pets";
 /// The elements of the head that load its style sheets and its script.
 const HEAD: &str = "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
 <link rel=\"stylesheet\" href=\"/assets/pets.css\">
@@ -22,15 +21,19 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
         .map(|operation| operation.id)
         .collect();
     let page = HtmlPage {
-        path: PATH,
+        path: PETS,
         title: Some("Pets"),
         about: PAGES
             .iter()
-            .find(|entry| entry.path == PATH)
+            .find(|entry| entry.path == PETS)
             .map_or("", |entry| entry.about),
         main: include_str!("../files/pets.html")
             .replace("{{base}}", &escape(base))
-            .replace("{{operations}}", &operations.join(" ")),
+            .replace("{{operations}}", &operations.join(" "))
+            .replace(
+                "{{find}}",
+                if config.experimental { "true" } else { "false" },
+            ),
         class: "reference inventory",
         head: HEAD,
         asks: &[],
@@ -52,7 +55,7 @@ mod tests {
             ..Config::default()
         };
         let assets = crate::site::assets(&config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
-        for path in [PATH.to_owned(), among_files(PATH)] {
+        for path in [PETS.to_owned(), among_files(PETS)] {
             let page = assets.get(&path).unwrap().respond(&AssetFields::default());
             assert!(
                 page.field("Content-Security-Policy")

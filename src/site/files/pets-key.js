@@ -1,0 +1,51 @@
+// The key on the pets page: one line as long as it works, and the whole form otherwise.
+import { canWrite, token, verdict } from './key.js';
+import { leadFocus, part } from './pets-parts.js';
+
+const [line, field] = ['key-line', 'key'].map(part);
+const section = field.closest('.key');
+// Whether somebody is changing the key.
+let isOpen = false;
+// A key that the tab has kept is taken to work until it is known.
+let isKept = Boolean(token());
+
+// Shows the line if the key is known to work.
+export function settleKey() {
+  const now = verdict();
+  const isFolded = !isOpen && (now === 'fine' || (isKept && now === undefined));
+  const hadFocus = section.contains(document.activeElement);
+  section.classList.toggle('folded', isFolded);
+  line.hidden = !isFolded;
+  line.classList.toggle('fine', now === 'fine');
+  line.firstElementChild.textContent = now !== 'fine' ? 'Checking the key…' : canWrite() === false ? 'Read-only key' : 'Key may change pets';
+  if (isFolded && hadFocus) leadFocus(() => part('key-change'));
+}
+
+// Shows the form again, with the cursor in it unless somebody is elsewhere.
+export function openKey() {
+  isOpen = true;
+  settleKey();
+  leadFocus(() => field);
+}
+
+section.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || verdict() !== 'fine') return;
+  isOpen = false;
+  settleKey();
+});
+part('key-change').addEventListener('click', () => {
+  openKey();
+  field.focus();
+  field.select();
+});
+field.addEventListener('input', () => {
+  isOpen = true;
+  isKept = false;
+});
+for (const [source, event] of [[part('key-form'), 'submit'], [field, 'change']]) {
+  source.addEventListener(event, () => {
+    isOpen = false;
+    settleKey();
+  });
+}
+settleKey();
