@@ -6,7 +6,7 @@ import { makeDetail } from './pets-edit.js';
 import { leadFocus, list, mayChange } from './pets-parts.js';
 import { makeRow, noticeRow } from './pets-rows.js';
 import { address, asked } from './pets-view.js';
-import { tableOf, writePet } from './table.js';
+import { lowered, tableOf, writePet } from './table.js';
 
 let pets = [];
 // Where they are from. They are changed there, even if another server was chosen since.
@@ -45,7 +45,7 @@ export function show(found, to, view = asked()) {
 
 // True if a pet belongs into the list that is asked for.
 export function fits(pet, { status, categoryId, name }) {
-  const lower = (text) => Array.from(text, (character) => character.toLowerCase()).join('');
+  const lower = (text) => lowered(text).join('');
   const isOfStatus = !status || (pet.status ?? 'unset') === status;
   return isOfStatus && (!categoryId || pet.categoryId === categoryId) && (pet.id === name || lower(pet.name).includes(lower(name)));
 }

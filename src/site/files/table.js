@@ -23,17 +23,20 @@ export function shownName(name, sought = '') {
   return element('bdi', {}, ...parts, shown.length < name.length ? '…' : '');
 }
 
-// A text whose first match is marked. As in the service, characters are compared in lower case, each by itself.
+// The characters of a text in lower case, each by itself, as the service compares them.
+export const lowered = (text) => Array.from(text, (character) => character.toLowerCase());
+
+// A text whose first match is marked.
 function marked(text, sought) {
   const characters = [...text];
-  const lowered = characters.map((character) => character.toLowerCase());
-  const wanted = Array.from(sought, (character) => character.toLowerCase()).join('');
-  const found = wanted ? lowered.join('').indexOf(wanted) : -1;
+  const lower = lowered(text);
+  const wanted = lowered(sought).join('');
+  const found = wanted ? lower.join('').indexOf(wanted) : -1;
   if (found < 0) return [text];
   // One character may be two in lower case.
   const at = (length) => {
     let i = 0;
-    for (let passed = 0; passed < length; i += 1) passed += lowered[i].length;
+    for (let passed = 0; passed < length; i += 1) passed += lower[i].length;
     return i;
   };
   const [start, end] = [at(found), at(found + wanted.length)];
