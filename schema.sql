@@ -133,3 +133,34 @@ CREATE TABLE retries (
     -- Unix time, seconds.
     at          INTEGER NOT NULL
 ) STRICT;
+
+-- Whether changes of pets are recorded: one row once they were.
+CREATE TABLE changes_kept (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    -- For how many seconds a change is kept at least. NULL: they are not recorded any more.
+    seconds INTEGER,
+    -- The record is whole after this id: changes up to it may be missing, or be of the time before a restore.
+    from_id INTEGER NOT NULL
+) STRICT;
+
+-- The changes of pets, in the order of their commits. Each is written in the transaction of the change.
+CREATE TABLE changes (
+    -- One more than the last one, which is never removed, or than from_id.
+    id              INTEGER PRIMARY KEY,
+    -- Unix time, milliseconds.
+    at              INTEGER NOT NULL,
+    pet             INTEGER NOT NULL,
+    -- The pet before and after. old_category_id is NULL: it was created; category_id is NULL: it was deleted.
+    old_category_id INTEGER,
+    category_id     INTEGER,
+    old_status      TEXT,
+    status          TEXT,
+    -- The name of the API key, or the command. NULL: a program that embeds petstore.
+    key             TEXT,
+    -- Last, as they may be long.
+    old_name        TEXT,
+    name            TEXT
+) STRICT;
+
+-- Finds the history of a pet.
+CREATE INDEX changes_by_pet ON changes (pet);

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! [`Server`] runs the service. [`Inventory`] adds, reads and changes pets without HTTP. [`KeyRing`] manages API keys.
-//! [`backup`], [`check`] and [`restore`] work on a whole database, [`export`] and [`Import`] on all its pets. Each
+//! [`changes`] tells what has happened to pets. [`backup`], [`check`] and [`restore`] work on a whole database, [`export`] and [`Import`] on all its pets. Each
 //! failure is an [`Error`] whose [`ErrorKind`] a program can match:
 //!
 //! ```
@@ -89,7 +89,10 @@ mod site;
 mod store;
 
 pub use config::{Config, Ephemeral};
-pub use model::{ApiKey, KeyScope, NewPet, Pet, PetCounts, PetPatch, PetStatus};
+pub use model::{
+    ApiKey, ChangeKind, KeyScope, NewPet, Pet, PetChange, PetCounts, PetPatch, PetStatus,
+};
+pub use ops::changes::{ChangeOptions, changes, keep_changes, newest_change};
 pub use ops::inventory::{Inventory, ListOptions};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{
@@ -127,7 +130,8 @@ extern crate self as petstore;
 #[cfg(feature = "cli")]
 pub(crate) use {
     config::Setting,
-    petstore_base::clock::{past, rfc3339, unix_time},
+    ops::changes::{change_head, print_change},
+    petstore_base::clock::{parse_rfc3339, past, rfc3339, unix_millis, unix_time},
     petstore_base::environment::{flaw, from_environment},
     petstore_base::files::flush_folder,
     petstore_base::json::Json,

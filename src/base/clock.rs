@@ -28,6 +28,45 @@ pub fn unix_time() -> i64 {
         .min(LAST_SECOND)
 }
 
+/// Returns the current Unix time in milliseconds: 0 before 1970.
+pub fn unix_millis() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(elapsed.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Formats a Unix time in milliseconds, such as `2027-01-31T18:00:00.125Z` (RFC 3339), within the years 1970 to 9999.
+pub fn rfc3339_millis(unix_millis: i64) -> String {
+    let millis = unix_millis
+        .clamp(0, LAST_SECOND * 1000 + 999)
+        .unsigned_abs();
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(millis)).to_string()
+}
+
+/// Reads a time such as `2027-01-31T18:00:00Z` or `2027-01-31T19:00:00.5+01:00` (RFC 3339), in milliseconds of Unix time.
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
+    let text = text.to_ascii_uppercase();
+    if text.ends_with('Z') {
+        return millis(&text);
+    }
+    let (time, offset) = text.split_at_checked(text.len().checked_sub("+01:00".len())?)?;
+    let (sign, offset) = offset.split_at_checked(1)?;
+    let (time, offset) = (
+        millis(&format!("{time}Z"))?,
+        millis(&format!("1970-01-01T{offset}:00Z"))?,
+    );
+    match sign {
+        "+" => Some(time - offset),
+        "-" => Some(time + offset),
+        _ => None,
+    }
+}
+
+/// Reads a time in UTC, from 1970 on.
+fn millis(text: &str) -> Option<i64> {
+    let time = humantime::parse_rfc3339(text).ok()?;
+    i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+}
+
 /// Formats a Unix time in seconds, such as `2027-01-31T18:00:00Z` (RFC 3339). A time outside the years 1970
 /// to 9999 becomes the nearest second inside.
 pub fn rfc3339(unix_time: i64) -> String {
@@ -73,6 +112,33 @@ mod tests {
             (rfc3339(0), rfc3339(LAST_SECOND))
         );
         assert!(http_date(i64::MAX).ends_with(" 9999 23:59:59 GMT"));
+    }
+
+    #[test]
+    fn times_are_read_in_any_zone_to_the_millisecond() {
+        for (text, time) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2027-01-31T18:00:00.125Z", Some(1_801_418_400_125)),
+            ("2027-01-31t18:00:00z", Some(1_801_418_400_000)),
+            ("2027-01-31T19:30:00+01:30", Some(1_801_418_400_000)),
+            ("2027-01-31T12:00:00.000-06:00", Some(1_801_418_400_000)),
+            ("1970-01-01T00:00:00+00:00", Some(0)),
+            ("2027-01-31T18:00:00", None),
+            ("2027-01-31", None),
+            ("2027-01-31T19:00:00+25:00", None),
+            ("2027-01-31T19:00:00+1:00", None),
+            ("2027-01-31T19:00:00 01:00", None),
+            ("2027-01-31T19:00:00+0\u{e9}:0", None),
+            ("+01:00", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_rfc3339(text), time, "{text}");
+        }
+        for time in [0, 1_801_418_400_125] {
+            assert_eq!(parse_rfc3339(&rfc3339_millis(time)), Some(time));
+        }
+        assert_eq!(rfc3339_millis(i64::MIN), "1970-01-01T00:00:00.000Z");
+        assert!(rfc3339_millis(i64::MAX).starts_with("9999-12-31T23:59:59.999"));
     }
 
     #[test]

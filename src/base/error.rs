@@ -91,6 +91,10 @@ pub enum ErrorKind {
     InvalidInput,
     /// The same input was imported before, so its pets would be added twice.
     ImportedBefore,
+    /// The database records no changes.
+    ChangesNotKept,
+    /// Some of the changes are not kept any more, or the id is of another database.
+    ChangesGone,
     /// Rows of an import are invalid, and none was written.
     InvalidRows,
     /// An input or a folder, such as the folder for a backup, does not exist.

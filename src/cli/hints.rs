@@ -138,6 +138,7 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
             "--update changes these pets, and --new-ids adds all of the input as new pets"
         }
         ErrorKind::ImportedBefore => "add it once more with --again",
+        ErrorKind::ChangesNotKept => "petstore changes keep 90d records them from then on",
         ErrorKind::InvalidRows => {
             "correct the input or --format, or leave these lines out with --skip-invalid"
         }
@@ -193,6 +194,7 @@ mod tests {
         ErrorKind::KeyExpired,
         ErrorKind::PetExists,
         ErrorKind::ImportedBefore,
+        ErrorKind::ChangesNotKept,
         ErrorKind::InvalidRows,
         ErrorKind::FileExists,
         ErrorKind::PermissionDenied,

@@ -8,6 +8,7 @@
 //! and `manual` use that table, and lexopt, which has no dependencies, splits the words.
 
 mod args;
+mod changes;
 mod child;
 mod command;
 mod first_key;
@@ -45,6 +46,7 @@ const COMMANDS: &[&[Command]] = &[
     maintenance::COMMANDS,
     pets::COMMANDS,
     transfer::COMMANDS,
+    changes::COMMANDS,
     #[cfg(feature = "site")]
     project::SITE,
     #[cfg(feature = "site")]

@@ -109,7 +109,9 @@ fn ids(words: &[String]) -> Result<Vec<PetIds>, CommandError> {
 }
 
 fn inventory(call: &Invocation) -> Result<Inventory, CommandError> {
-    Ok(Inventory::open(existing(&call.config.database)?)?)
+    let mut inventory = Inventory::open(existing(&call.config.database)?)?;
+    inventory.change_as(&format!("petstore {}", call.command));
+    Ok(inventory)
 }
 
 fn status(name: &str, word: &str) -> Result<Option<PetStatus>, CommandError> {

@@ -212,7 +212,7 @@ fn flag_of(call: &Invocation) -> String {
         .map_or(String::new(), |path| format!(" --database {}", quote(path)))
 }
 
-fn format(call: &Invocation) -> Result<Format, CommandError> {
+pub fn format(call: &Invocation) -> Result<Format, CommandError> {
     // An export has no operand, and its default is NDJSON.
     let named = if call.operand(0).to_ascii_lowercase().ends_with(".csv") {
         "csv"

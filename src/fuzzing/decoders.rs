@@ -207,6 +207,8 @@ fn bodies(bytes: &[u8]) {
             body: bytes,
         };
         let call = Call {
+            key_name: None,
+            scope: None,
             operation,
             request: &request,
             target: Target::parse(&path),

@@ -1,5 +1,6 @@
 //! The domain: pets, and API keys. Knows JSON, and nothing of HTTP or SQL.
 
+mod change;
 mod idempotency;
 mod key;
 mod page;
@@ -7,6 +8,7 @@ mod pet;
 mod sample;
 mod search;
 
+pub use change::{ChangeKind, ChangeQuery, ChangesKept, PetChange};
 pub use idempotency::{Caller, IdempotencyKey};
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::{FULL_PAGE_BYTES, Order, Page};

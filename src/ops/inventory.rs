@@ -115,6 +115,12 @@ impl Inventory {
         })
     }
 
+    /// Sets the name under which changes by this inventory are recorded (see [`keep_changes`](crate::keep_changes)), such as
+    /// that of your program. By default none.
+    pub fn change_as(&mut self, name: &str) {
+        self.store.change_as(name);
+    }
+
     /// Adds a pet, and returns it with its id. It is then flushed to the disk.
     ///
     /// # Errors

@@ -105,6 +105,17 @@ impl PetStore {
         })
     }
 
+    /// Sets the name under which changes in a file are recorded.
+    pub fn change_as(&mut self, name: &str) {
+        if let Self::File {
+            writer: Some(writer),
+            ..
+        } = self
+        {
+            writer.change_as(Some(name.into()));
+        }
+    }
+
     /// Adds pets in one transaction, each unless a create with this key was carried out before.
     ///
     /// # Errors

@@ -42,6 +42,11 @@ const INSUFFICIENT_SCOPE: HeaderField = HeaderField {
     example: "Bearer realm=\"petstore\", error=\"insufficient_scope\"",
     ..WWW_AUTHENTICATE
 };
+const GO_ON: HeaderField = HeaderField {
+    name: "Link",
+    about: "The URL at which a reader can go on.",
+    example: "</v1/changes?after=41>; rel=\"next\"",
+};
 const RETRY_AFTER: HeaderField = HeaderField {
     name: "Retry-After",
     about: "The number of seconds to wait before you retry (RFC 9110, section 10.2.3).",
@@ -261,6 +266,7 @@ pub fn responses(operation: &Operation) -> Json {
             .collect();
         let own: &[HeaderField] = match status {
             401 => &[WWW_AUTHENTICATE],
+            410 => &[GO_ON],
             403 => &[INSUFFICIENT_SCOPE],
             415 => &[accept, ACCEPT_ENCODING],
             503 => &[RETRY_AFTER],

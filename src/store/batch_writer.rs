@@ -1,5 +1,7 @@
 //! Access to the store for a handler that writes.
 
+use std::sync::Arc;
+
 use super::{Outcome, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 
@@ -19,6 +21,11 @@ impl<'w> BatchWriter<'w> {
             writer,
             written_before,
         }
+    }
+
+    /// Sets whose changes the following ones are: the name of the API key.
+    pub fn change_as(&mut self, key: Option<Arc<str>>) {
+        self.writer.change_as(key);
     }
 
     /// Adds a pet, unless a create with this key was carried out before.

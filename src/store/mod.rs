@@ -3,7 +3,7 @@
 //! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`], which
 //! can also read. They are connections of SQLite: `sqlite/` has their files, locks and transactions.
 //!
-//! - The statements: `pets.rs`, `keys.rs`, `staging.rs` and `transfer.rs` are methods of these two, and `hosting.rs` is how
+//! - The statements: `pets.rs`, `changes.rs`, `keys.rs`, `staging.rs` and `transfer.rs` are methods of these two, and `hosting.rs` is how
 //!   hosting uses them. `statements.rs` has those that name every column of a pet, and `idempotency.rs` those on idempotency
 //!   keys, and the outcome of a create. `rows.rs` reads columns.
 //! - `counts.rs` has the number of pets with each status.
@@ -11,6 +11,7 @@
 //! - `open.rs` opens a database for a service, and `error.rs` has why the store failed.
 
 mod batch_writer;
+mod changes;
 pub mod cluster;
 mod counts;
 mod error;
@@ -40,7 +41,7 @@ pub use open::{
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, FileId, OldDatabase, Reader, RestoredKeys, SCHEMA_VERSION,
     Snapshot, Writer, carry_over, journal_of, kind_of, lacks_log, left_of, lock_old, log_of,
-    reset_ephemeral,
+    renew_changes, reset_ephemeral,
 };
 #[cfg(feature = "cluster")]
 pub(crate) use sqlite::{migrations, schema};

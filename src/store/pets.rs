@@ -54,7 +54,12 @@ impl Transaction<'_> {
             .iter()
             .flat_map(|(changes, new)| [changes as &dyn ToSql, new]);
         let values: Vec<_> = std::iter::once(&id as &dyn ToSql).chain(members).collect();
-        self.change_pet(UPDATE, &values)
+        let before = self.0.before_change(id)?;
+        self.change_pet(UPDATE, &values)?;
+        match &before {
+            Some(pet) => self.0.record(id, before.as_ref(), Some(&patch.apply(pet))),
+            None => Ok(()),
+        }
     }
 
     /// Deletes a pet in the batch.
@@ -62,7 +67,9 @@ impl Transaction<'_> {
     /// # Errors
     /// Those of [`Transaction::update_pet`].
     pub fn delete_pet(&mut self, id: i64) -> Result<(), StoreError> {
-        self.change_pet(DELETE, params![id])
+        let before = self.0.before_change(id)?;
+        self.change_pet(DELETE, params![id])?;
+        self.0.record(id, before.as_ref(), None)
     }
 
     /// Runs a statement that changes one pet.

@@ -97,7 +97,8 @@ impl Writer {
             .map(|value| value as &dyn ToSql)
             .chain([&id as _])
             .collect();
-        self.change(INSERT_AS, &values).map(drop)
+        self.change(INSERT_AS, &values)?;
+        self.record(id, None, Some(&new.borrowed().with_id(id)))
     }
 
     /// Notes an import of an input with this digest, whose pets have got ids from the least to the greatest.

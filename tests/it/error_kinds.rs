@@ -2,14 +2,15 @@
 //! command line.
 
 use std::net::TcpListener;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use petstore::{
-    Config, Error, ErrorKind, Expiry, Import, ImportIds, ImportOptions, Inventory, KeyRing,
-    KeyScope, Listen, PetPatch, Server, Source,
+    ChangeOptions, Config, Error, ErrorKind, Expiry, Import, ImportIds, ImportOptions, Inventory,
+    KeyRing, KeyScope, Listen, PetPatch, Server, Source, changes, keep_changes,
 };
 
 use support::harness::{Folder, change};
@@ -219,6 +220,15 @@ fn failures_of_imports_are_distinguished() {
     expect(checked, ErrorKind::FileMissing);
     check(pet, keeping_ids()).unwrap().write().unwrap();
     expect(check(pet, keeping_ids()), ErrorKind::ImportedBefore);
+    let read = |after| {
+        let mut options = ChangeOptions::default();
+        options.after = after;
+        changes(&folder.database(), &options, |_| ControlFlow::Continue(()))
+    };
+    expect(read(None), ErrorKind::ChangesNotKept);
+    keep_changes(&folder.database(), Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(read(None).unwrap(), 0);
+    expect(read(Some(1)), ErrorKind::ChangesGone);
     let mut other = ImportOptions::default();
     expect(
         check(

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use support::harness::{KEY, Server, output, petstore};
 
-const OPERATIONS: [&str; 3] = ["updatePet", "deletePet", "getInventory"];
+const OPERATIONS: [&str; 4] = ["updatePet", "deletePet", "getInventory", "listChanges"];
 
 fn description(flags: &[&str]) -> Value {
     let output = output(petstore(&["openapi"]).args(flags));
@@ -49,13 +49,21 @@ fn description_without_the_switch_has_nothing_of_it() {
     all.sort_unstable();
     assert_eq!(removed, all);
     let schemas = with["components"]["schemas"].as_object_mut().unwrap();
-    for schema in ["PetPatch", "Inventory", "StatusFilter", "Order"] {
+    for schema in [
+        "PetPatch",
+        "Inventory",
+        "StatusFilter",
+        "Order",
+        "ChangeKind",
+        "Change",
+        "Changes",
+    ] {
         schemas.remove(schema).unwrap();
     }
     let codes = schemas["Error"]["properties"]["code"]["examples"]
         .as_array_mut()
         .unwrap();
-    codes.retain(|code| code != "precondition_failed");
+    codes.retain(|code| code != "precondition_failed" && code != "changes_gone");
     assert_eq!(with, without);
 }
 
@@ -68,6 +76,7 @@ const CONTRACT: &[(&str, &str)] = &[
     ("/readyz", "GET, HEAD, OPTIONS"),
     ("/openapi.json", "GET, HEAD, OPTIONS"),
     ("/v1/store/inventory", ""),
+    ("/v1/changes", ""),
     ("/v1/pets/1/2", ""),
 ];
 

@@ -14,6 +14,7 @@ mod backup;
 mod backup_rotation;
 mod busy_timeout;
 mod change_pet;
+mod changes;
 mod check;
 mod cluster;
 #[cfg(feature = "site")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use support::client::{Connection, Reply, with_body};
-use support::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change};
+use support::harness::{FAILING_PETS, Folder, KEY, Server, add_key, change, run};
 use support::openapi;
 
 /// A service with every operation.
@@ -182,6 +182,11 @@ impl Provocation {
     }
 }
 
+fn keep_changes(server: &Server) {
+    let words = ["changes", "keep", "90d"];
+    assert!(run(&words, &server.folder.database()).status.success());
+}
+
 fn authorized(method: &str, path: &str, fields: &str, body: &str) -> String {
     with_body(method, path, KEY, fields, body)
 }
@@ -193,6 +198,7 @@ fn every_status_that_is_described_is_answered() {
         came: BTreeSet::new(),
     };
     let server = experimental();
+    keep_changes(&server);
     server.fill(["Rex", "Tom"]);
     let plain = |o: &Described| authorized(&o.method, &o.path, "", &o.body);
     all.ask_all(&server, |o| {
@@ -224,6 +230,11 @@ fn every_status_that_is_described_is_answered() {
     all.ask_all(&server, |o| {
         authorized(&o.method, &format!("{}?limit=0", o.path), "", &o.body)
     });
+    all.ask(
+        &mut server.connect(),
+        "listChanges",
+        authorized("GET", "/v1/changes?after=999", "", ""),
+    );
     all.ask(
         &mut server.connect(),
         "getPet",

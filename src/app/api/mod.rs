@@ -3,6 +3,7 @@
 //!
 //! To add a resource, write its file, and name its rows in [`tables`] and its schemas in [`schemas`].
 
+mod changes;
 mod health;
 mod idempotency;
 mod orders;
@@ -23,7 +24,7 @@ pub use search::page_size;
 pub use site_files::{ACCEPT, FILE, LATEST, NOT_FOUND, among_files, is_deployed};
 
 /// The rows of every resource. `is_experimental`: also those that only `--experimental` serves.
-const fn tables(is_experimental: bool) -> [&'static [Operation]; 10] {
+const fn tables(is_experimental: bool) -> [&'static [Operation]; 11] {
     [
         if is_experimental {
             pets::FINDING
@@ -39,6 +40,11 @@ const fn tables(is_experimental: bool) -> [&'static [Operation]; 10] {
         orders::OPERATIONS,
         if is_experimental {
             store_inventory::EXPERIMENTAL
+        } else {
+            &[]
+        },
+        if is_experimental {
+            changes::EXPERIMENTAL
         } else {
             &[]
         },
@@ -72,12 +78,12 @@ pub fn router(is_experimental: bool) -> &'static Router {
 /// The schemas of every resource for the OpenAPI description: their names and their JSON Schemas. `is_experimental`:
 /// also those of the experimental operations.
 pub fn schemas(is_experimental: bool) -> Vec<(&'static str, petstore_base::json::Json)> {
-    let inventory = if is_experimental {
-        store_inventory::schemas()
-    } else {
-        Vec::new()
-    };
-    [pets::schemas(is_experimental), inventory].concat()
+    let mut schemas = pets::schemas(is_experimental);
+    if is_experimental {
+        schemas.extend(store_inventory::schemas());
+        schemas.extend(changes::schemas());
+    }
+    schemas
 }
 
 /// Returns whether the first segment of a path belongs to an operation. A deploy may not have files there, except at

@@ -36,7 +36,7 @@ pub static AFTER: QueryParameter<Integer> = QueryParameter {
 /// The order of the items.
 pub static ORDER: Experimental<Enumeration<Order>> = Experimental(QueryParameter {
     name: "order",
-    about: "`desc`: the pets in descending order of their ids, the newest first. By default `asc`.",
+    about: "`desc`: the items in descending order of their ids, the newest first. By default `asc`.",
     schema: Order::SCHEMA,
 });
 /// The cursor in descending order.
@@ -181,6 +181,13 @@ impl PageWriter {
     pub fn interrupt(&mut self) -> ControlFlow<()> {
         self.is_followed = true;
         ControlFlow::Break(())
+    }
+
+    /// Has the link lead on after this id, unless the page is full.
+    pub fn go_on_after(&mut self, cursor: i64) {
+        if !self.is_followed {
+            (self.last, self.is_followed) = (Some(cursor), true);
+        }
     }
 
     /// Returns the response with its tag, and with a link if another page follows (RFC 8288). `first` is the URL of the

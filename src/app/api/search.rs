@@ -6,9 +6,9 @@ use super::paging::{LIMIT, is_long};
 use crate::app::endpoint::parameter::{Experimental, QueryParameter};
 use crate::app::endpoint::query::pairs;
 use crate::app::endpoint::{ApiError, Call};
-use crate::model::{NamePart, Pet, PetSearch, PetStatus};
+use crate::model::{ChangeKind, NamePart, Pet, PetSearch, PetStatus};
 use petstore_base::http::Size;
-use petstore_base::json::{Enumeration, Integer, Json, Text};
+use petstore_base::json::{DateTime, Enumeration, Integer, Json, Text};
 use petstore_base::words;
 
 /// The most pets that a request looks at, and the most bytes of their names.
@@ -51,6 +51,16 @@ pub static CATEGORY_ID: Experimental<Integer> = Experimental(QueryParameter {
     about: "Returns only pets with this category.",
     schema: Integer::INT64,
 });
+pub static KIND: QueryParameter<Enumeration<ChangeKind>> = QueryParameter {
+    name: "kind",
+    about: "Returns only changes of this kind.",
+    schema: ChangeKind::SCHEMA,
+};
+pub static SINCE: QueryParameter<DateTime> = QueryParameter {
+    name: "since",
+    about: "Returns only changes from this time on (RFC 3339). In a URL, the `+` of an offset is written `%2B`.",
+    schema: DateTime,
+};
 pub static STATUS: QueryParameter<Enumeration<StatusFilter>> = QueryParameter {
     name: "status",
     about: "Returns only pets with this status. `unset`, which is experimental: only pets without a status.",
@@ -65,7 +75,7 @@ pub fn schema() -> (&'static str, Json) {
 pub fn page_size(query: &str) -> Size {
     let mut size = Size::Medium;
     for (name, value) in pairs(query) {
-        if [NAME.0.name, CATEGORY_ID.0.name].contains(&&*name)
+        if [NAME.0.name, CATEGORY_ID.0.name, KIND.name, SINCE.name].contains(&&*name)
             || name == STATUS.name && value == StatusFilter::Unset.as_str()
         {
             return Size::Long;

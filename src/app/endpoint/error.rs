@@ -81,6 +81,7 @@ codes! {
     MethodNotAllowed = 405 Some "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports.";
     RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time.";
     Rejected = 409 Writes "rejected" "A rule that another program has put into the database rejects this change. The log of the service has its text under this X-Request-Id.";
+    ChangesGone = 410 Experimental "changes_gone" "Changes after this id are not kept any more, or are those of another database. Get the pets again, and then the changes at the URL in the Link header.";
     PreconditionFailed = 412 Experimental "precondition_failed" "The current ETag of the pet does not meet If-Match or If-None-Match. If If-Match has an earlier ETag, the pet was changed since, perhaps by an earlier try of this request.";
     ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.");
     UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.");

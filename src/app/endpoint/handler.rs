@@ -15,7 +15,7 @@ use super::parameter::{
 };
 use crate::app::endpoint::{ApiError, Code};
 use crate::app::settings::ApiSettings;
-use crate::model::Caller;
+use crate::model::{Caller, KeyScope};
 use crate::store::{BUSY_TIMEOUT, BatchWriter, Cause, Counts, Damage, Reader, StoreError, Writer};
 use petstore_base::http::{
     AssetFields, LazyAssets, Request, Response, Target, matches_tag, percent,
@@ -166,6 +166,10 @@ pub struct Call<'r> {
     pub target: Target<'r>,
     /// The owner of the request's API key; `None` if the request needs no key.
     pub caller: Option<Caller>,
+    /// The name of that key.
+    pub key_name: Option<Arc<str>>,
+    /// The scope of that key.
+    pub scope: Option<KeyScope>,
 }
 
 impl<'r> Call<'r> {

@@ -1,5 +1,7 @@
 //! Bearer authentication (RFC 6750): finds the API key of a request.
 
+use std::sync::Arc;
+
 use crate::app::endpoint::Failure;
 use crate::app::endpoint::{ApiError, Code};
 use crate::model::{ApiKey, Caller, Digest, KeyScope};
@@ -30,6 +32,8 @@ pub struct Authenticator {
 pub struct KnownKey {
     token: Box<str>,
     pub key: ApiKey,
+    /// Its name.
+    pub name: Arc<str>,
     pub caller: Caller,
     /// When its use was last noted, in seconds of Unix time.
     noted_at: i64,
@@ -125,6 +129,7 @@ impl Authenticator {
             // So that its uses are never noted: no row of the database could store them.
             KnownKey {
                 token,
+                name: EXTRA_KEY.into(),
                 key,
                 caller: Caller::extra(),
                 noted_at: i64::MAX,
@@ -133,6 +138,7 @@ impl Authenticator {
             KnownKey {
                 token,
                 caller: Caller::stored(&key.name),
+                name: key.name.as_str().into(),
                 key,
                 noted_at: i64::MIN,
             }
@@ -317,6 +323,7 @@ mod tests {
             let caller = Caller::stored(&key.name);
             authenticator.known.push(KnownKey {
                 token: text.into(),
+                name: key.name.as_str().into(),
                 key,
                 caller,
                 noted_at: 0,

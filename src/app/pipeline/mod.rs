@@ -101,7 +101,7 @@ struct RequestInfo {
     /// The operation, unless the request ends before it.
     operation: Option<&'static Operation>,
     /// The name of its key, for the access log.
-    key_name: Option<String>,
+    key_name: Option<Arc<str>>,
     /// The scope of its key, if that is known.
     scope: Option<KeyScope>,
     /// The canonical host, if the request is for another one.
@@ -235,7 +235,7 @@ impl Pipeline {
                 options?
             }));
         }
-        let mut caller = None;
+        let (mut caller, mut key_name) = (None, None);
         if is_protected(&target) {
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
             match self
@@ -245,12 +245,14 @@ impl Pipeline {
             {
                 Ok(known) => {
                     (entry.scope, caller) = (Some(known.key.scope), Some(known.caller));
-                    entry.key_name = is_logged.then(|| known.key.name.clone());
+                    entry.key_name = is_logged.then(|| Arc::clone(&known.name));
+                    key_name = Some(Arc::clone(&known.name));
                 }
                 Err(refused) => {
                     entry.key_name = is_logged
                         .then(|| self.shared.authenticator.refused(request))
-                        .flatten();
+                        .flatten()
+                        .map(Into::into);
                     return Err(refused);
                 }
             }
@@ -273,6 +275,8 @@ impl Pipeline {
             request,
             target,
             caller,
+            key_name,
+            scope: entry.scope,
         }))
     }
 

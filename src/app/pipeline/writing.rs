@@ -110,6 +110,7 @@ impl WriteService {
             Entered::Call(call) => run(|| match call.operation.handler {
                 Handler::Write(_, handler) => {
                     pipeline.shared.damage.found()?;
+                    batch.change_as(call.key_name.clone());
                     Ok(Awaits::Commit(handler(&mut batch, &call)?))
                 }
                 Handler::Health { write, .. } => Ok(Awaits::Check(write)),

@@ -10,4 +10,4 @@ pub use object::{
 };
 pub use ordered::object;
 pub use ordered::{Json, NULL};
-pub use schema::{AnyString, Enumeration, Integer, Nullable, Schema, Text, reference};
+pub use schema::{AnyString, DateTime, Enumeration, Integer, Nullable, Schema, Text, reference};

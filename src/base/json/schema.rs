@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::{Json, JsonValue, object};
+use crate::clock::parse_rfc3339;
 
 /// The values that a member of a body or a parameter of a request may have.
 pub trait Schema {
@@ -164,6 +165,33 @@ impl Schema for Text {
 
     fn describe(&self) -> Json {
         object! { "type": "string", "minLength": self.least as i64, "maxLength": self.most as i64 }
+    }
+}
+
+/// A time (RFC 3339), in milliseconds of Unix time.
+#[derive(Clone, Copy, Debug)]
+pub struct DateTime;
+
+impl Schema for DateTime {
+    type Value<'a> = i64;
+
+    fn expected(&self) -> Cow<'static, str> {
+        "a time such as 2027-01-31T18:00:00Z (RFC 3339)".into()
+    }
+
+    fn of_json(&self, value: JsonValue) -> Result<i64, &'static str> {
+        match value {
+            JsonValue::Text(text) => self.of_text(&text).ok_or("another string"),
+            other => Err(other.kind()),
+        }
+    }
+
+    fn of_text(&self, text: &str) -> Option<i64> {
+        parse_rfc3339(text)
+    }
+
+    fn describe(&self) -> Json {
+        object! { "type": "string", "format": "date-time" }
     }
 }
 

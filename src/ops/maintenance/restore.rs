@@ -24,7 +24,7 @@ use super::check::usable;
 use crate::store::cluster::{self, check_supported, is_cluster};
 use crate::store::{
     Claim, FileId, OldDatabase, RestoredKeys, Snapshot, carry_over, journal_of, lacks_log, left_of,
-    lock_old, log_of,
+    lock_old, log_of, renew_changes,
 };
 use petstore_base::error::{Error, ErrorKind, fail};
 use petstore_base::files::folder_of;
@@ -92,8 +92,9 @@ pub fn restore(
         None => None,
     };
 
-    // 3. The keys and the highest ids.
+    // 3. The keys, the highest ids, and the record of changes.
     let (has_old_keys, served_again) = carry_over(locked.as_ref(), &partial.path, keys)?;
+    renew_changes(locked.as_ref(), &partial.path)?;
     if old.is_some() && locked.is_none() {
         log::warn!("the old database cannot be read, so ids that it has given may be given again");
     }

@@ -2,8 +2,9 @@
 //! unquoted field, so a pet could be misread without notice.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
-use crate::model::MEMBERS;
+use crate::model::{MEMBERS, MemberValue, NewPet, Pet};
 
 /// The fault of a malformed record.
 pub const MALFORMED: &str = "A field with a quote, a comma or a line break must be in quotes, and each quote in it doubled.";
@@ -23,6 +24,21 @@ pub fn field(text: &str) -> Cow<'_, str> {
     } else {
         text.into()
     }
+}
+
+/// Writes the members of a pet except its id, each after a comma.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_members(out: &mut impl Write, pet: Pet) -> io::Result<()> {
+    for value in NewPet::from(pet).values() {
+        match value {
+            MemberValue::Integer(number) => write!(out, ",{number}")?,
+            MemberValue::Text(text) => write!(out, ",{}", field(text))?,
+            MemberValue::None => out.write_all(b",")?,
+        }
+    }
+    Ok(())
 }
 
 /// A record. It is read line by line, because a quoted field may have line breaks.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::{Format, csv};
-use crate::model::{MemberValue, NewPet, Pet};
+use crate::model::Pet;
 use crate::store::Reader;
 use crate::store::cluster;
 use petstore_base::error::Error;
@@ -71,19 +71,14 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
 
 pub(super) fn write_csv(out: &mut impl Write, pet: Pet) -> io::Result<()> {
     write!(out, "{}", pet.id)?;
-    for value in NewPet::from(pet).values() {
-        match value {
-            MemberValue::Integer(number) => write!(out, ",{number}")?,
-            MemberValue::Text(text) => write!(out, ",{}", csv::field(text))?,
-            MemberValue::None => out.write_all(b",")?,
-        }
-    }
+    csv::write_members(out, pet)?;
     out.write_all(b"\r\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::NewPet;
     use crate::store::Writer;
     use petstore_base::testing::Folder;
     use std::io::ErrorKind;

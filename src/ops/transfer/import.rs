@@ -181,6 +181,7 @@ impl Import {
 
     fn write_to_file(&self, mut store: Writer) -> Result<Imported, Error> {
         store.set_busy_timeout(PATIENCE);
+        store.change_as(Some("petstore import".into()));
         store.transact(|store| {
             self.judge(&**store)?;
             if self.options.ids == ImportIds::Update {

@@ -1,7 +1,7 @@
 //! Operators' tasks with pets: export all, import many, change one, delete some. A running service shows each change at
 //! once. Knows nothing of HTTP, terminals and signals.
 
-mod csv;
+pub mod csv;
 mod export;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_tests;

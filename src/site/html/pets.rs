@@ -64,7 +64,7 @@ mod tests {
             );
             let html = String::from_utf8(page.body().to_vec()).unwrap();
             for part in [
-                "data-operations=\"listPets createPet getPet updatePet deletePet listOrders getInventory\"",
+                "data-operations=\"listPets createPet getPet updatePet deletePet listOrders getInventory listChanges\"",
                 "curl 'http://127.0.0.1:1/v1/pets?limit=100'",
             ] {
                 assert!(html.contains(part), "{path} lacks {part}");

@@ -41,13 +41,18 @@ impl Writer {
     pub fn begin(&mut self) -> Result<(), StoreError> {
         // A panic may have left the batch before without an end.
         self.undo();
+        let (version, known) = (self.reader.data_version(), self.recorder.known.take());
         self.reader.forget_data_version();
         self.reader.watch.check()?;
         // The first write reports why it cannot be written.
         if !self.try_begin().unwrap_or(false) {
             self.run("BEGIN")?;
         }
-        self.reader.read_data_version()
+        self.reader.read_data_version()?;
+        if self.reader.data_version() == version {
+            self.recorder.known = known;
+        }
+        Ok(())
     }
 
     /// The number of writes in the batch so far, so that callers know whether a request has written.
@@ -65,6 +70,7 @@ impl Writer {
             BatchState::Failed(error) => Err(error.clone()),
             BatchState::Closed => {
                 self.end()?;
+                self.recorder.known = None;
                 // A batch waits for the lock of another process once, and fails whole.
                 self.wait_for_lock().map_err(|error| self.failed(error))
             }
@@ -80,30 +86,33 @@ impl Writer {
         new: &NewPet,
         key: Option<&IdempotencyKey>,
     ) -> Result<Outcome, StoreError> {
-        let Some(key) = key else {
-            return Ok(Outcome::Made(self.insert(new)?));
-        };
-        self.open_transaction()?;
-        let find = |row: &Row| {
-            Ok((
-                row.get(0)?,
-                row.get_ref(1)? == ValueRef::Blob(&new.fingerprint()),
-            ))
-        };
-        let earlier = self.read(idempotency::FIND, |statement| {
-            statement.query_row(params![key.0], find).optional()
-        })?;
-        if let Some((pet, is_same)) = earlier {
-            return Ok(if is_same {
-                Outcome::Replayed(pet)
-            } else {
-                Outcome::Reused
-            });
+        if let Some(key) = key {
+            self.open_transaction()?;
+            let find = |row: &Row| {
+                Ok((
+                    row.get(0)?,
+                    row.get_ref(1)? == ValueRef::Blob(&new.fingerprint()),
+                ))
+            };
+            let earlier = self.read(idempotency::FIND, |statement| {
+                statement.query_row(params![key.0], find).optional()
+            })?;
+            if let Some((pet, is_same)) = earlier {
+                return Ok(if is_same {
+                    Outcome::Replayed(pet)
+                } else {
+                    Outcome::Reused
+                });
+            }
         }
-        let pet = self.insert(new)?;
-        let now = self.retry_time()?;
-        self.change(idempotency::RECORD, params![key.0, new.fingerprint(), now])?;
-        self.recorded += 1;
+        let pet = self.write(INSERT, |statement| statement.insert(new.values()))?;
+        if let Some(key) = key {
+            let now = self.retry_time()?;
+            self.change(idempotency::RECORD, params![key.0, new.fingerprint(), now])?;
+            self.recorded += 1;
+        }
+        // After the record of the key, whose pet is the last row that was added.
+        self.record(pet, None, Some(&new.borrowed().with_id(pet)))?;
         Ok(Outcome::Made(pet))
     }
 
@@ -131,6 +140,9 @@ impl Writer {
             BatchState::Failed(error) => Err(error.clone()),
         };
         let has_written = self.written > 0;
+        if ended.is_ok() {
+            self.recorder.added = 0;
+        }
         // Rolls back what has failed.
         self.undo();
         if ended.is_err() {
@@ -148,6 +160,9 @@ impl Writer {
     pub fn undo(&mut self) {
         self.state = BatchState::Closed;
         (self.written, self.recorded) = (0, 0);
+        if mem::take(&mut self.recorder.added) > 0 {
+            self.recorder.known = None;
+        }
         self.roll_back();
     }
 
@@ -314,11 +329,6 @@ impl Writer {
             .map(drop)
     }
 
-    /// Adds a pet to the batch, and returns its id.
-    pub(super) fn insert(&mut self, new: &NewPet) -> Result<i64, StoreError> {
-        self.write(INSERT, |statement| statement.insert(new.values()))
-    }
-
     /// The time by which records of retries age.
     fn retry_time(&mut self) -> Result<i64, StoreError> {
         let reader = &self.reader;
@@ -378,6 +388,7 @@ impl Writer {
 
     fn finish(&mut self) -> Result<(), StoreError> {
         self.forget_retries()?;
+        self.forget_changes()?;
         self.ensure_open()?;
         self.run("COMMIT").map_err(|error| self.write_over(error))
     }

@@ -52,7 +52,7 @@ pub fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
 
 /// The tables that triggers of other programs may not write: a copy from elsewhere could have one that adds a key of its
 /// author, or has ids given again.
-const GUARDED: [&str; 9] = [
+const GUARDED: [&str; 11] = [
     "api_keys",
     "retries",
     "imports",
@@ -61,6 +61,8 @@ const GUARDED: [&str; 9] = [
     "deploy_files",
     "domains",
     "redirects",
+    "changes",
+    "changes_kept",
     "sqlite_sequence",
 ];
 

@@ -6,7 +6,7 @@
 //!   moved or deleted.
 //! - The schema: `schema.rs` identifies the database and migrates it, `schema_diff.rs` finds the changes of other programs,
 //!   `values.rs` finds text that is not UTF-8, and `integrity.rs` checks the whole database.
-//! - `reader.rs` has statements and snapshots, `batch.rs` has transactions, and `checkpoint.rs` keeps the log short.
+//! - `reader.rs` has statements and snapshots, `batch.rs` has transactions, `recorder.rs` records changes, and `checkpoint.rs` keeps the log short.
 //! - `query_plan_tests.rs` checks that no statement scans a large table.
 //! - Whole databases: `snapshot.rs`, `backup.rs`, `restore.rs` and `rescue.rs`.
 
@@ -23,6 +23,7 @@ mod open_file;
 mod query_plan_tests;
 mod read_only;
 mod reader;
+mod recorder;
 mod rescue;
 mod restore;
 pub mod schema;
@@ -43,7 +44,7 @@ pub use integrity::Checked;
 pub use migrations::VERSION as SCHEMA_VERSION;
 pub use open_file::{FileId, journal_of, log_of};
 pub use reader::Reader;
-pub use restore::{OldDatabase, RestoredKeys, carry_over, lock_old};
+pub use restore::{OldDatabase, RestoredKeys, carry_over, lock_old, renew_changes};
 pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;
 pub use startup::{Purpose, open_for_service, reset_ephemeral};
@@ -68,6 +69,7 @@ pub struct Writer {
     /// Records of retries that the batch has added.
     recorded: usize,
     retry_clock: IdempotencyClock,
+    recorder: recorder::Recorder,
     /// True if the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
     /// True if a commit has written since the start; until then a probe must show that the disk takes writes at all.
@@ -113,6 +115,7 @@ impl Writer {
             gave_up: None,
             recorded: 0,
             retry_clock: IdempotencyClock::default(),
+            recorder: recorder::Recorder::default(),
             last_failed: false,
             has_written: false,
             rescue: None,

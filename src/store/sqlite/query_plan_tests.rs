@@ -67,6 +67,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "it looks at as many as it may remove",
     ),
     (
+        "DELETE FROM changes WHERE id <",
+        "it looks at as many as it may remove",
+    ),
+    (
         "UPDATE pets SET name = name, category_id = category_id, status = status WHERE id >",
         "a trial of the disk rewrites the last few pets",
     ),
@@ -164,6 +168,7 @@ fn scans(connection: &Connection, sql: &str) -> Vec<String> {
     let sql = sql
         .replace("{page}", PAGES[0][0])
         .replace("{order}", "ORDER BY id")
+        .replace("{pet}", "pet = ?6 AND")
         .replace("{LIST_BYTES}", "1")
         .replace("{REVISION}", "SELECT 1, 2, 3")
         .replace("{counts}", "")

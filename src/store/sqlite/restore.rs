@@ -5,12 +5,13 @@ use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
-use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params_from_iter};
 
 use super::backup::open_copy;
 use super::connection::{cannot_open, connect};
-use super::schema;
+use super::{recorder, schema};
 use crate::store::statements::{ADD_SEQUENCE, RAISE_SEQUENCE};
+use petstore_base::clock::unix_millis;
 use petstore_base::error::{Error, ErrorKind as Kind, fail};
 
 /// As bytes, so that a name that is not UTF-8 is carried over too.
@@ -147,6 +148,35 @@ pub fn carry_over(
         }
         transaction.commit()?;
         Ok((keys.is_some(), served_again))
+    };
+    write().map_err(|error| cannot_open(copy, error))
+}
+
+/// If changes are recorded, begins the record of a copy anew, after the ids of both histories, so that no id is another
+/// change than before. The setting of the database that it replaces stays.
+///
+/// # Errors
+/// If the copy cannot be written.
+pub fn renew_changes(old: Option<&OldDatabase>, copy: &Path) -> Result<(), Error> {
+    let old = old.map(|OldDatabase(connection)| connection);
+    let recorded = |database: &Connection| {
+        let row = database.query_row(recorder::RECORDED, [], |row| row.try_into());
+        row.optional()
+    };
+    let write = || -> rusqlite::Result<()> {
+        let copy = open_copy(copy)?;
+        let of_copy: Option<(Option<i64>, i64)> = recorded(&copy)?;
+        // A database that cannot be read has recorded fewer changes than this.
+        let unknown = Some((None, unix_millis()));
+        let of_old = old.map_or(unknown, |old| recorded(old).unwrap_or(unknown));
+        let (seconds, newest) = of_old.unwrap_or_default();
+        if of_copy.is_none() && seconds.is_none() {
+            return Ok(());
+        }
+        let (seconds_of_copy, newest_of_copy) = of_copy.unwrap_or_default();
+        let from = newest.max(newest_of_copy).saturating_add(1);
+        copy.execute(recorder::KEEP, (seconds.or(seconds_of_copy), from))
+            .map(drop)
     };
     write().map_err(|error| cannot_open(copy, error))
 }

@@ -70,3 +70,17 @@ SELECT quote(pet) || quote(key) || quote(fingerprint) || quote(at) FROM retries 
 INSERT INTO retries (pet, key, fingerprint, at) VALUES (7, randomblob(16), zeroblob(16), 1);
 -- retries: UNIQUE
 INSERT INTO retries (pet, key, fingerprint, at) VALUES (8, zeroblob(16), zeroblob(16), 1);
+-- changes_kept: its key
+INSERT INTO changes_kept (id, seconds, from_id) VALUES (1, 1, 1)
+    ON CONFLICT (id) DO UPDATE SET seconds = 2 RETURNING quote(seconds) || quote(from_id);
+-- changes: its key
+INSERT INTO changes (id, at, pet, old_category_id, category_id, old_status, status, key, old_name, name)
+    VALUES (7, 1, 7, 1, 2, '1e2', '1e2', '1e2', '1e2', '1e2') RETURNING quote(id) || quote(at) || quote(pet)
+    || quote(old_category_id) || quote(category_id) || quote(old_status) || quote(status) || quote(key) || quote(old_name)
+    || quote(name);
+-- changes: its key
+INSERT INTO changes (id, at, pet) VALUES (7, 1, 7);
+-- changes: what its columns take
+INSERT INTO changes (id, at, pet) VALUES (8, 1, 7) RETURNING id;
+-- changes: what its columns take
+DELETE FROM changes WHERE id = 8 RETURNING id;

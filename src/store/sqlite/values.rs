@@ -67,7 +67,9 @@ mod tests {
         INSERT INTO domains VALUES ('a.test', 'active', 1, 'code', 'text', 1, 1, 1);
         INSERT INTO redirects VALUES ('a.test', 'b.test', 301);
         INSERT INTO imports VALUES (zeroblob(32), 6, 7, 8);
-        INSERT INTO retries VALUES (7, zeroblob(16), zeroblob(16), 9);";
+        INSERT INTO retries VALUES (7, zeroblob(16), zeroblob(16), 9);
+        INSERT INTO changes_kept VALUES (1, 9, 0);
+        INSERT INTO changes VALUES (7, 9, 8, 1, 2, 'sold', 'sold', 'ci', 'Tim', 'Tom');";
 
     /// As the `sqlite3` shell opens it.
     fn shell(folder: &Folder) -> Connection {
@@ -170,7 +172,7 @@ mod tests {
         assert_eq!(check().len(), 0);
     }
 
-    const TABLES: [&str; 9] = [
+    const TABLES: [&str; 11] = [
         "pets",
         "api_keys",
         "project",
@@ -180,6 +182,8 @@ mod tests {
         "redirects",
         "imports",
         "retries",
+        "changes_kept",
+        "changes",
     ];
     const NOT_UTF8: &str = "CAST(x'4a0a2700e9' AS TEXT)";
     const VALUES: [&str; 7] = [
@@ -192,12 +196,14 @@ mod tests {
         "NULL",
     ];
     /// Columns that are the rowid. SQLite stores nothing but integers there.
-    const ROWIDS: [&str; 5] = [
+    const ROWIDS: [&str; 7] = [
         "pets.id",
         "api_keys.id",
         "deploys.id",
         "project.id",
         "retries.pet",
+        "changes_kept.id",
+        "changes.id",
     ];
     /// No row lacks them either.
     const KEYS: [&str; 3] = ["domains.name", "redirects.source", "imports.input"];

@@ -34,6 +34,8 @@ fn with_call<T>(target: &str, ask: impl FnOnce(&Call) -> T) -> T {
         request: &request,
         target,
         caller: None,
+        key_name: None,
+        scope: None,
     })
 }
 #[test]

@@ -1,0 +1,166 @@
+//! The record of changes without HTTP: whether it is kept, and what it has.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use super::transfer::{Format, csv};
+use crate::model::{ChangeKind, ChangeQuery, MEMBERS, Order, PetChange};
+use crate::store::cluster::is_cluster;
+use crate::store::{Snapshot, Writer};
+use petstore_base::clock::rfc3339_millis;
+use petstore_base::error::{Error, ErrorKind, fail};
+
+/// The choice of changes. The default is all that are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeOptions {
+    /// Only changes after this id, such as that of the last one that was read.
+    pub after: Option<i64>,
+    /// Only changes from this time on, in milliseconds of Unix time.
+    pub since: Option<i64>,
+    /// Only changes of this pet.
+    pub pet: Option<i64>,
+    /// Only changes of this kind.
+    pub kind: Option<ChangeKind>,
+}
+
+/// Has all changes of pets recorded in a database from now on, and each kept for this time at least; with `None`, no more
+/// are recorded, and nothing is removed. Returns how many older ones were removed.
+///
+/// A change is recorded in the transaction that makes it, whether a server, an inventory or a command makes it. Changes
+/// that other programs write are not recorded.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for a cluster, which records no changes, and the kinds of a database that cannot be
+/// written.
+pub fn keep_changes(database: &Path, keep: Option<Duration>) -> Result<usize, Error> {
+    refuse_cluster(database)?;
+    Writer::open(database)?.transact(|writer| Ok(writer.keep_changes(keep)?))
+}
+
+/// Passes changes of pets to `visit`, in the order of their commits, until `visit` stops. Returns the id of the last change
+/// of the record, after which the next call goes on.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use petstore::{ChangeOptions, Inventory, NewPet, changes, keep_changes};
+///
+/// # let folder = std::env::temp_dir().join(format!("petstore-doc-changes-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let database = folder.join("pets.db");
+/// let mut inventory = Inventory::open(&database)?;
+/// keep_changes(&database, Some(std::time::Duration::from_secs(90 * 24 * 3600)))?;
+/// inventory.add(&NewPet::new("Rex", 3))?;
+/// let mut options = ChangeOptions::default();
+/// let newest = changes(&database, &options, |change| {
+///     println!("{} was {}", change.pet_id, change.kind.as_str());
+///     ControlFlow::Continue(())
+/// })?;
+/// options.after = Some(newest);
+/// # drop(inventory);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::ChangesNotKept`] if none are recorded; with `after`, [`ErrorKind::ChangesGone`] if some since are missing;
+/// [`ErrorKind::InvalidInput`] for a cluster, and the kinds of a database that cannot be read.
+pub fn changes(
+    database: &Path,
+    options: &ChangeOptions,
+    visit: impl FnMut(PetChange) -> ControlFlow<()>,
+) -> Result<i64, Error> {
+    refuse_cluster(database)?;
+    let store = Snapshot::of_database(database)?.reader;
+    let (kept, newest) = (store.changes_kept()?, store.recorded()?.newest);
+    let ChangeOptions {
+        after,
+        since,
+        pet,
+        kind,
+    } = *options;
+    match (kept, after) {
+        (None, Some(_)) => return not_kept(database),
+        (None, None) if newest == 0 => return not_kept(database),
+        (Some(kept), Some(after)) if !kept.is_whole_after(after) => {
+            let message = format!(
+                "changes after {after} are not kept any more, or are those of another database; after a full export, go on after {newest}"
+            );
+            return fail(ErrorKind::ChangesGone, message);
+        }
+        _ => {}
+    }
+    let first = after.map_or(i64::MIN, |after| after.saturating_add(1));
+    let query = ChangeQuery {
+        ids: (first, newest),
+        order: Order::Ascending,
+        limit: u32::MAX,
+        pet,
+        kind,
+        since,
+    };
+    store.visit_changes(&query, visit)?;
+    Ok(newest)
+}
+
+/// The id of the last change that was recorded in a database; 0 if none was.
+///
+/// # Errors
+/// Those of [`changes`].
+pub fn newest_change(database: &Path) -> Result<i64, Error> {
+    refuse_cluster(database)?;
+    Ok(Snapshot::of_database(database)?.reader.recorded()?.newest)
+}
+
+/// Writes the head of a list of changes.
+pub fn change_head(format: Format, out: &mut impl Write) -> io::Result<()> {
+    if format == Format::Ndjson {
+        return Ok(());
+    }
+    let before = MEMBERS.map(|member| format!("before.{}", member.name()));
+    let after = MEMBERS.map(|member| member.name().to_owned());
+    let pets = [before, after].concat().join(",");
+    write!(out, "id,at,kind,petId,key,{pets}\r\n")
+}
+
+/// Writes a change, as a line.
+pub fn print_change(change: PetChange, format: Format, out: &mut impl Write) -> io::Result<()> {
+    if format == Format::Ndjson {
+        serde_json::to_writer(&mut *out, &change)?;
+        return out.write_all(b"\n");
+    }
+    let PetChange {
+        id,
+        at,
+        kind,
+        pet_id,
+        before,
+        pet,
+        key,
+    } = change;
+    let (at, kind) = (rfc3339_millis(at), kind.as_str());
+    let key = csv::field(key.as_deref().unwrap_or_default());
+    write!(out, "{id},{at},{kind},{pet_id},{key}")?;
+    for pet in [before, pet] {
+        match pet {
+            Some(pet) => csv::write_members(out, pet)?,
+            None => out.write_all(b",,,")?,
+        }
+    }
+    out.write_all(b"\r\n")
+}
+
+fn not_kept<T>(database: &Path) -> Result<T, Error> {
+    let message = format!("{} records no changes", database.display());
+    fail(ErrorKind::ChangesNotKept, message)
+}
+
+fn refuse_cluster(database: &Path) -> Result<(), Error> {
+    if is_cluster(database) {
+        let message = "changes are not recorded on a cluster, only in a file";
+        return fail(ErrorKind::InvalidInput, message);
+    }
+    Ok(())
+}
