@@ -309,11 +309,19 @@ fn changes_are_recorded_only_when_asked_for() {
             .starts_with("each change of a pet is recorded now, and kept for 90d")
     );
     assert_eq!(server.get("/v1/changes").json(), json!([]));
+    let link = |server: &Server| {
+        server
+            .get("/v1/store/inventory")
+            .header("Link")
+            .map(str::to_owned)
+    };
+    assert_eq!(link(&server).unwrap(), "</v1/changes>; rel=\"related\"");
     server.fill(["Tom"]);
     keep(&server.folder, "30d");
     assert_eq!(ids(&listed(&server, "?after=0")), [1], "the same record");
     keep(&server.folder, "off");
     server.get("/v1/changes").expect(404);
+    assert_eq!(link(&server), None);
     server.fill(["Ada"]);
     assert_eq!(ids(&printed(&database, &[])), [1], "it is still there");
     keep(&server.folder, "90d");

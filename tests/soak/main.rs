@@ -15,6 +15,7 @@ mod keys;
 mod model;
 mod operator;
 mod plan;
+mod record;
 mod request;
 mod round;
 mod run;

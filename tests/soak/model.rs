@@ -74,6 +74,8 @@ pub struct Intent {
     pub history: History,
     /// Its retry key was left behind in another database.
     pub retired: bool,
+    /// How many acknowledged changes have surely changed it.
+    pub surely_changed: u32,
     story: Vec<(Tick, &'static str)>,
 }
 
@@ -132,6 +134,7 @@ impl Model {
             made: None,
             history,
             retired: false,
+            surely_changed: 0,
             story: Vec::new(),
         });
         place
@@ -439,7 +442,10 @@ impl Model {
                         ..then.clone()
                     };
                 }
-                None => (intent.id, intent.made, intent.lost) = (None, None, false),
+                None => {
+                    (intent.id, intent.made, intent.lost) = (None, None, false);
+                    intent.surely_changed = 0;
+                }
             }
             let states = past
                 .states
@@ -465,9 +471,10 @@ impl Model {
         let now = self.tick();
         let all = std::mem::take(&mut self.by_id).into_iter();
         self.by_id = all.filter(|(_, place)| self.may_be_there(*place)).collect();
-        self.intents
-            .iter_mut()
-            .for_each(|intent| intent.retired |= intent.made.is_some());
+        self.intents.iter_mut().for_each(|intent| {
+            intent.retired |= intent.made.is_some();
+            intent.surely_changed = 0;
+        });
         self.keys.move_out(now);
     }
 

@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::history::{Change, Effect, Outcome};
 use crate::model::{Asked, Attempt, Look, Past, Place, Seen, Tick};
 use crate::plan::{Crowd, Deed, Round, STATUSES, Turn};
+use crate::record::Record;
 use crate::run::{Run, note, wait_for};
 use crate::service::{Service, expect_success};
 use crate::visitor::{Visitor, seen};
@@ -32,6 +33,7 @@ pub struct Operator {
     backups: Vec<Backup>,
     /// The imports of this round: the pets in the order of the lines.
     imports: Vec<Vec<Place>>,
+    record: Record,
     workers: String,
     count: u64,
 }
@@ -43,6 +45,7 @@ impl Operator {
             service,
             backups: Vec::new(),
             imports: Vec::new(),
+            record: Record::default(),
             workers,
             count: 0,
         }
@@ -57,6 +60,11 @@ impl Operator {
     pub fn start(&mut self, run: &Run) {
         let address = self.service.start(&["--workers", &self.workers]);
         run.set_address(Some(address));
+    }
+
+    /// Has changes recorded, before there is a pet.
+    pub fn keep_changes(&self) {
+        self.service.succeed(&["changes", "keep", "90d"]);
     }
 
     pub fn set_workers(&mut self, workers: u64) {
@@ -445,9 +453,11 @@ impl Operator {
     }
 
     /// Decides from the files of a service that has ended what is there.
-    fn settle(&self, run: &Run) {
+    fn settle(&mut self, run: &Run) {
         self.service.succeed(&["check"]);
-        run.model().settle(&self.export());
+        let pets = self.export();
+        run.model().settle(&pets);
+        self.record.hold(run, &self.service, &pets);
     }
 
     /// Happens between two rounds.
@@ -459,6 +469,7 @@ impl Operator {
                 let backup = &self.backups[pick as usize % self.backups.len()];
                 self.service.succeed(&["restore", &name(&backup.path)]);
                 run.model().go_back(&backup.past);
+                self.record.restored();
                 self.settle(run);
                 let kept = std::fs::read_dir(self.service.path())
                     .expect("a folder")
@@ -473,8 +484,11 @@ impl Operator {
                 std::fs::write(&path, self.service.succeed(&["export"])).expect("a file");
                 let number = self.next();
                 self.service.database = self.service.path().join(format!("moved-{number}.db"));
+                self.service.succeed(&["key", "add", "--create", "mover"]);
+                self.keep_changes();
+                self.record = Record::default();
                 self.service
-                    .succeed(&["import", "--create", "--keep-ids", &name(&path)]);
+                    .succeed(&["import", "--keep-ids", &name(&path)]);
                 self.backups.clear();
                 run.model().move_out();
                 self.settle(run);

@@ -32,6 +32,7 @@ pub fn live(seed: u64, end: Instant) -> Counts {
         note(format!("round {number}"));
         operator.set_workers(round.workers);
         operator.start(&run);
+        operator.keep_changes();
         operator.add_key(&run, "ann", false);
         operator.add_records();
         left = play(&run, &round, number, left, |run| operator.act(run, &round));

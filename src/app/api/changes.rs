@@ -14,7 +14,7 @@ use petstore_base::http::Response;
 use petstore_base::json::{AnyString, DateTime, Integer, Json, Optional, Required};
 use petstore_base::json::{Member, describe, object, reference};
 
-const CHANGES: &str = "/v1/changes";
+pub const CHANGES: &str = "/v1/changes";
 
 pub static EXPERIMENTAL: &[Operation] = &[Operation {
     title: "List changes",

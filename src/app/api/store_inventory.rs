@@ -1,5 +1,6 @@
 //! `GET /v1/store/inventory`: the number of pets with each status.
 
+use super::changes::CHANGES;
 use super::orders::STORE;
 use crate::app::endpoint::parameter::IF_NONE_MATCH;
 use crate::app::endpoint::{
@@ -13,6 +14,12 @@ const AGE: HeaderField = HeaderField {
     name: "Age",
     about: "The most seconds since the numbers were exact (RFC 9111, section 5.1).",
     example: "0",
+};
+
+const LINK_OF_CHANGES: HeaderField = HeaderField {
+    name: "Link",
+    about: "While changes are recorded, the URL of their list (RFC 8288).",
+    example: "</v1/changes>; rel=\"related\"",
 };
 
 pub static EXPERIMENTAL: &[Operation] = &[Operation {
@@ -29,7 +36,7 @@ pub static EXPERIMENTAL: &[Operation] = &[Operation {
         status: 200,
         about: "The number of pets with each status.",
         schema: Some("Inventory"),
-        headers: &[ETAG, AGE],
+        headers: &[ETAG, AGE, LINK_OF_CHANGES],
     }),
     ..Operation::new("/v1/store/inventory", "getInventory", Handler::Get(get))
 }];
@@ -74,7 +81,12 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let counted = context
         .counts
         .current(store.data_version(), || store.count_pets())?;
-    Ok(respond(call, counted))
+    let response = respond(call, counted);
+    if store.recorded()?.seconds.is_none() {
+        return Ok(response);
+    }
+    let link = format!("<{}>; rel=\"related\"", context.settings.url(CHANGES));
+    Ok(response.header(LINK_OF_CHANGES.name, link))
 }
 
 /// The response with these counts.

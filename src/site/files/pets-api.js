@@ -12,6 +12,7 @@ export const isHere = (to) => to.base === base() && to.token === token();
 export const isPet = (read) => Number.isInteger(read?.id) && typeof read.name === 'string' && Number.isInteger(read.categoryId);
 export const isList = (read) => Array.isArray(read) && read.every(isPet);
 export const isCounts = (read) => [...STATUSES, 'unset', 'total'].every((part) => Number.isInteger(read?.[part]));
+export const isChanges = (read) => Array.isArray(read) && read.every((change) => Number.isInteger(change?.id) && isPet(change.pet ?? change.before));
 export const isThis = (id) => (read) => isPet(read) && read.id === Number(id);
 
 export const json = (members) =>

@@ -2,7 +2,7 @@
 import { element } from './elements.js';
 import { token } from './key.js';
 import { call, here, isCounts, isHere, tagOf } from './pets-api.js';
-import { can, inventory, number } from './pets-parts.js';
+import { can, inventory, number, part } from './pets-parts.js';
 import { asked } from './pets-view.js';
 import { readPets } from './table.js';
 
@@ -25,12 +25,15 @@ export function totalOf(status) {
 export function forgetCounts() {
   counts = undefined;
   tag = undefined;
+  recordedAt = undefined;
+  part('sold').textContent = '';
   showCounts();
 }
 
 // Counts again. `isDue` is false for a count that may be skipped if the last one is not old.
 export async function count(isDue = true) {
   if (!can('getInventory') || !token()) return;
+  if (isRecorded()) countSales();
   if (!isDue && Date.now() < freshUntil && isHere(counted)) return;
   const to = here();
   const headers = tag && isHere(counted) ? { 'If-None-Match': tag } : {};
@@ -41,7 +44,20 @@ export async function count(isDue = true) {
   counts = readPets(answer.text);
   tag = tagOf(answer);
   counted = to;
+  const wasRecorded = isRecorded();
+  recordedAt = can('listChanges') && answer.response.headers.has('Link') ? to : undefined;
+  if (isRecorded() && !wasRecorded) countSales();
   showCounts();
+}
+
+// Where changes are recorded: the counts have a link to them.
+let recordedAt;
+export const isRecorded = () => Boolean(recordedAt && isHere(recordedAt));
+
+// Counts what was sold this month, where changes are recorded.
+async function countSales() {
+  const { countSold } = await import('./pets-sold.js');
+  if (isRecorded()) await countSold(recordedAt);
 }
 
 // Shows them, unless they would stand beside a search, which they know nothing of.

@@ -2,6 +2,7 @@
 import { coloured, layOut } from './colours.js';
 import { copyButton, element } from './elements.js';
 import { base, isShown, token } from './key.js';
+import { isRecorded, whenCounted } from './pets-counts.js';
 import { keep, valueOf } from './pets-drafts.js';
 import { can, int64, judge, mayChange, mayWrite, NO_CATEGORY, rowButton, STATUSES } from './pets-parts.js';
 import { isConflict, isOnItsWay } from './pets-rows.js';
@@ -14,11 +15,12 @@ export function makeDetail(id, at) {
   let pet;
   const current = () => pet;
   const editor = mayChange('updatePet') ? makeEditor(id, current, at) : undefined;
-  const more = forDevelopers(current);
-  const tr = element('tr', { role: 'row', class: 'detail', 'data-of': id }, element('td', { role: 'cell', colspan: '5' }, editor?.form ?? missing(), more.fold));
+  const [past, more] = [historyOf(current, at), forDevelopers(current)];
+  const tr = element('tr', { role: 'row', class: 'detail', 'data-of': id }, element('td', { role: 'cell', colspan: '5' }, editor?.form ?? missing(), past.place, more.fold));
   function update(now, draft) {
     pet = now;
     editor?.update(now, draft);
+    past.update();
     more.update();
   }
   return { id, tr, update };
@@ -72,6 +74,28 @@ function makeEditor(id, pet, at) {
   }
   return { form, update };
 }
+
+// What has happened to the pet, if the service records that. It is asked for when it is opened, and when the pet has changed.
+function historyOf(pet, at) {
+  const ul = element('ul');
+  const fold = element('details', { class: 'fold' }, element('summary', {}, 'History'), ul);
+  const place = element('div');
+  let told;
+  async function update() {
+    if (isRecorded() && !fold.parentNode) place.append(fold);
+    if (!isRecorded()) fold.remove();
+    if (!fold.open || told === pet()) return;
+    told = pet();
+    const { tellHistory } = await import('./pets-history.js');
+    if (told === pet()) await tellHistory(ul, told, at());
+  }
+  fold.addEventListener('toggle', update);
+  updatePast = update;
+  return { place, update };
+}
+// Whether changes are recorded is known with the counts.
+let updatePast = () => {};
+whenCounted(() => updatePast());
 
 // The JSON of the pet and the curl line that lists it. They are made when they are opened.
 function forDevelopers(pet) {

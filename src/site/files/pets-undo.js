@@ -119,7 +119,8 @@ function line(entry) {
   return element('li', {}, element('time', {}, time), ' ', named(after ?? before), ': ', ...words(entry), ...action);
 }
 
-function words({ kind, before, after, names = [] }) {
+// What a change has changed.
+export function words({ kind, before, after, names = [] }) {
   if (kind !== 'changed') return [kind];
   const shown = (pet, name) => (name === 'name' ? shownName(pet.name) : asShown(pet, name) || 'none');
   return names.flatMap((name, i) => [i ? ', ' : '', shown(before, name), ' → ', shown(after, name)]);

@@ -56,11 +56,11 @@ impl Visitor<'_> {
             let request = request();
             let sent = self.run.model().change(place, change);
             let came = self.ask(&request, manner);
-            return self.judge_change(place, sent, key, came);
+            return self.judge_change(place, sent, key, change.known, came);
         }
         let requests = [(request(), ()), (request(), ())];
         for (sent, came) in self.ask_at_once(requests, |model, ()| model.change(place, change)) {
-            self.judge_change(place, sent, key, came);
+            self.judge_change(place, sent, key, change.known, came);
         }
     }
 
@@ -74,7 +74,15 @@ impl Visitor<'_> {
         Some((pet.state(), tag))
     }
 
-    pub(super) fn judge_change(&mut self, place: Place, sent: Tick, key: usize, came: Came) {
+    /// `known`: the state that the change has required.
+    pub(super) fn judge_change(
+        &mut self,
+        place: Place,
+        sent: Tick,
+        key: usize,
+        known: Option<State>,
+        came: Came,
+    ) {
         let reply = match came {
             Came::Reply(reply) => reply,
             Came::CutBefore => {
@@ -95,6 +103,9 @@ impl Visitor<'_> {
                         &[place],
                         format!("the response has another pet: {reply:.300?}"),
                     );
+                }
+                if known.is_some_and(|known| known != pet.state()) {
+                    model.intents[place].surely_changed += 1;
                 }
                 let after = Outcome::Done(pet.state());
                 model.changed(place, sent, "changed", |done| done == Some(after));

@@ -62,7 +62,7 @@ impl Visitor<'_> {
         for (sent, came) in came {
             match sent {
                 Sent::Create(attempt, key) => drop(self.judge(attempt, key, came)),
-                Sent::Change(place, sent) => self.judge_change(place, sent, key, came),
+                Sent::Change(place, sent) => self.judge_change(place, sent, key, None, came),
             }
         }
     }
