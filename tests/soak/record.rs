@@ -32,7 +32,7 @@ impl Record {
         let text = service.succeed(&["changes"]);
         if let Some((highest, count @ 0)) = &mut self.before {
             *count = text.lines().count();
-            let newest = text.lines().filter_map(|line| id_of(line)).max();
+            let newest = text.lines().filter_map(id_of).max();
             assert!(
                 newest <= Some(*highest),
                 "a restore has made {newest:?} of {highest}"
