@@ -94,7 +94,7 @@ fn changes(call: &Invocation) -> CommandResult {
     if is_followed && options.after.is_none() && options.since.is_none() {
         options.after = Some(petstore::newest_change(database)?);
     }
-    let mut out = BufWriter::new(out(format == Format::Csv));
+    let mut out = BufWriter::new(out(format != Format::Ndjson));
     let mut printed = petstore::change_head(format, &mut out);
     let mut is_away = false;
     loop {

@@ -20,7 +20,7 @@ pub const COMMANDS: &[Command] = &[
         flags: &[Flag::with(
             "format",
             "FORMAT",
-            "the format, ndjson or csv [ndjson]",
+            "the format: ndjson, csv, or for a spreadsheet excel or excel-semicolon [ndjson]",
         )],
         ..Command::new("export", "", "print all pets as of one moment", export)
     },
@@ -51,6 +51,11 @@ pub const COMMANDS: &[Command] = &[
                 "again",
                 "add what an earlier import of the same input has added once more",
             ),
+            Flag::with(
+                "ignore-columns",
+                "NAMES",
+                "leave out these columns of CSV, separated by commas",
+            ),
             Flag::new("dry-run", "only check the pets; needs no database"),
             CREATE,
         ],
@@ -68,7 +73,7 @@ fn export(call: &Invocation) -> CommandResult {
     match petstore::export(
         &call.config.database,
         format,
-        &mut *out(format == Format::Csv),
+        &mut *out(format != Format::Ndjson),
     ) {
         // A reader such as `head` has read enough.
         Err(error) if error.kind() == ErrorKind::OutputClosed => Ok(()),
@@ -89,6 +94,9 @@ fn import(call: &Invocation) -> CommandResult {
         again: call.has("again"),
         dry_run: call.has("dry-run"),
         skip_invalid: call.has("skip-invalid"),
+        ignore_columns: call.flag("ignore-columns").map_or_else(Vec::new, |names| {
+            names.split(',').map(str::to_owned).collect()
+        }),
         ids,
     };
     if options.ids == ImportIds::Update && call.has("create") {

@@ -342,8 +342,11 @@ impl<'a> PetPatch<'a> {
         let [name, category_id, status] = columns;
         let category_id = category_id.map(|id| column(&CATEGORY_ID, id));
         let status = status.map(|word| {
-            let word = Some(word).filter(|word| !word.is_empty());
-            word.map(|word| column(&STATUS, word)).transpose()
+            let word = Some(word.trim_ascii()).filter(|word| !word.is_empty());
+            // A spreadsheet may begin it with a capital letter.
+            let lower = |word: &str| column(&STATUS, &word.to_ascii_lowercase());
+            word.map(|word| lower(word).or_else(|_| column(&STATUS, word)))
+                .transpose()
         });
         let patch = Self {
             name: name.map(Cow::Borrowed),

@@ -116,18 +116,19 @@ pub fn newest_change(database: &Path) -> Result<i64, Error> {
 
 /// Writes the head of a list of changes.
 pub fn change_head(format: Format, out: &mut impl Write) -> io::Result<()> {
-    if format == Format::Ndjson {
+    if !format.is_csv() {
         return Ok(());
     }
     let before = MEMBERS.map(|member| format!("before.{}", member.name()));
-    let after = MEMBERS.map(|member| member.name().to_owned());
-    let pets = [before, after].concat().join(",");
-    write!(out, "id,at,kind,petId,key,{pets}\r\n")
+    let own = ["id", "at", "kind", "petId", "key"].into_iter();
+    let columns = own.chain(before.iter().map(String::as_str));
+    let columns: Vec<&str> = columns.chain(MEMBERS.map(|member| member.name())).collect();
+    csv::write_head(out, format, &columns)
 }
 
 /// Writes a change, as a line.
 pub fn print_change(change: PetChange, format: Format, out: &mut impl Write) -> io::Result<()> {
-    if format == Format::Ndjson {
+    if !format.is_csv() {
         serde_json::to_writer(&mut *out, &change)?;
         return out.write_all(b"\n");
     }
@@ -141,12 +142,14 @@ pub fn print_change(change: PetChange, format: Format, out: &mut impl Write) -> 
         key,
     } = change;
     let (at, kind) = (rfc3339_millis(at), kind.as_str());
-    let key = csv::field(key.as_deref().unwrap_or_default());
-    write!(out, "{id},{at},{kind},{pet_id},{key}")?;
+    let key = csv::field(key.as_deref().unwrap_or_default(), format);
+    let (separator, pet_id) = (format.separator().to_string(), pet_id.to_string());
+    let own = [&*id.to_string(), &at, kind, &pet_id, &key].join(&separator);
+    out.write_all(own.as_bytes())?;
     for pet in [before, pet] {
         match pet {
-            Some(pet) => csv::write_members(out, pet)?,
-            None => out.write_all(b",,,")?,
+            Some(pet) => csv::write_members(out, format, pet)?,
+            None => out.write_all(separator.repeat(MEMBERS.len()).as_bytes())?,
         }
     }
     out.write_all(b"\r\n")

@@ -62,6 +62,7 @@ mod routing;
 mod shutdown;
 #[cfg(feature = "site")]
 mod site;
+mod spreadsheets;
 mod startup;
 mod stdio;
 mod store_inventory;

@@ -929,7 +929,7 @@ fn file_is_read_and_what_cannot_be_is_named() {
         (
             &["import", file, "--format", "xml"],
             2,
-            "--format must be 'ndjson' or 'csv', not 'xml'",
+            "--format must be 'ndjson', 'csv', 'excel' or 'excel-semicolon', not 'xml'",
         ),
         (
             &["import", file, "--update", "--new-ids"],
@@ -1004,10 +1004,7 @@ sys.stdout.write("".join(name + "\0" for name in names))
             &other.database(),
         );
         if path.ends_with("tabs.csv") {
-            assert!(
-                text(output.stderr)
-                    .contains("its header is 'name\\tcategoryId': save it with commas")
-            );
+            expect_imported(output, "imported 1");
             continue;
         }
         expect_imported(output, "imported 300");

@@ -4,10 +4,17 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use super::Format;
 use crate::model::{MEMBERS, MemberValue, NewPet, Pet};
 
 /// The fault of a malformed record.
-pub const MALFORMED: &str = "A field with a quote, a comma or a line break must be in quotes, and each quote in it doubled.";
+pub const MALFORMED: &str = "A field with a quote, a separator or a line break must be in quotes, and each quote in it doubled.";
+
+/// The name of the column with the name of a pet in a file for spreadsheets. There, an apostrophe comes before each text
+/// that has one, or that a spreadsheet would change or run.
+pub const GUARDED_NAME: &str = "name (text)";
+/// The apostrophe.
+pub const GUARD: char = '\'';
 
 /// The columns of a pet, in the order of an export.
 pub fn columns() -> Vec<&'static str> {
@@ -17,28 +24,63 @@ pub fn columns() -> Vec<&'static str> {
         .collect()
 }
 
-/// One field, in quotes if it needs them.
-pub fn field(text: &str) -> Cow<'_, str> {
-    if text.contains(['"', ',', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\"")).into()
-    } else {
-        text.into()
-    }
-}
-
-/// Writes the members of a pet except its id, each after a comma.
+/// Writes the head of a file.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_members(out: &mut impl Write, pet: Pet) -> io::Result<()> {
+pub fn write_head(out: &mut impl Write, format: Format, columns: &[&str]) -> io::Result<()> {
+    let mut head = columns.join(&format.separator().to_string());
+    if format.is_for_sheets() {
+        head = format!("\u{feff}{}", head.replace("name", GUARDED_NAME));
+    }
+    write!(out, "{head}\r\n")
+}
+
+/// One field, in quotes if it needs them.
+pub fn field(text: &str, format: Format) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    if format.is_for_sheets() && is_changed_by_sheets(&text) {
+        text.to_mut().insert(0, GUARD);
+    }
+    if text.contains(['"', ',', ';', '\t', '\r', '\n']) {
+        text = format!("\"{}\"", text.replace('"', "\"\"")).into();
+    }
+    text
+}
+
+/// Returns true if a spreadsheet takes a text for a formula, a number, a date or a time, or if it begins as guarded ones
+/// do.
+fn is_changed_by_sheets(text: &str) -> bool {
+    let begins = [
+        '=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠', GUARD,
+    ];
+    let is_part = |c: char| c.is_ascii_digit() || " .,:/-%eE".contains(c);
+    text.starts_with(begins)
+        || text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is_part)
+}
+
+/// Writes the members of a pet except its id, each after a separator.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_members(out: &mut impl Write, format: Format, pet: Pet) -> io::Result<()> {
+    let separator = format.separator();
     for value in NewPet::from(pet).values() {
         match value {
-            MemberValue::Integer(number) => write!(out, ",{number}")?,
-            MemberValue::Text(text) => write!(out, ",{}", field(text))?,
-            MemberValue::None => out.write_all(b",")?,
+            MemberValue::Integer(number) if is_rounded(number, format) => {
+                write!(out, "{separator}{GUARD}{number}")?;
+            }
+            MemberValue::Integer(number) => write!(out, "{separator}{number}")?,
+            MemberValue::Text(text) => write!(out, "{separator}{}", field(text, format))?,
+            MemberValue::None => write!(out, "{separator}")?,
         }
     }
     Ok(())
+}
+
+/// Returns true if a spreadsheet would round a number, as it keeps 15 digits.
+const fn is_rounded(number: i64, format: Format) -> bool {
+    format.is_for_sheets() && number.unsigned_abs() >= 1_000_000_000_000_000
 }
 
 /// A record. It is read line by line, because a quoted field may have line breaks.
@@ -46,6 +88,8 @@ pub fn write_members(out: &mut impl Write, pet: Pet) -> io::Result<()> {
 pub struct CsvRecord {
     /// The text of all fields, without separators.
     text: String,
+    /// What separates fields; by default a comma.
+    separator: Option<char>,
     /// The end of each field in the text.
     ends: Vec<usize>,
     /// True if the last line ends within a quoted field, so that the record continues on the next line.
@@ -53,11 +97,20 @@ pub struct CsvRecord {
 }
 
 impl CsvRecord {
+    /// A record with this separator.
+    pub fn separated_by(separator: char) -> Self {
+        Self {
+            separator: Some(separator),
+            ..Self::default()
+        }
+    }
+
     /// Adds a line with its line break.
     ///
     /// # Errors
     /// A sentence that describes the fault. The record then ends with this line.
     pub fn add(&mut self, line: &str) -> Result<(), &'static str> {
+        let separator = self.separator.unwrap_or(',');
         let mut rest = line;
         loop {
             let quoted = if self.is_open {
@@ -71,13 +124,15 @@ impl CsvRecord {
                 };
                 after
             } else {
-                let (text, after) =
-                    rest.split_at(rest.find([',', '"', '\r', '\n']).unwrap_or(rest.len()));
+                let (text, after) = rest.split_at(
+                    rest.find([separator, '"', '\r', '\n'])
+                        .unwrap_or(rest.len()),
+                );
                 self.text.push_str(text);
                 after
             };
             self.ends.push(self.text.len());
-            match rest.strip_prefix(',') {
+            match rest.strip_prefix(separator) {
                 Some(next) => rest = next,
                 None if matches!(rest, "" | "\n" | "\r\n") => return Ok(()),
                 None => return Err(MALFORMED),
@@ -158,7 +213,7 @@ mod tests {
         ];
         let text: String = names
             .iter()
-            .map(|name| format!("{},", field(name)))
+            .map(|name| format!("{},", field(name, Format::Csv)))
             .collect();
         let fields = read(&text).remove(0).unwrap();
         assert_eq!(fields[..names.len()], names);

@@ -47,16 +47,18 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     let database = cluster::whole(database)?;
     let store = Reader::open_existing(&database)?;
     let mut out = BufWriter::with_capacity(PIECE, out);
-    let mut written = match format {
-        Format::Ndjson => Ok(()),
-        Format::Csv => write!(out, "{}\r\n", csv::columns().join(",")),
+    let mut written = if format.is_csv() {
+        csv::write_head(&mut out, format, &csv::columns())
+    } else {
+        Ok(())
     };
     store.visit_every_pet(|pet| {
-        written = match format {
-            Format::Ndjson => serde_json::to_writer(&mut out, &pet)
+        written = if format.is_csv() {
+            write_csv(&mut out, format, pet)
+        } else {
+            serde_json::to_writer(&mut out, &pet)
                 .map_err(io::Error::from)
-                .and_then(|()| out.write_all(b"\n")),
-            Format::Csv => write_csv(&mut out, pet),
+                .and_then(|()| out.write_all(b"\n"))
         };
         if written.is_ok() {
             ControlFlow::Continue(())
@@ -69,9 +71,9 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     })
 }
 
-pub(super) fn write_csv(out: &mut impl Write, pet: Pet) -> io::Result<()> {
+pub(super) fn write_csv(out: &mut impl Write, format: Format, pet: Pet) -> io::Result<()> {
     write!(out, "{}", pet.id)?;
-    csv::write_members(out, pet)?;
+    csv::write_members(out, format, pet)?;
     out.write_all(b"\r\n")
 }
 

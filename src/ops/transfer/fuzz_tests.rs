@@ -3,7 +3,7 @@
 
 use std::io::BufReader;
 
-use super::csv::columns;
+use super::csv::{columns, write_head};
 use super::export::write_csv;
 use super::rows::{InputRow, InputRows};
 use super::{Format, ImportIds};
@@ -23,7 +23,9 @@ pub fn rows(kind: u8, bytes: &[u8]) {
         read(bytes, format, ids(kind), 3 + usize::from(kind >> 3))
     );
     let Ok(rows) = whole else { return };
-    let mut csv = (columns().join(",") + "\n").into_bytes();
+    let (mut csv, mut sheet) = (Vec::new(), Vec::new());
+    write_head(&mut csv, Format::Csv, &columns()).unwrap();
+    write_head(&mut sheet, Format::ExcelSemicolon, &columns()).unwrap();
     let mut kept = Vec::new();
     for (_, row) in rows {
         let Ok(InputRow { id, patch }) = row else {
@@ -36,18 +38,16 @@ pub fn rows(kind: u8, bytes: &[u8]) {
             status: None,
         };
         let pet = patch.apply(&empty);
-        write_csv(&mut csv, pet.clone()).unwrap();
+        write_csv(&mut csv, Format::Csv, pet.clone()).unwrap();
+        write_csv(&mut sheet, Format::ExcelSemicolon, pet.clone()).unwrap();
         let patch = PetPatch::from(NewPet::from(pet)).into_owned();
         kept.push(InputRow { id, patch });
     }
-    let again = read(&csv, Format::Csv, ids(kind), 7).unwrap();
-    assert_eq!(
-        again
-            .into_iter()
-            .map(|(_, row)| row.unwrap())
-            .collect::<Vec<_>>(),
-        kept
-    );
+    for written in [csv, sheet] {
+        let again = read(&written, Format::Csv, ids(kind), 7).unwrap();
+        let again: Vec<_> = again.into_iter().map(|(_, row)| row.unwrap()).collect();
+        assert_eq!(again, kept);
+    }
 }
 
 fn ids(kind: u8) -> ImportIds {
@@ -63,7 +63,8 @@ type Read = (u64, Result<InputRow<'static>, String>);
 /// Returns each row with its line, or the error that ends the import.
 fn read(bytes: &[u8], format: Format, ids: ImportIds, piece: usize) -> Result<Vec<Read>, String> {
     let source = BufReader::with_capacity(piece, bytes);
-    let mut rows = InputRows::new(source, "", format, ids).map_err(|error| error.to_string())?;
+    let mut rows =
+        InputRows::new(source, "", format, ids, &[]).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     while let Some(line) = rows.advance().map_err(|error| error.to_string())? {
         found.push((

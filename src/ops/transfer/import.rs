@@ -33,6 +33,8 @@ pub struct ImportOptions {
     pub ids: ImportIds,
     /// Imports the valid rows even if others are invalid; by default false.
     pub skip_invalid: bool,
+    /// Columns of CSV that are left out, such as those that petstore does not have.
+    pub ignore_columns: Vec<String>,
     /// Adds the pets even if an earlier import of the same input has added them; by default false.
     pub again: bool,
     /// Only checks. There need be no database. By default false.
@@ -434,7 +436,13 @@ fn staged(
     mut refuse: impl FnMut(u64, &str),
 ) -> Result<Staging, Error> {
     let name = input.name.clone();
-    let mut rows = InputRows::new(input.read(), &name, options.format, options.ids)?;
+    let mut rows = InputRows::new(
+        input.read(),
+        &name,
+        options.format,
+        options.ids,
+        &options.ignore_columns,
+    )?;
     let cannot_keep = |error: StoreError| {
         let folder = std::env::temp_dir();
         Error::from(error).context(format!(
@@ -458,6 +466,10 @@ fn staged(
                 )
             }
         };
+        if options.format.is_csv() && !rows.is_utf8() && !options.skip_invalid {
+            // The same holds for all other letters with accents.
+            return fail(ErrorKind::InvalidInput, format!("line {line}: {why}"));
+        }
         let last = rows.next_line - 1;
         if last > line {
             let why = why.trim_end_matches('.');

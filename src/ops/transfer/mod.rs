@@ -27,6 +27,29 @@ words! {
         /// CSV (`csv`, RFC 4180) with the names of the members as the header line. An absent member is an empty field,
         /// and an empty field of an optional member is read as absent.
         Csv = "csv",
+        /// CSV that a spreadsheet opens by a double click (`excel`): as UTF-8 with a byte order mark, and with an apostrophe
+        /// before a text that it would take for a formula, a number or a date. An import takes the apostrophe off again.
+        Excel = "excel",
+        /// The same with semicolons (`excel-semicolon`), as spreadsheets expect it where the decimal separator is a comma.
+        ExcelSemicolon = "excel-semicolon",
+    }
+}
+
+impl Format {
+    /// Whether it is CSV in any form.
+    pub(crate) const fn is_csv(self) -> bool {
+        !matches!(self, Self::Ndjson)
+    }
+
+    const fn is_for_sheets(self) -> bool {
+        matches!(self, Self::Excel | Self::ExcelSemicolon)
+    }
+
+    pub(crate) const fn separator(self) -> char {
+        match self {
+            Self::ExcelSemicolon => ';',
+            _ => ',',
+        }
     }
 }
 

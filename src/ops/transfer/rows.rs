@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, Read};
 
-use super::csv::{CsvRecord, columns};
+use super::csv::{CsvRecord, GUARD, GUARDED_NAME, columns};
 use super::input::cannot_read;
 use super::{Format, ImportIds};
 use crate::model::{BROUGHT_ID, ID, MEMBERS, NewPet, PetPatch, any_id, column};
@@ -15,6 +15,9 @@ const MAX_ROW: usize = 1024 * 1024;
 /// The fault of a row that changes no pet that is named.
 const NO_ID: &str =
     "The row has no id. Import new pets from a file of their own, without --update.";
+/// The fault of a row that is no text, with the usual cause.
+const NOT_UTF8: &str = "The line is not UTF-8 text. If it is windows-1252, as CSV of Excel is by default, save it as CSV UTF-8, \
+    or convert it: iconv -f windows-1252 -t utf-8 FILE > UTF-8-FILE.";
 /// The byte order mark, which spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -39,6 +42,8 @@ pub struct InputRows<'i, R> {
     text: Vec<u8>,
     /// The current row of CSV, or its fault.
     record: Result<CsvRecord, &'static str>,
+    /// The separator of CSV.
+    separator: char,
     /// The positions of the columns of CSV; `None` for NDJSON.
     places: Option<Places>,
 }
@@ -50,6 +55,8 @@ struct Places {
     /// In the order of [`MEMBERS`].
     members: [Option<usize>; MEMBERS.len()],
     count: usize,
+    /// The file is one for spreadsheets, with guarded texts.
+    is_guarded: bool,
 }
 
 impl<'i, R: BufRead> InputRows<'i, R> {
@@ -57,7 +64,13 @@ impl<'i, R: BufRead> InputRows<'i, R> {
     ///
     /// # Errors
     /// If the input cannot be read, or the header line of CSV is wrong.
-    pub fn new(source: R, name: &'i str, format: Format, ids: ImportIds) -> Result<Self, Error> {
+    pub fn new(
+        source: R,
+        name: &'i str,
+        format: Format,
+        ids: ImportIds,
+        ignored: &[String],
+    ) -> Result<Self, Error> {
         let mut rows = Self {
             source,
             name,
@@ -65,7 +78,8 @@ impl<'i, R: BufRead> InputRows<'i, R> {
             next_line: 1,
             text: Vec::new(),
             record: Ok(CsvRecord::default()),
-            places: (format == Format::Csv).then(Places::default),
+            separator: ',',
+            places: format.is_csv().then(Places::default),
         };
         let start = rows
             .source
@@ -75,14 +89,57 @@ impl<'i, R: BufRead> InputRows<'i, R> {
             rows.source.consume(MARK.len());
         }
         if rows.places.is_some() {
-            let line = rows.advance()?.unwrap_or(1);
+            let line = rows.read_header()?;
             let places = rows
                 .fields()
-                .and_then(|header| Places::from_header(&header, ids));
+                .and_then(|header| Places::from_header(&header, ids, ignored));
             let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line {line}: {why}"));
             rows.places = Some(places.map_err(wrong)?);
         }
         Ok(rows)
+    }
+
+    /// Reads the header line, whose names tell the separator, and returns its number. Before it, a spreadsheet may have written
+    /// the separator, as `sep=;`.
+    fn read_header(&mut self) -> Result<u64, Error> {
+        while self.read_text()? {
+            let text = String::from_utf8_lossy(&self.text);
+            let mut named = text
+                .trim_ascii()
+                .strip_prefix("sep=")
+                .unwrap_or_default()
+                .chars();
+            if let (Some(separator), None) = (named.next(), named.next()) {
+                self.separator = separator;
+                continue;
+            }
+            if text
+                .trim_matches([',', ';', '\t', '"', ' ', '\r', '\n'])
+                .is_empty()
+            {
+                continue;
+            }
+            if self.separator == ',' {
+                self.separator = separator_of(&text);
+            }
+            let line = self.next_line - 1;
+            self.record = self.read_record()?;
+            return Ok(line);
+        }
+        Ok(1)
+    }
+
+    /// Reads the next line that is not empty; `false` at the end.
+    fn read_text(&mut self) -> Result<bool, Error> {
+        loop {
+            self.text.clear();
+            if !self.read_line()? {
+                return Ok(false);
+            }
+            if !self.text.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
     }
 
     /// Moves to the next row, and returns the line on which it begins; `None` at the end.
@@ -90,26 +147,22 @@ impl<'i, R: BufRead> InputRows<'i, R> {
     /// # Errors
     /// If the input cannot be read, or the row is too long.
     pub fn advance(&mut self) -> Result<Option<u64>, Error> {
-        loop {
-            self.text.clear();
-            if !self.read_line()? {
-                return Ok(None);
-            }
+        while self.read_text()? {
             let line = self.next_line - 1;
-            let mut is_row = !self.text.trim_ascii().is_empty();
-            if is_row && self.places.is_some() {
+            if self.places.is_some() {
                 self.record = self.read_record()?;
-                is_row = !self.record.as_ref().is_ok_and(CsvRecord::is_empty);
+                if self.record.as_ref().is_ok_and(CsvRecord::is_empty) {
+                    continue;
+                }
             }
-            if is_row {
-                return Ok(Some(line));
-            }
+            return Ok(Some(line));
         }
+        Ok(None)
     }
 
     /// Reads the record that begins with the text, to its end or its fault.
     fn read_record(&mut self) -> Result<Result<CsvRecord, &'static str>, Error> {
-        let mut record = CsvRecord::default();
+        let mut record = CsvRecord::separated_by(self.separator);
         let mut start = 0;
         loop {
             // Text that is not UTF-8 is rejected only later, so that the end of the record is found.
@@ -157,10 +210,17 @@ impl<'i, R: BufRead> InputRows<'i, R> {
         )
     }
 
+    /// Whether the current row is text.
+    pub fn is_utf8(&self) -> bool {
+        str::from_utf8(&self.text).is_ok()
+    }
+
     /// The fields of the current row of CSV.
     fn fields(&self) -> Result<Vec<&str>, String> {
         let record = self.record.as_ref().map_err(|fault| self.found(fault))?;
-        str::from_utf8(&self.text).map_err(|_| self.found("The line is not UTF-8 text."))?;
+        if !self.is_utf8() {
+            return Err(self.found(NOT_UTF8));
+        }
         Ok(record.fields())
     }
 
@@ -195,7 +255,12 @@ impl<'i, R: BufRead> InputRows<'i, R> {
                 self.found(&why.replacen("The body ", "The line ", 1))
             });
         };
-        let fields = self.fields()?;
+        let mut fields = self.fields()?;
+        if places.is_guarded {
+            for field in &mut fields {
+                *field = field.strip_prefix(GUARD).unwrap_or(field);
+            }
+        }
         if fields.len() != places.count {
             return Err(format!(
                 "The row has {} fields, and the header has {}.",
@@ -223,22 +288,57 @@ impl<'i, R: BufRead> InputRows<'i, R> {
 }
 
 impl Places {
-    /// Finds the columns in the header line.
-    fn from_header(header: &[&str], ids: ImportIds) -> Result<Self, String> {
-        let header: Vec<&str> = header.iter().map(|name| name.trim_ascii()).collect();
+    /// Finds the columns in the header line, whose letters may be in any case, without those that are to be ignored.
+    fn from_header(header: &[&str], ids: ImportIds, ignored: &[String]) -> Result<Self, String> {
+        let is_ignored = |name: &str| {
+            ignored
+                .iter()
+                .any(|it| it.trim_ascii().eq_ignore_ascii_case(name))
+        };
+        if let Some(name) = ignored.iter().find(|name| {
+            !header
+                .iter()
+                .any(|it| it.trim_ascii().eq_ignore_ascii_case(name.trim_ascii()))
+        }) {
+            return Err(format!("there is no column '{}' to ignore", shown(name)));
+        }
         let columns = columns();
         let expected = format!("the header line is {}, in any order", columns.join(","));
+        let mut unknown = Vec::new();
+        let header: Vec<&str> = header
+            .iter()
+            .map(|name| {
+                let name = name.trim_ascii();
+                let known = columns
+                    .iter()
+                    .chain([&GUARDED_NAME])
+                    .find(|it| it.eq_ignore_ascii_case(name));
+                match known {
+                    _ if is_ignored(name) => "",
+                    Some(known) => known,
+                    None => {
+                        unknown.push(shown(name));
+                        name
+                    }
+                }
+            })
+            .collect();
+        if let Some(first) = unknown.first() {
+            let all = unknown.join(",");
+            return Err(format!(
+                "the column '{first}' is unknown; {expected}; --ignore-columns '{all}' leaves out what petstore does not have"
+            ));
+        }
         for (i, name) in header.iter().enumerate() {
-            if !columns.contains(name) {
-                return Err(format!(
-                    "the column '{}' is unknown; {expected}",
-                    shown(name)
-                ));
-            }
-            if header[..i].contains(name) {
+            if !name.is_empty() && header[..i].contains(name) {
                 return Err(format!("the column '{name}' is given more than once"));
             }
         }
+        let is_guarded = header.contains(&GUARDED_NAME);
+        let header: Vec<&str> = header
+            .into_iter()
+            .map(|name| if name == GUARDED_NAME { "name" } else { name })
+            .collect();
         let place = |name: &str| header.iter().position(|column| *column == name);
         // A change may have any of the members.
         let is_whole = ids != ImportIds::Update;
@@ -254,8 +354,26 @@ impl Places {
             id: place("id"),
             members: MEMBERS.map(|member| place(member.name())),
             count: header.len(),
+            is_guarded,
         })
     }
+}
+
+/// The separator of a header line: that which gives the most columns of a pet.
+fn separator_of(header: &str) -> char {
+    let known = |separator: &char| {
+        let names = header
+            .split(*separator)
+            .map(|name| name.trim_matches(['"', ' ', '\r', '\n']));
+        names
+            .filter(|name| columns().iter().any(|it| it.eq_ignore_ascii_case(name)))
+            .count()
+    };
+    // The first of several.
+    [';', '\t', ',']
+        .into_iter()
+        .max_by_key(known)
+        .unwrap_or(',')
 }
 
 #[cfg(test)]
@@ -272,7 +390,7 @@ mod tests {
     fn read(text: &str, format: Format, ids: ImportIds) -> Vec<(u64, Result<String, String>)> {
         // A small buffer, so that every row is read in pieces.
         let source = io::BufReader::with_capacity(3, text.as_bytes());
-        let mut rows = InputRows::new(source, "", format, ids).unwrap();
+        let mut rows = InputRows::new(source, "", format, ids, &[]).unwrap();
         let mut found = Vec::new();
         while let Some(line) = rows.advance().unwrap() {
             let row = rows.row().map(|InputRow { id, patch }| {
@@ -343,7 +461,7 @@ mod tests {
     fn columns_can_be_in_any_order() {
         let text = "\u{feff}status,id,categoryId,name\nsold,7,2,\"a,b\"\n,8,3,";
         let text = text.to_owned();
-        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, KEEP).unwrap();
+        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, KEEP, &[]).unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
         let pet = NewPet {
             status: Some(PetStatus::Sold),
@@ -368,7 +486,16 @@ mod tests {
             ("", NEW, "'name' is missing"),
             ("name,categoryId,status\n", KEEP, "'id' is missing"),
             ("id,name\n", NEW, "'categoryId' is missing"),
-            ("name,categoryId,Status\n", NEW, "'Status' is unknown"),
+            (
+                "name,Price,categoryId,notes\n",
+                NEW,
+                "'Price' is unknown; the header line is id,name,categoryId,status, in any order; --ignore-columns 'Price,notes'",
+            ),
+            (
+                "NAME;name;categoryId\n",
+                NEW,
+                "'name' is given more than once",
+            ),
             (
                 "name,categoryId,name\n",
                 NEW,
@@ -391,20 +518,20 @@ mod tests {
                 "line 1: A quoted field has no closing quote. Found: ",
             ),
         ] {
-            let said = InputRows::new(header.as_bytes(), "", Format::Csv, ids)
+            let said = InputRows::new(header.as_bytes(), "", Format::Csv, ids, &[])
                 .err()
                 .unwrap()
                 .to_string();
             assert!(said.contains(named), "{header:?}: {said}");
         }
         // UTF-16, which spreadsheets save as "Unicode text".
-        let said = InputRows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, NEW)
+        let said = InputRows::new(&b"\xff\xfen\0,\0"[..], "", Format::Csv, NEW, &[])
             .err()
             .unwrap()
             .to_string();
         assert_eq!(
             said,
-            "line 1: The line is not UTF-8 text. Found: \u{fffd}\u{fffd}n\\0,\\0"
+            format!("line 1: {NOT_UTF8} Found: \u{fffd}\u{fffd}n\\0,\\0")
         );
     }
 
@@ -440,7 +567,7 @@ mod tests {
     #[test]
     fn record_ends_where_it_seems_to_and_the_next_is_read() {
         let text = b"name,categoryId\n\xc3,\xa9\n\"\xff\nb\",1\n5\" nail,1\na,1\nc,\"1\n";
-        let mut rows = InputRows::new(&text[..], "", Format::Csv, NEW).unwrap();
+        let mut rows = InputRows::new(&text[..], "", Format::Csv, NEW, &[]).unwrap();
         let mut expect = |line, said| {
             assert_eq!(rows.advance().unwrap(), Some(line));
             assert_eq!(
@@ -448,7 +575,7 @@ mod tests {
                 said
             );
         };
-        let no_text = |found: &str| Err(format!("The line is not UTF-8 text. Found: {found}"));
+        let no_text = |found: &str| Err(format!("{NOT_UTF8} Found: {found}"));
         expect(2, no_text("\u{fffd},\u{fffd}"));
         expect(3, no_text("\"\u{fffd}\\nb\",1"));
         expect(5, Err(format!("{MALFORMED} Found: 5\" nail,1")));
@@ -470,7 +597,7 @@ mod tests {
                 ] {
                     let text = format!("{header}{}\n", "x".repeat(length));
                     let source = io::BufReader::with_capacity(size, text.as_bytes());
-                    let mut rows = InputRows::new(source, "", format, NEW).unwrap();
+                    let mut rows = InputRows::new(source, "", format, NEW, &[]).unwrap();
                     let said =
                         format!("line {line}: a pet must not be longer than {MAX_ROW} bytes");
                     let found = rows.advance().map_err(|error| error.to_string());
@@ -479,7 +606,7 @@ mod tests {
             }
         }
         let text = format!("name,categoryId\na,1\n\"{}\"", "\n".repeat(MAX_ROW));
-        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, NEW).unwrap();
+        let mut rows = InputRows::new(text.as_bytes(), "", Format::Csv, NEW, &[]).unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
         assert!(
             rows.advance()

@@ -20,12 +20,36 @@ pub fn check(input: &Input, format: Format) -> Result<(), Error> {
     })
 }
 
+/// How files begin that are no text, and what they are.
+const BINARY: [(&[u8], &str); 6] = [
+    (b"PK\x03\x04", WORKBOOK),
+    (b"\xd0\xcf\x11\xe0", WORKBOOK),
+    (
+        b"\x1f\x8b",
+        "compressed with gzip: unpack it first with gunzip",
+    ),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "compressed with zstd: unpack it first with unzstd",
+    ),
+    (
+        b"SQLite format 3\0",
+        "an SQLite database: a backup of petstore is restored with petstore restore",
+    ),
+    (b"%PDF", "a PDF document"),
+];
+const WORKBOOK: &str =
+    "a workbook of a spreadsheet, or another archive: save its sheet as CSV UTF-8";
+
 /// Returns the actual format of an input with another format than the expected one.
 fn other(start: &[u8], format: Format) -> Option<String> {
     let text = String::from_utf8_lossy(start);
     let text = text.trim_start_matches('\u{feff}').trim_ascii_start();
     let line = text.lines().next().unwrap_or_default();
     let is_json = |line: &str| line.trim_ascii_start().starts_with('{');
+    if let Some((_, what)) = BINARY.iter().find(|(begin, _)| start.starts_with(begin)) {
+        return Some((*what).to_owned());
+    }
     Some(match format {
         // A byte order mark of UTF-16, or the zero byte of an ASCII character in UTF-16.
         _ if start
@@ -43,8 +67,8 @@ fn other(start: &[u8], format: Format) -> Option<String> {
             "not NDJSON, as no line begins with '{{', and the first is '{}'; if it is CSV, add --format csv",
             shown(line)
         ),
-        Format::Csv if is_json(line) => "JSON, not CSV".to_owned(),
-        Format::Csv if !line.contains(',') && line.contains([';', '\t', '|']) => {
+        _ if format.is_csv() && is_json(line) => "JSON, not CSV".to_owned(),
+        _ if format.is_csv() && !line.contains([',', ';', '\t']) && line.contains('|') => {
             format!(
                 "not CSV with commas, as its header is '{}': save it with commas",
                 shown(line)
@@ -83,14 +107,9 @@ mod tests {
                 "CR alone",
             ),
             (
-                b"name;categoryId\na;1\n",
+                b"name|categoryId\na|1\n",
                 &[csv],
-                "its header is 'name;categoryId': save it with commas",
-            ),
-            (
-                b"\xef\xbb\xbfname\tcategoryId\r\n",
-                &[csv],
-                "its header is 'name\\tcategoryId': ",
+                "its header is 'name|categoryId': save it with commas",
             ),
             (json.as_bytes(), &[csv], "JSON, not CSV"),
             (b"\xef\xbb\xbf\r\n [{", &[ndjson, csv], SPREAD),
@@ -101,8 +120,10 @@ mod tests {
                 &[ndjson],
                 "and the first is 'name,categoryId'; if it is CSV",
             ),
-            (b"PK\x03\x04", &[ndjson], "not NDJSON"),
-            (b"SQLite format 3\0\x10", &[ndjson], "not NDJSON"),
+            (b"PK\x03\x04\x14", &[ndjson, csv], "a workbook"),
+            (b"\xd0\xcf\x11\xe0\xa1", &[ndjson, csv], "a workbook"),
+            (b"\x1f\x8b\x08", &[ndjson, csv], "gunzip"),
+            (b"SQLite format 3\0\x10", &[ndjson, csv], "petstore restore"),
             (b"<html>\n", &[ndjson], "not NDJSON"),
             (b"- name: a\n", &[ndjson], "not NDJSON"),
         ] {
@@ -121,6 +142,8 @@ mod tests {
             ("\u{feff}{\"name\":\"a\",\"categoryId\":1}\r\n", ndjson),
             ("name,categoryId\n\"a;\rb\",1\n", csv),
             ("name;,categoryId\n", csv),
+            ("name;categoryId\na;1\n", csv),
+            ("\u{feff}name\tcategoryId\r\n", csv),
         ] {
             assert_eq!(other(start.as_bytes(), format), None, "{start:?}");
         }
