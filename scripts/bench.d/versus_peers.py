@@ -209,6 +209,33 @@ def growth(program, rounds, seconds):
         remove_database(path)
 
 
+def recording(program, rounds, seconds):
+    """Creates and changes with and without a record of changes, in turns."""
+    servers = []
+    for name in ("off", "on"):
+        path = FOLDER / f"{name}.db"
+        key = make_database(program, path, SMALL)
+        run(program, "changes", "keep", "90d" if name == "on" else "off", "--database", path, stdout=subprocess.DEVNULL)
+        servers.append(petstore(program, path, key, name))
+    print(RECORDING)
+    print("| work | without, CPU µs | with, CPU µs | ratio | without, requests/s | with, requests/s |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for title, path, connections, kind in WORKS:
+        if kind not in ("create", "change"):
+            continue
+        runs = [[], []]
+        for _ in range(rounds):
+            for server, results in zip(servers, runs):
+                result = server.load(path, connections, kind, seconds)
+                results.append({**result, "cpu": result["user"] + result["system"]})
+                say(f"  {title}, record {server.name}: {result['rate']:.0f}/s")
+        ratio = statistics.median(on["cpu"] / off["cpu"] for off, on in zip(*runs))
+        cpu, rate = [f"{median(of, 'cpu'):.1f}" for of in runs], [f"{median(of, 'rate'):,.0f}" for of in runs]
+        print(f"| {title} | {' | '.join(cpu)} | {ratio:.2f} | {' | '.join(rate)} |")
+    for server in servers:
+        server.stop()
+
+
 NGINX = """\
 daemon off;
 worker_processes auto;
@@ -302,6 +329,13 @@ WITHOUT_HTTP = """
 A program that embeds the library adds a pet, flushed, and gets it by its id, with `petstore::Inventory`: one after the other.
 """
 
+RECORDING = """
+## A record of changes
+
+The same creates and changes on a database that records changes (`petstore changes keep 90d`) and on one that does not. The last
+row changes one pet again and again.
+"""
+
 GROWTH = """
 ## A large table
 
@@ -349,5 +383,7 @@ def main(rounds, seconds, only, with_growth):
     stripped = FOLDER / "stripped"
     run("strip", "-o", stripped, program)
     print(f"Its stripped binary has {stripped.stat().st_size / 1e6:.2f} MB.")
+    if not only or only in "record of changes":
+        recording(program, rounds, seconds)
     if with_growth:
         growth(program, rounds, seconds)
