@@ -92,7 +92,7 @@ pub use config::{Config, Ephemeral};
 pub use model::{
     ApiKey, ChangeKind, KeyScope, NewPet, Pet, PetChange, PetCounts, PetPatch, PetStatus,
 };
-pub use ops::changes::{ChangeOptions, changes, keep_changes, newest_change};
+pub use ops::changes::{ChangeOptions, changes, changes_kept, keep_changes, newest_change};
 pub use ops::inventory::{Inventory, ListOptions};
 pub use ops::keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use ops::maintenance::{

@@ -37,12 +37,14 @@ pub const COMMANDS: &[Command] = &[
     },
     Command::new(
         "changes keep",
-        "DURATION|off",
-        "have changes of pets recorded from now on, and each kept for a time such as 90d",
+        "[DURATION|off]",
+        "have changes of pets recorded, each for a time such as 90d; or say whether they are",
         keep,
     ),
 ];
 
+/// The seconds of a day.
+const DAY: f64 = 24.0 * 3600.0;
 const SINCE: &str = "a time such as 2027-01-31 or 2027-01-31T18:00:00Z, or a time span such as 30d";
 /// The time between two looks at the database.
 const EVERY: Timespec = Timespec {
@@ -51,7 +53,14 @@ const EVERY: Timespec = Timespec {
 };
 
 fn keep(call: &Invocation) -> CommandResult {
-    let word = call.operand(0);
+    let (word, database) = (call.operand(0), existing(&call.config.database)?);
+    if word.is_empty() {
+        let kept = petstore::changes_kept(database)?;
+        let kept =
+            kept.map(|kept| format!("changes are kept for {}d\n", kept.as_secs() as f64 / DAY));
+        report(&kept.unwrap_or_else(|| "changes are not recorded\n".to_owned()));
+        return Ok(());
+    }
     let wrong = || {
         CommandError::wrong(
             "DURATION",
@@ -66,7 +75,7 @@ fn keep(call: &Invocation) -> CommandResult {
             Some(keep.filter(|keep| keep.as_secs() > 0).ok_or_else(wrong)?)
         }
     };
-    let removed = petstore::keep_changes(existing(&call.config.database)?, keep)?;
+    let removed = petstore::keep_changes(database, keep)?;
     let older = match removed {
         0 => String::new(),
         removed => format!("; removed {}", count(removed as u64, "older change")),

@@ -45,6 +45,25 @@ pub struct PetChange<'a> {
     pub key: Option<Cow<'a, str>>,
 }
 
+impl PetChange<'_> {
+    /// A copy that borrows nothing.
+    pub(crate) fn into_owned(self) -> PetChange<'static> {
+        PetChange {
+            before: self.before.map(Pet::into_owned),
+            pet: self.pet.map(Pet::into_owned),
+            key: self.key.map(|key| Cow::Owned(key.into_owned())),
+            ..self
+        }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let names =
+            [&self.before, &self.pet].map(|pet| pet.as_ref().map_or(0, |pet| pet.name.len()));
+        names.iter().sum::<usize>() + size_of::<Self>()
+    }
+}
+
 fn as_rfc3339<S: Serializer>(at: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&rfc3339_millis(*at))
 }

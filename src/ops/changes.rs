@@ -6,11 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::transfer::{Format, csv};
-use crate::model::{ChangeKind, ChangeQuery, MEMBERS, Order, PetChange};
+use crate::model::{ChangeKind, ChangeQuery, FULL_PAGE_BYTES, MEMBERS, Order, PetChange};
 use crate::store::cluster::is_cluster;
 use crate::store::{Snapshot, Writer};
 use petstore_base::clock::rfc3339_millis;
 use petstore_base::error::{Error, ErrorKind, fail};
+
+/// The most changes that are read at a time.
+const MOST_AT_ONCE: u32 = 1000;
 
 /// The choice of changes. The default is all that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,39 +73,66 @@ pub fn keep_changes(database: &Path, keep: Option<Duration>) -> Result<usize, Er
 pub fn changes(
     database: &Path,
     options: &ChangeOptions,
-    visit: impl FnMut(PetChange) -> ControlFlow<()>,
+    mut visit: impl FnMut(PetChange) -> ControlFlow<()>,
 ) -> Result<i64, Error> {
     refuse_cluster(database)?;
-    let store = Snapshot::of_database(database)?.reader;
-    let (kept, newest) = (store.changes_kept()?, store.recorded()?.newest);
-    let ChangeOptions {
-        after,
-        since,
-        pet,
-        kind,
-    } = *options;
-    match (kept, after) {
-        (None, Some(_)) => return not_kept(database),
-        (None, None) if newest == 0 => return not_kept(database),
-        (Some(kept), Some(after)) if !kept.is_whole_after(after) => {
-            let message = format!(
-                "changes after {after} are not kept any more, or are those of another database; after a full export, go on after {newest}"
-            );
-            return fail(ErrorKind::ChangesGone, message);
+    let (mut after, mut end) = (options.after, None);
+    loop {
+        let store = Snapshot::of_database(database)?.reader;
+        let (kept, newest) = (store.changes_kept()?, store.recorded()?.newest);
+        match (kept, after) {
+            (None, _) if options.after.is_some() || newest == 0 => return not_kept(database),
+            (Some(kept), Some(after)) if options.after.is_some() && !kept.is_whole_after(after) => {
+                return gone(after, newest);
+            }
+            _ => {}
         }
-        _ => {}
+        let end = *end.get_or_insert(newest);
+        let first = after.map_or(i64::MIN, |after| after.saturating_add(1));
+        let query = ChangeQuery {
+            ids: (first, end),
+            order: Order::Ascending,
+            limit: MOST_AT_ONCE,
+            pet: options.pet,
+            kind: options.kind,
+            since: options.since,
+        };
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        store.visit_changes(&query, |change| {
+            bytes += change.bytes();
+            page.push(change.into_owned());
+            if bytes < FULL_PAGE_BYTES {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        // Whoever gets them may take long, and the log of the database would grow as long as it is read.
+        drop(store);
+        let is_last = page.len() < MOST_AT_ONCE as usize && bytes < FULL_PAGE_BYTES;
+        after = page.last().map(|change| change.id).or(after);
+        if page.into_iter().any(|change| visit(change).is_break()) || is_last {
+            return Ok(end);
+        }
     }
-    let first = after.map_or(i64::MIN, |after| after.saturating_add(1));
-    let query = ChangeQuery {
-        ids: (first, newest),
-        order: Order::Ascending,
-        limit: u32::MAX,
-        pet,
-        kind,
-        since,
-    };
-    store.visit_changes(&query, visit)?;
-    Ok(newest)
+}
+
+fn gone<T>(after: i64, newest: i64) -> Result<T, Error> {
+    let message = format!(
+        "some changes after {after} are not kept, or are those of another database; note {newest}, export all pets, and then go on with --after {newest}"
+    );
+    fail(ErrorKind::ChangesGone, message)
+}
+
+/// For how long changes are kept in a database; `None` if they are not recorded.
+///
+/// # Errors
+/// Those of [`changes`].
+pub fn changes_kept(database: &Path) -> Result<Option<Duration>, Error> {
+    refuse_cluster(database)?;
+    let recorded = Snapshot::of_database(database)?.reader.recorded()?;
+    let seconds = recorded.seconds.map(i64::unsigned_abs);
+    Ok(seconds.map(Duration::from_secs))
 }
 
 /// The id of the last change that was recorded in a database; 0 if none was.
@@ -166,4 +196,38 @@ fn refuse_cluster(database: &Path) -> Result<(), Error> {
         return fail(ErrorKind::InvalidInput, message);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::NewPet;
+    use petstore_base::testing::Folder;
+
+    #[test]
+    fn nothing_is_held_while_somebody_takes_their_time_with_a_change() {
+        let folder = Folder::new();
+        let database = folder.database();
+        let mut writer = Writer::open(&database).unwrap();
+        writer.keep_changes(Some(Duration::from_secs(60))).unwrap();
+        writer.commit().unwrap();
+        let large = "x".repeat(FULL_PAGE_BYTES);
+        for name in ["", &large, &large, ""] {
+            writer.insert_pet(&NewPet::new(name, 1), None).unwrap();
+        }
+        for _ in 0..MOST_AT_ONCE {
+            writer.insert_pet(&NewPet::new("Rex", 1), None).unwrap();
+        }
+        writer.commit().unwrap();
+        let mut last = 0;
+        let read = |change: PetChange| {
+            // Only if nobody reads.
+            assert_eq!(writer.checkpoint(), Ok(()), "{}", change.id);
+            assert_eq!(change.id, last + 1);
+            last = change.id;
+            ControlFlow::Continue(())
+        };
+        let newest = changes(&database, &ChangeOptions::default(), read).unwrap();
+        assert_eq!((newest, last), (1004, 1004));
+    }
 }

@@ -45,7 +45,7 @@ const INSUFFICIENT_SCOPE: HeaderField = HeaderField {
 const GO_ON: HeaderField = HeaderField {
     name: "Link",
     about: "The URL at which a reader can go on.",
-    example: "</v1/changes?after=41>; rel=\"next\"",
+    example: "</v1/changes?limit=20&after=41>; rel=\"next\"",
 };
 const RETRY_AFTER: HeaderField = HeaderField {
     name: "Retry-After",

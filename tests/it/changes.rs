@@ -65,9 +65,9 @@ fn patch(server: &Server, key: &str, id: i64, body: &str) -> Reply {
 fn expect_gone(server: &Server, after: i64, go_on: i64) {
     let reply = server.get(&format!("/v1/changes?after={after}"));
     reply.expect_error(410, "changes_gone", "the URL in the Link header");
-    let link = format!("</v1/changes?after={go_on}>; rel=\"next\"");
+    let link = format!("</v1/changes?limit=20&after={go_on}>; rel=\"next\"");
     assert_eq!(reply.header("Link"), Some(&*link));
-    let refused = format!("go on after {go_on}");
+    let refused = format!("go on with --after {go_on}");
     let words = ["changes", "--after", &after.to_string()];
     refuse(&words, &server.folder.database(), &refused);
     assert_eq!(listed(server, &format!("?after={go_on}")), [json!(null); 0]);
@@ -256,6 +256,10 @@ fn window_of_a_search_leads_on_in_both_orders() {
         UPDATE changes SET old_category_id = 1, old_name = '' WHERE id IN (1, 30000);";
     change(&server.folder.database(), fill);
     for (query, link) in [
+        (
+            "after=-1&kind=updated&petId=9&limit=7",
+            "limit=7&petId=9&kind=updated&after=45000",
+        ),
         ("kind=updated", "limit=20&kind=updated&after=20000"),
         (
             "since=1970-01-01T00:00:00%2B00:00&limit=1&petId=3&kind=deleted",
@@ -316,19 +320,26 @@ fn changes_are_recorded_only_when_asked_for() {
             .map(str::to_owned)
     };
     assert_eq!(link(&server).unwrap(), "</v1/changes>; rel=\"related\"");
+    // The pet from before is not in it.
+    expect_gone(&server, 0, 1);
     server.fill(["Tom"]);
+    let said = |server: &Server| succeed(&["changes", "keep"], &server.folder.database());
+    assert_eq!(said(&server), "changes are kept for 90d\n");
     keep(&server.folder, "30d");
-    assert_eq!(ids(&listed(&server, "?after=0")), [1], "the same record");
+    assert_eq!(ids(&listed(&server, "?after=1")), [2], "the same record");
     keep(&server.folder, "off");
     server.get("/v1/changes").expect(404);
-    assert_eq!(link(&server), None);
+    assert_eq!(
+        (link(&server), &*said(&server)),
+        (None, "changes are not recorded\n")
+    );
     server.fill(["Ada"]);
-    assert_eq!(ids(&printed(&database, &[])), [1], "it is still there");
+    assert_eq!(ids(&printed(&database, &[])), [2], "it is still there");
     keep(&server.folder, "90d");
-    expect_gone(&server, 1, 2);
+    expect_gone(&server, 2, 3);
     server.fill(["Zoe"]);
-    assert_eq!(ids(&listed(&server, "?after=2")), [3]);
-    assert_eq!(ids(&listed(&server, "?order=desc")), [3, 1]);
+    assert_eq!(ids(&listed(&server, "?after=3")), [4]);
+    assert_eq!(ids(&listed(&server, "?order=desc")), [4, 2]);
     for wrong in ["0s", "soon", "-1d"] {
         expect_refusal(
             run(&["changes", "keep", "--", wrong], &database),
@@ -404,7 +415,7 @@ fn after_a_restore_no_id_is_another_change() {
     let server = start_again(folder);
     server.fill(["g"]);
     let newest = ids(&listed(&server, ""))[0];
-    assert!(newest > 1_700_000_000_000, "{newest}");
+    assert!(newest > 1_700_000_000_000_000, "{newest}");
     server.get("/v1/changes?after=7").expect(410);
 
     // The record goes on if a backup is older than it.
@@ -424,6 +435,24 @@ fn after_a_restore_no_id_is_another_change() {
     succeed(&["restore", &older], &folder.database());
     let again = start_again(folder);
     expect_gone(&again, 1, 2);
+
+    // What is turned off stays off.
+    let copy = again.folder.path().join("on").to_str().unwrap().to_owned();
+    succeed(&["backup", &copy], &again.folder.database());
+    keep(&again.folder, "off");
+    let folder = again.kill();
+    succeed(&["restore", &copy], &folder.database());
+    let again = start_again(folder);
+    again.get("/v1/changes").expect(404);
+
+    // Of a record that is lost with its database, nobody knows the ids.
+    let folder = again.kill();
+    std::fs::write(folder.database(), "no database").unwrap();
+    succeed(&["restore", &older], &folder.database());
+    let again = start_again(folder);
+    keep(&again.folder, "1d");
+    again.fill(["b"]);
+    assert!(ids(&listed(&again, ""))[0] > 1_700_000_000_000_000);
 }
 
 #[test]
@@ -610,10 +639,10 @@ fn lines_of_the_page_tell_each_change_although_they_are_killed() {
     let server = recording();
     let ((address, told), database) = (shop(), server.folder.database());
     let script = lines_of_the_page("\npetstore changes --follow --after", &server, address);
-    let loops = lines_of_the_page("\nwhile sleep", &server, address);
+    let loops = lines_of_the_page("\nwhile true", &server, address);
     let tell = format!("#!/bin/sh\nexec curl -fsS -m 60 --json \"$1\" http://{address}/\n");
     let rounds = std::env::var("PETSTORE_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap());
-    for (script, is_posix) in [(script, true), (loops, false)] {
+    for script in [script, loops] {
         told.lock().unwrap().clear();
         let folder = Folder::new();
         let tell_it = folder.path().join("tell");
@@ -621,13 +650,15 @@ fn lines_of_the_page_tell_each_change_although_they_are_killed() {
         std::fs::set_permissions(&tell_it, Permissions::from_mode(0o755)).unwrap();
         let begun = ids(&listed(&server, "")).last().copied().unwrap_or(0);
         std::fs::write(folder.path().join("told"), begun.to_string()).unwrap();
-        let words = [if is_posix { "sh" } else { "bash" }, "-c", &script];
+        let words = ["bash", "-o", "pipefail", "-c", &script];
         thread::scope(|scope| {
             for writer in 0..4 {
                 let server = &server;
                 scope.spawn(move || {
                     for i in 0..4 * rounds {
-                        let added = server.create(r#"{"name":"Rex","categoryId":1}"#).json();
+                        let name = "Rex\n\\ '\t\"%s";
+                        let body = json!({ "name": name, "categoryId": 1 }).to_string();
+                        let added = server.create(&body).json();
                         if i % 3 == writer % 3 {
                             let id = added["id"].as_i64().unwrap();
                             patch(server, KEY, id, r#"{"status":"sold"}"#).expect(200);
@@ -675,27 +706,32 @@ fn lines_of_the_page_begin_again_where_changes_are_missing() {
         std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
     }
     std::fs::write(folder.path().join("told"), "99").unwrap();
-    let loops = lines_of_the_page("\nwhile sleep", &server, address);
+    let loops = lines_of_the_page("\nwhile true", &server, address);
     let shell = consumer(
         &["bash", "-c", &loops],
         folder.path(),
         &server.folder.database(),
     );
-    let python = lines_of_the_page("\nimport json", &server, address);
-    let started = folder.path().join("started");
-    let start = format!("lambda: open('{}', 'w').close()", started.display());
-    let python = python + &format!("print(next(each_change(99, {start})), flush=True)");
-    let mut python = Process::start(
-        Command::new("python3")
-            .args(["-c", &python])
-            .env("KEY", KEY),
-    );
+    let python = lines_of_the_page("\nimport http.client", &server, address);
+    let other = Folder::new();
+    std::fs::write(other.path().join("told"), "99\n").unwrap();
+    let started = other.path().join("started");
+    let python = python
+        + "follow(lambda change: print(change, flush=True), lambda: open('started', 'w').close())";
+    let words = ["python3", "-c", &python];
+    let mut python = Process::start(&mut self::shell(
+        &words,
+        other.path(),
+        &server.folder.database(),
+    ));
     wait_until("a new start", || {
         folder.path().join("over").exists() && started.exists()
     });
-    wait_until("the id", || {
-        std::fs::read_to_string(folder.path().join("told")).is_ok_and(|id| id.trim() == "3")
-    });
+    for folder in [&folder, &other] {
+        wait_until("the id", || {
+            std::fs::read_to_string(folder.path().join("told")).is_ok_and(|id| id.trim() == "3")
+        });
+    }
     server.fill(["d"]);
     wait_until("the next change", || !told.lock().unwrap().is_empty());
     kill_group(&shell);
@@ -709,7 +745,13 @@ fn lines_of_the_page_count_what_was_sold() {
     let server = recording();
     let shop = add_key(&server.folder.database(), &["web-shop"]);
     server.fill(["a", "b", "c"]);
-    for (id, status) in [(1, "sold"), (2, "sold"), (2, "pending"), (3, "pending")] {
+    for (id, status) in [
+        (1, "sold"),
+        (2, "sold"),
+        (2, "pending"),
+        (3, "pending"),
+        (2, "sold"),
+    ] {
         patch(&server, &shop, id, &json!({ "status": status }).to_string()).expect(200);
     }
     let page = include_str!("../../src/site/pages/monthly.md");
@@ -733,12 +775,13 @@ fn lines_of_the_page_count_what_was_sold() {
             .map(|line| line.trim().to_owned())
             .collect::<Vec<_>>()
     };
-    assert_eq!(counted(&printed[0]), [format!("2 {now}")]);
-    assert_eq!(counted(&printed[1]), ["2 category 1"]);
+    assert_eq!(counted(&printed[0]), [format!("3 {now}")]);
+    assert_eq!(counted(&printed[1]), ["3 category 1", "3 web-shop"]);
+    assert_eq!(counted(&printed[2]), ["2"]);
     assert_eq!(
-        counted(&printed[2]),
-        ["3 PETSTORE_API_KEY created", "4 web-shop updated"]
+        counted(&printed[3]),
+        ["3 PETSTORE_API_KEY created", "5 web-shop updated"]
     );
-    let csv = std::fs::read_to_string(server.folder.path().join("november.csv")).unwrap();
-    assert_eq!(csv.lines().count(), 8);
+    let csv = std::fs::read_to_string(server.folder.path().join("changes.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 9);
 }

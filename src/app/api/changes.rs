@@ -9,7 +9,7 @@ use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{
     Call, ETAG, Failure, Handler, Operation, ReadContext, Stability, Success,
 };
-use crate::model::{ChangeKind, ChangeQuery, ChangesKept, ID, KeyScope, Order, Page};
+use crate::model::{ChangeKind, ChangeQuery, ChangesKept, ID, KeyScope, Order};
 use petstore_base::http::Response;
 use petstore_base::json::{AnyString, DateTime, Integer, Json, Optional, Required};
 use petstore_base::json::{Member, describe, object, reference};
@@ -140,7 +140,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         since: call.query(&SINCE)?,
     };
     let url = context.settings.url(CHANGES);
-    let ends_at = look(&mut query, page.page, kept, &url)?;
+    let ends_at = look(&mut query, &page, kept, &url)?;
     context.store.visit_changes(&query, |mut change| {
         if !shows_keys {
             change.key = None;
@@ -160,7 +160,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 /// 410 with the URL at which the reader can go on, if the record is not whole after the id that the page comes after.
 fn look(
     query: &mut ChangeQuery,
-    page: Page,
+    page: &PageWriter,
     kept: ChangesKept,
     url: &str,
 ) -> Result<Option<i64>, ApiError> {
@@ -170,9 +170,9 @@ fn look(
     } else {
         i64::MAX
     };
-    match (page.order, page.after) {
+    match (page.page.order, page.page.after) {
         (Order::Ascending, Some(after)) if !kept.is_whole_after(after) => {
-            let go_on = format!("<{url}?{}={}>; rel=\"next\"", AFTER.name, kept.newest);
+            let go_on = page.link(url, kept.newest);
             Err(ApiError::new(Code::ChangesGone).header(LINK.name, go_on))
         }
         (Order::Ascending, after) => {
@@ -182,7 +182,7 @@ fn look(
             Ok((last < kept.newest).then_some(last))
         }
         (Order::Descending, _) => {
-            let last = page.first().unwrap_or(i64::MIN).min(kept.newest);
+            let last = page.page.first().unwrap_or(i64::MIN).min(kept.newest);
             let first = last.saturating_sub(most - 1).max(kept.oldest);
             query.ids = (first, last);
             Ok((kept.oldest < first).then_some(first))

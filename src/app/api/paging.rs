@@ -1,5 +1,6 @@
 //! Paging for every list: the parameters `limit` and `after`, the array, and the link to the next page.
 
+use std::mem;
 use std::ops::ControlFlow;
 
 use serde::Serialize;
@@ -193,25 +194,26 @@ impl PageWriter {
     /// Returns the response with its tag, and with a link if another page follows (RFC 8288). `first` is the URL of the
     /// first page.
     pub fn finish(mut self, first: &str) -> Response {
-        self.body.push(b']');
-        let mut response = tagged(Response::json_bytes(200, self.body), Some(self.is_followed));
+        let mut body = mem::take(&mut self.body);
+        body.push(b']');
+        let mut response = tagged(Response::json_bytes(200, body), Some(self.is_followed));
         if !self.ignored.is_empty() {
-            response = response.header(IGNORED_PARAMETERS.name, self.ignored);
+            response = response.header(IGNORED_PARAMETERS.name, &self.ignored);
         }
         match self.last {
-            Some(last) if self.is_followed => {
-                let (limit, filters) = (self.page.limit, self.filters);
-                let after = match self.page.order {
-                    Order::Ascending => AFTER.name,
-                    Order::Descending => BEFORE.0.name,
-                };
-                response.header(
-                    "Link",
-                    format!("<{first}?limit={limit}{filters}&{after}={last}>; rel=\"next\""),
-                )
-            }
+            Some(last) if self.is_followed => response.header(LINK.name, self.link(first, last)),
             _ => response,
         }
+    }
+
+    /// The link to what follows an id, with the filters of this page.
+    pub fn link(&self, first: &str, last: i64) -> String {
+        let (limit, filters) = (self.page.limit, &self.filters);
+        let after = match self.page.order {
+            Order::Ascending => AFTER.name,
+            Order::Descending => BEFORE.0.name,
+        };
+        format!("<{first}?limit={limit}{filters}&{after}={last}>; rel=\"next\"")
     }
 }
 

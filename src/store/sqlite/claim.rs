@@ -57,7 +57,7 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
         Ok(file) if file.is_file() => {
             "is mounted alone, so its log would be in another place and be lost with it: mount the whole folder of the database"
         }
-        Ok(file) if file.is_dir() => "is a folder, and the database must be a file",
+        Ok(file) if file.is_dir() => FOLDER,
         Ok(_) => "is not a regular file, and the database must be a file",
         Err(error) if error.kind() == Os::NotFound => {
             let message = format!("{name} is a symbolic link to a file that does not exist");
@@ -68,6 +68,7 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     fail(ErrorKind::InvalidInput, format!("{name} {why}"))
 }
 
+const FOLDER: &str = "is a folder, and the database must be a file";
 /// The most time between the claim of a service and the index of its log.
 const START: Duration = Duration::from_secs(1);
 const BRIEFLY: Duration = Duration::from_millis(10);
@@ -198,6 +199,12 @@ impl Drop for Claim {
 pub fn open_with_own_log(path: &Path) -> Result<OpenFile, Error> {
     if !path.exists() {
         return Err(Error::no_database(path));
+    }
+    if path.is_dir() {
+        return fail(
+            ErrorKind::InvalidInput,
+            format!("{} {FOLDER}", path.display()),
+        );
     }
     let file = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
     check_log(path, &file)?;

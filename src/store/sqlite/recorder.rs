@@ -74,8 +74,8 @@ impl Writer {
         let Recorded { seconds, newest } = self.recorded()?;
         let from = match seconds {
             Some(_) => self.one("SELECT from_id FROM changes_kept WHERE id = 1")?,
-            None if newest == 0 => 0,
-            // The changes since it was turned off are missing.
+            None if newest == 0 && self.last_id()? == 0 => 0,
+            // The changes before, or since it was turned off, are missing.
             None => newest.saturating_add(1),
         };
         let seconds = keep.map(|keep| i64::try_from(keep.as_secs()).unwrap_or(i64::MAX));

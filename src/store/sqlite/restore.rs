@@ -167,16 +167,19 @@ pub fn renew_changes(old: Option<&OldDatabase>, copy: &Path) -> Result<(), Error
         let copy = open_copy(copy)?;
         let of_copy: Option<(Option<i64>, i64)> = recorded(&copy)?;
         // A database that cannot be read has recorded fewer changes than this.
-        let unknown = Some((None, unix_millis()));
-        let of_old = old.map_or(unknown, |old| recorded(old).unwrap_or(unknown));
-        let (seconds, newest) = of_old.unwrap_or_default();
-        if of_copy.is_none() && seconds.is_none() {
+        let unknown = Some((None, unix_millis().saturating_mul(1000)));
+        let known = old.and_then(|old| recorded(old).ok());
+        let of_old = known.unwrap_or(unknown);
+        if of_copy.is_none() && of_old.is_none() {
             return Ok(());
         }
         let (seconds_of_copy, newest_of_copy) = of_copy.unwrap_or_default();
+        let (_, newest) = of_old.unwrap_or_default();
+        let seconds = known
+            .flatten()
+            .map_or(seconds_of_copy, |(seconds, _)| seconds);
         let from = newest.max(newest_of_copy).saturating_add(1);
-        copy.execute(recorder::KEEP, (seconds.or(seconds_of_copy), from))
-            .map(drop)
+        copy.execute(recorder::KEEP, (seconds, from)).map(drop)
     };
     write().map_err(|error| cannot_open(copy, error))
 }
