@@ -26,7 +26,11 @@ pub const COMMANDS: &[Command] = &[
                 "follow",
                 "go on with each change within a second of its commit; without --after or --since, begin with the next",
             ),
-            Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]"),
+            Flag::with(
+                "format",
+                "FORMAT",
+                "the format: ndjson, csv, excel or excel-semicolon [ndjson]",
+            ),
         ],
         ..Command::new(
             "changes",

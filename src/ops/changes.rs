@@ -85,6 +85,10 @@ pub fn changes(
             (Some(kept), Some(after)) if options.after.is_some() && !kept.is_whole_after(after) => {
                 return gone(after, newest);
             }
+            // Removed since the page before was read.
+            (Some(kept), Some(after)) if kept.oldest.saturating_sub(1) > after => {
+                return gone(after, newest);
+            }
             _ => {}
         }
         let end = *end.get_or_insert(newest);
@@ -174,7 +178,8 @@ pub fn print_change(change: PetChange, format: Format, out: &mut impl Write) -> 
     let (at, kind) = (rfc3339_millis(at), kind.as_str());
     let key = csv::field(key.as_deref().unwrap_or_default(), format);
     let (separator, pet_id) = (format.separator().to_string(), pet_id.to_string());
-    let own = [&*id.to_string(), &at, kind, &pet_id, &key].join(&separator);
+    let id = csv::number(id, format);
+    let own = [&*id, &at, kind, &pet_id, &key].join(&separator);
     out.write_all(own.as_bytes())?;
     for pet in [before, pet] {
         match pet {
@@ -203,6 +208,30 @@ mod tests {
     use super::*;
     use crate::model::NewPet;
     use petstore_base::testing::Folder;
+
+    #[test]
+    fn what_is_removed_between_two_pages_is_told() {
+        let folder = Folder::new();
+        let database = folder.database();
+        let mut writer = Writer::open(&database).unwrap();
+        writer.keep_changes(Some(Duration::from_secs(60))).unwrap();
+        for _ in 0..=3 * MOST_AT_ONCE {
+            writer.insert_pet(&NewPet::new("Rex", 1), None).unwrap();
+        }
+        writer.commit().unwrap();
+        let mut read = 0;
+        let visit = |_: PetChange| {
+            read += 1;
+            if read == 1 {
+                crate::store::tests::run(&writer, "UPDATE changes SET at = 0");
+                writer.keep_changes(Some(Duration::from_secs(60))).unwrap();
+                writer.commit().unwrap();
+            }
+            ControlFlow::Continue(())
+        };
+        let error = changes(&database, &ChangeOptions::default(), visit).unwrap_err();
+        assert_eq!((error.kind(), read), (ErrorKind::ChangesGone, 1000));
+    }
 
     #[test]
     fn nothing_is_held_while_somebody_takes_their_time_with_a_change() {

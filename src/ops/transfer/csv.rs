@@ -48,15 +48,25 @@ pub fn field(text: &str, format: Format) -> Cow<'_, str> {
     text
 }
 
-/// Returns true if a spreadsheet takes a text for a formula, a number, a date or a time, or if it begins as guarded ones
-/// do.
+/// Returns true if a spreadsheet may take a text for a formula, a number, a date or a truth value, or if it begins as
+/// guarded ones do: all but plain words.
 fn is_changed_by_sheets(text: &str) -> bool {
-    let begins = [
-        '=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠', GUARD,
-    ];
-    let is_part = |c: char| c.is_ascii_digit() || " .,:/-%eE".contains(c);
-    text.starts_with(begins)
-        || text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is_part)
+    let is_plain = |c: char| c.is_alphabetic() || " -.,".contains(c);
+    let is_word = text.starts_with(char::is_alphabetic) && text.chars().all(is_plain);
+    let is_truth = ["true", "false"]
+        .iter()
+        .any(|it| text.eq_ignore_ascii_case(it));
+    !text.is_empty() && (!is_word || is_truth)
+}
+
+/// A number, guarded if a spreadsheet would round it, as it keeps 15 digits.
+pub fn number(number: i64, format: Format) -> String {
+    let is_rounded = format.is_for_sheets() && number.unsigned_abs() >= 1_000_000_000_000_000;
+    if is_rounded {
+        format!("{GUARD}{number}")
+    } else {
+        number.to_string()
+    }
 }
 
 /// Writes the members of a pet except its id, each after a separator.
@@ -67,20 +77,12 @@ pub fn write_members(out: &mut impl Write, format: Format, pet: Pet) -> io::Resu
     let separator = format.separator();
     for value in NewPet::from(pet).values() {
         match value {
-            MemberValue::Integer(number) if is_rounded(number, format) => {
-                write!(out, "{separator}{GUARD}{number}")?;
-            }
-            MemberValue::Integer(number) => write!(out, "{separator}{number}")?,
+            MemberValue::Integer(value) => write!(out, "{separator}{}", number(value, format))?,
             MemberValue::Text(text) => write!(out, "{separator}{}", field(text, format))?,
             MemberValue::None => write!(out, "{separator}")?,
         }
     }
     Ok(())
-}
-
-/// Returns true if a spreadsheet would round a number, as it keeps 15 digits.
-const fn is_rounded(number: i64, format: Format) -> bool {
-    format.is_for_sheets() && number.unsigned_abs() >= 1_000_000_000_000_000
 }
 
 /// A record. It is read line by line, because a quoted field may have line breaks.

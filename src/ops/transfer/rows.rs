@@ -104,11 +104,8 @@ impl<'i, R: BufRead> InputRows<'i, R> {
     fn read_header(&mut self) -> Result<u64, Error> {
         while self.read_text()? {
             let text = String::from_utf8_lossy(&self.text);
-            let mut named = text
-                .trim_ascii()
-                .strip_prefix("sep=")
-                .unwrap_or_default()
-                .chars();
+            let line = text.trim_end_matches(['\r', '\n']);
+            let mut named = line.strip_prefix("sep=").unwrap_or_default().chars();
             if let (Some(separator), None) = (named.next(), named.next()) {
                 self.separator = separator;
                 continue;
@@ -329,16 +326,16 @@ impl Places {
                 "the column '{first}' is unknown; {expected}; --ignore-columns '{all}' leaves out what petstore does not have"
             ));
         }
-        for (i, name) in header.iter().enumerate() {
-            if !name.is_empty() && header[..i].contains(name) {
-                return Err(format!("the column '{name}' is given more than once"));
-            }
-        }
         let is_guarded = header.contains(&GUARDED_NAME);
         let header: Vec<&str> = header
             .into_iter()
             .map(|name| if name == GUARDED_NAME { "name" } else { name })
             .collect();
+        for (i, name) in header.iter().enumerate() {
+            if !name.is_empty() && header[..i].contains(name) {
+                return Err(format!("the column '{name}' is given more than once"));
+            }
+        }
         let place = |name: &str| header.iter().position(|column| *column == name);
         // A change may have any of the members.
         let is_whole = ids != ImportIds::Update;
@@ -490,6 +487,11 @@ mod tests {
                 "name,Price,categoryId,notes\n",
                 NEW,
                 "'Price' is unknown; the header line is id,name,categoryId,status, in any order; --ignore-columns 'Price,notes'",
+            ),
+            (
+                "id,name (text),name,categoryId\n",
+                NEW,
+                "'name' is given more than once",
             ),
             (
                 "NAME;name;categoryId\n",

@@ -21,7 +21,7 @@ pub fn check(input: &Input, format: Format) -> Result<(), Error> {
 }
 
 /// How files begin that are no text, and what they are.
-const BINARY: [(&[u8], &str); 6] = [
+const BINARY: [(&[u8], &str); 8] = [
     (b"PK\x03\x04", WORKBOOK),
     (b"\xd0\xcf\x11\xe0", WORKBOOK),
     (
@@ -36,6 +36,11 @@ const BINARY: [(&[u8], &str); 6] = [
         b"SQLite format 3\0",
         "an SQLite database: a backup of petstore is restored with petstore restore",
     ),
+    (
+        b"BZh",
+        "compressed with bzip2: unpack it first with bunzip2",
+    ),
+    (b"\xfd7zXZ", "compressed with xz: unpack it first with unxz"),
     (b"%PDF", "a PDF document"),
 ];
 const WORKBOOK: &str =

@@ -53,6 +53,7 @@ for (const [said, meant] of Object.entries({
   'issued issue': 'certificate',
   'excel spreadsheet': 'csv export',
   'setup': 'install evening',
+  'notification notify push subscribe': 'webhook events telling',
   'alive liveness readiness uptime': 'health',
   'news release releases': 'changelog',
   'obsolete removed sunset': 'deprecated deprecations',
@@ -143,7 +144,7 @@ export function find({ entries, vocabulary }, query) {
     const sum = terms.reduce((sum, { weight, values }) => sum + weight * values[i], 0);
     // A title of few other words, a whole page or an operation is rather what was meant.
     const title = [...one.places[0]].filter((word) => !EMPTY.has(word));
-    const named = title.filter((word) => terms.some(({ fits }) => (fits.get(word) ?? 0) > PART)).length / title.length;
+    const named = title.filter((word) => terms.some(({ fits }) => (fits.get(word) ?? 0) > PART)).length / (title.length || 1);
     const kind = one.entry.path.includes('#') ? 1 : 1.15;
     return [(sum * (1 + named) * kind * (isOperation(one.entry) ? 1.25 : 1) * matched ** 2) / terms.length ** 2, one.entry];
   });
