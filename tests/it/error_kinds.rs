@@ -227,8 +227,8 @@ fn failures_of_imports_are_distinguished() {
     };
     expect(read(None), ErrorKind::ChangesNotKept);
     keep_changes(&folder.database(), Some(Duration::from_secs(60))).unwrap();
-    assert_eq!(read(None).unwrap(), 0);
-    expect(read(Some(1)), ErrorKind::ChangesGone);
+    assert_eq!(read(None).unwrap(), 1);
+    expect(read(Some(0)), ErrorKind::ChangesGone);
     let mut other = ImportOptions::default();
     expect(
         check(
