@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use petstore::{
     ChangeOptions, Config, Error, ErrorKind, Expiry, Import, ImportIds, ImportOptions, Inventory,
-    KeyRing, KeyScope, Listen, PetPatch, Server, Source, changes, keep_changes,
+    KeyRing, KeyScope, Listen, NewPet, PetPatch, Server, Source, changes, keep_changes,
 };
 
 use support::harness::{Folder, change};
@@ -190,6 +190,22 @@ fn failures_of_backups_are_distinguished() {
 }
 
 #[test]
+fn failures_of_the_record_are_distinguished() {
+    let folder = Folder::new();
+    let mut inventory = Inventory::open(&folder.database()).unwrap();
+    inventory.add(&NewPet::new("Rex", 1)).unwrap();
+    let read = |after| {
+        let mut options = ChangeOptions::default();
+        options.after = after;
+        changes(&folder.database(), &options, |_| ControlFlow::Continue(()))
+    };
+    expect(read(None), ErrorKind::ChangesNotKept);
+    keep_changes(&folder.database(), Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(read(None).unwrap(), 1);
+    expect(read(Some(0)), ErrorKind::ChangesGone);
+}
+
+#[test]
 fn failures_of_imports_are_distinguished() {
     let folder = Folder::new();
     let check = |text: &'static str, options: ImportOptions| {
@@ -220,15 +236,6 @@ fn failures_of_imports_are_distinguished() {
     expect(checked, ErrorKind::FileMissing);
     check(pet, keeping_ids()).unwrap().write().unwrap();
     expect(check(pet, keeping_ids()), ErrorKind::ImportedBefore);
-    let read = |after| {
-        let mut options = ChangeOptions::default();
-        options.after = after;
-        changes(&folder.database(), &options, |_| ControlFlow::Continue(()))
-    };
-    expect(read(None), ErrorKind::ChangesNotKept);
-    keep_changes(&folder.database(), Some(Duration::from_secs(60))).unwrap();
-    assert_eq!(read(None).unwrap(), 1);
-    expect(read(Some(0)), ErrorKind::ChangesGone);
     let mut other = ImportOptions::default();
     expect(
         check(
