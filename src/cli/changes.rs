@@ -111,7 +111,9 @@ fn changes(call: &Invocation) -> CommandResult {
     let mut printed = petstore::change_head(format, &mut out);
     let mut is_away = false;
     loop {
+        let mut last = options.after;
         let read = petstore::changes(database, &options, |change| {
+            last = Some(change.id);
             printed = petstore::print_change(change, format, &mut out);
             match printed {
                 Ok(()) => ControlFlow::Continue(()),
@@ -130,6 +132,7 @@ fn changes(call: &Invocation) -> CommandResult {
                 is_away = false;
             }
             Err(error) if is_followed && comes_back(error.kind()) => {
+                options.after = last;
                 if !mem::replace(&mut is_away, true) {
                     print_error(&format!("{error}; trying again"));
                 }

@@ -1,18 +1,19 @@
 //! `/v1/changes`: what has happened to pets, while the operator has it recorded.
 
-use super::paging::{AFTER, BEFORE, IGNORED_PARAMETERS, LIMIT, LINK, MAX_PAGE_ROWS, ORDER};
-use super::paging::{PageWriter, list_of};
+use super::paging::{
+    AFTER, BEFORE, IGNORED_PARAMETERS, LIMIT, LINK, MAX_PAGE_ROWS, ORDER, PageWriter, list_of,
+};
 use super::pets::PETS_TAG;
 use super::search::{KIND, MOST_PETS, SINCE};
 use crate::app::endpoint::parameter::{IF_NONE_MATCH, QueryParameter};
-use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{
-    Call, ETAG, Failure, Handler, Operation, ReadContext, Stability, Success,
+    ApiError, Call, Code, ETAG, Failure, Handler, Operation, ReadContext, Stability, Success,
 };
 use crate::model::{ChangeKind, ChangeQuery, ChangesKept, ID, KeyScope, Order};
 use petstore_base::http::Response;
-use petstore_base::json::{AnyString, DateTime, Integer, Json, Optional, Required};
-use petstore_base::json::{Member, describe, object, reference};
+use petstore_base::json::{
+    AnyString, DateTime, Integer, Json, Member, Optional, Required, describe, object, reference,
+};
 
 pub const CHANGES: &str = "/v1/changes";
 
@@ -22,7 +23,7 @@ pub static EXPERIMENTAL: &[Operation] = &[Operation {
     about: "Returns what has happened to pets, in the order of the commits, one page at a time. Ask again with the `id` of \
         the last change in `after`, and you get what has happened since. The operator has changes recorded with `petstore \
         changes keep 90d`. With `kind` or `since`, a request looks at 20,000 changes at most, so a page can have few changes or \
-        none although more follow. After a restore, the changes before it are only listed with `order=desc`.",
+        none although more follow. After a restore, or if recording was off, the changes before are only listed with `order=desc`.",
     tag: Some(&PETS_TAG),
     stability: Some(Stability::Experimental),
     rows: Some(MAX_PAGE_ROWS),

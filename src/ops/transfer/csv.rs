@@ -90,8 +90,8 @@ pub fn write_members(out: &mut impl Write, format: Format, pet: Pet) -> io::Resu
 pub struct CsvRecord {
     /// The text of all fields, without separators.
     text: String,
-    /// What separates fields; by default a comma.
-    separator: Option<char>,
+    /// What separates fields.
+    separator: char,
     /// The end of each field in the text.
     ends: Vec<usize>,
     /// True if the last line ends within a quoted field, so that the record continues on the next line.
@@ -102,7 +102,7 @@ impl CsvRecord {
     /// A record with this separator.
     pub fn separated_by(separator: char) -> Self {
         Self {
-            separator: Some(separator),
+            separator,
             ..Self::default()
         }
     }
@@ -112,7 +112,7 @@ impl CsvRecord {
     /// # Errors
     /// A sentence that describes the fault. The record then ends with this line.
     pub fn add(&mut self, line: &str) -> Result<(), &'static str> {
-        let separator = self.separator.unwrap_or(',');
+        let separator = self.separator;
         let mut rest = line;
         loop {
             let quoted = if self.is_open {
@@ -186,11 +186,11 @@ mod tests {
 
     /// Reads the records of a text: for each, its fields or its fault.
     fn read(text: &str) -> Vec<Result<Vec<String>, &'static str>> {
-        let (mut records, mut record) = (Vec::new(), CsvRecord::default());
+        let (mut records, mut record) = (Vec::new(), CsvRecord::separated_by(','));
         for line in text.split_inclusive('\n') {
             let added = record.add(line);
             if added.is_err() || !record.is_open {
-                let record = std::mem::take(&mut record);
+                let record = std::mem::replace(&mut record, CsvRecord::separated_by(','));
                 records
                     .push(added.map(|()| record.fields().into_iter().map(str::to_owned).collect()));
             }

@@ -366,7 +366,7 @@ fn separator_of(header: &str) -> char {
             .filter(|name| columns().iter().any(|it| it.eq_ignore_ascii_case(name)))
             .count()
     };
-    // The first of several.
+    // If several give as many, the last of these.
     [';', '\t', ',']
         .into_iter()
         .max_by_key(known)
