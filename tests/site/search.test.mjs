@@ -24,6 +24,15 @@ after(async () => {
 
 // Questions of people, and the places that answer them.
 const QUERIES = [
+  ['update pet', '/#updatePet', '/docs/data#editing-pets'],
+  ['conflict', '/docs/errors#precondition_failed', '/docs/errors#rejected', '/docs/errors#idempotency_key_reused'],
+  ['409', '/docs/errors#rejected'],
+  ['sandbox', '/docs/testing'],
+  ['download spec', '/openapi.json'],
+  ['bulk', '/docs/many'],
+  ['codegen', '/docs/generated', '/openapi.json'],
+  ['jest', '/docs/recipes#jest'],
+  ['kong', '/docs/generated#gateways'],
   ['excel', '/docs/spreadsheets#from-excel-and-other-spreadsheets', '/docs/spreadsheets'],
   ['xlsx', '/docs/spreadsheets#from-excel-and-other-spreadsheets'],
   ['semicolon', '/docs/spreadsheets#from-excel-and-other-spreadsheets'],

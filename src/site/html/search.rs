@@ -12,9 +12,13 @@ use crate::site::html::section::{PHRASE, Section};
 use crate::site::openapi::{operations, own_codes};
 use petstore_base::http::response::reason;
 use petstore_base::json::{Json, object};
+use std::collections::BTreeMap;
 
 /// The most characters of a text that a result shows. Of the rest, the index has each word once.
 const SHOWN: usize = 100;
+
+/// The index omits words that one in this many of its entries has: they tell no entry from the others.
+const COMMON: usize = 8;
 
 /// The index as JSON: what can be found on pages, and each operation with its parts.
 pub fn index(config: &Config, pages: &[Filled]) -> String {
@@ -25,12 +29,28 @@ pub fn index(config: &Config, pages: &[Filled]) -> String {
     });
     let generated = PAGES.iter().filter(|page| page.text.is_empty());
     let generated = generated.map(|page| entry(page.name, page.name, page.path, page.about));
-    Json::from_iter(
-        found
-            .chain(generated)
-            .chain(operations(config).flat_map(operation)),
-    )
-    .to_string()
+    let mut entries: Vec<Json> = found
+        .chain(generated)
+        .chain(operations(config).flat_map(operation))
+        .collect();
+    omit_common_words(&mut entries);
+    Json::from_iter(entries).to_string()
+}
+
+/// Removes common words from the words that no result shows.
+fn omit_common_words(entries: &mut [Json]) {
+    let mut counts = BTreeMap::new();
+    for entry in entries.iter() {
+        for word in text(&entry["words"]).split(' ') {
+            *counts.entry(word.to_owned()).or_insert(0) += 1;
+        }
+    }
+    counts.retain(|_, count| *count >= entries.len() / COMMON);
+    for entry in entries {
+        let words = text(&entry["words"]).split(' ');
+        let rare: Vec<&str> = words.filter(|word| !counts.contains_key(*word)).collect();
+        entry["words"] = rare.join(" ").into();
+    }
 }
 
 /// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",
@@ -88,7 +108,9 @@ fn section(page: &PageEntry, found: &Section<String>, all: &[Section<String>]) -
 /// An entry that is also found by the values of a schema that has a few, such as `available`.
 fn with_values(mut entry: Json, schema: &Json) -> Json {
     if let Some(values) = resolve(schema)["enum"].as_array() {
-        entry["phrases"] = values.clone().into();
+        // Without null.
+        let words: Vec<&str> = values.iter().filter_map(|value| value.as_str()).collect();
+        entry["phrases"] = words.into();
     }
     entry
 }
