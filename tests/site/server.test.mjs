@@ -68,7 +68,7 @@ test('on this machine, requests go to this server, and to another only if it is 
   assert.equal(await sends.textContent(), `Requests go to ${PRODUCTION}/v1, not to this server, ${host}.`);
   assert.notEqual(await colour(), own);
   await assertText(create.send, `Send to ${new URL(PRODUCTION).host}`);
-  await create.send.click();
+  await Promise.all([page.waitForRequest(`${PRODUCTION}/v1/pets`), create.send.click()]);
   await assertText(create.status, '201');
   assert.ok(sent.includes(`${PRODUCTION}/v1/pets`), `${sent}`);
   assert.deepEqual(said.filter((line) => !line.includes('status of 201')), []);
