@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command] = &[Command {
         Flag::with(
             "fail",
             "RATE",
-            "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]",
+            "with --ephemeral: make this share of the requests fail, from 0 to 1, and those that ask for it",
         ),
         Flag::with(
             "delay",
@@ -255,7 +255,7 @@ fn ephemeral(call: &Invocation) -> Result<Option<Ephemeral>, CommandError> {
     let expected = format!("milliseconds up to {MAX_DELAY}, such as 300 or 50-300");
     Ok(Some(Ephemeral {
         sample: sample.unwrap_or_default(),
-        fail: fail.unwrap_or_default(),
+        fail,
         delay: call.read("delay", &expected, delay)?,
     }))
 }

@@ -27,8 +27,10 @@ pub struct Ephemeral {
     /// for a request that was not carried out; a third are a 503 with the code `outcome_unknown` for a write, and an
     /// ordinary 503 for a read; a third close the connection without a response. Half of the requests with one of the
     /// last two failures are carried out. The same requests in the same order fail in the same way in every run.
-    /// Default: 0.
-    pub fail: f64,
+    ///
+    /// A request with `Prefer: code=503` (RFC 7240) fails with this status or error code and is not carried out. 0 makes
+    /// only these fail. Default: `None`, which ignores them too.
+    pub fail: Option<f64>,
     /// The delay of responses to requests below `/v1`. Each delay is drawn from this range, in the same way in every
     /// run. A delayed response holds up no other request. Default: `None`.
     pub delay: Option<RangeInclusive<Duration>>,

@@ -229,7 +229,8 @@ impl Config {
         if self
             .ephemeral
             .as_ref()
-            .is_some_and(|ephemeral| !(0.0..=1.0).contains(&ephemeral.fail))
+            .and_then(|ephemeral| ephemeral.fail)
+            .is_some_and(|rate| !(0.0..=1.0).contains(&rate))
         {
             return fail(
                 ErrorKind::Config("ephemeral.fail"),
@@ -398,7 +399,7 @@ mod tests {
 
     fn failing(rate: f64) -> Ephemeral {
         Ephemeral {
-            fail: rate,
+            fail: Some(rate),
             ..Ephemeral::default()
         }
     }

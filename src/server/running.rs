@@ -136,9 +136,8 @@ fn metrics(config: &Config) -> Metrics {
 
 /// The faults that an ephemeral service injects.
 fn faults(config: &Config, draws: &Draws) -> Option<Faults> {
-    let rate = config.ephemeral.as_ref().map_or(0.0, |own| own.fail);
-    (rate > 0.0).then(|| Faults {
-        rate,
+    Some(Faults {
+        rate: config.ephemeral.as_ref()?.fail?,
         is_experimental: config.experimental,
         draws: draws.clone(),
     })
@@ -247,6 +246,12 @@ fn gate_config(
         .ephemeral
         .as_ref()
         .and_then(|ephemeral| ephemeral.delay.clone());
+    let mut forwarded = pipeline::header_fields(config.experimental, has_domains);
+    let fails = config
+        .ephemeral
+        .as_ref()
+        .is_some_and(|own| own.fail.is_some());
+    forwarded.extend(fails.then_some(pipeline::PREFER));
     GateConfig {
         limits: Limits {
             connections: max_connections,
@@ -255,11 +260,12 @@ fn gate_config(
             deadlines: config.deadlines.clone(),
         },
         lanes,
-        forwarded: pipeline::header_fields(config.experimental, has_domains),
+        forwarded,
         trusted: TrustedProxies(config.trusted_proxies.clone()),
         cors: pipeline::cors(&config.allow_origins),
         server: SERVER,
         access_log: ACCESS_LOG,
+        logs_details: config.ephemeral.is_some(),
         size: pipeline::size,
         delay: delay.map(|delay| Box::new(pipeline::delays(delay, draws)) as Delay),
         refuse: pipeline::refuse(metrics.clone()),

@@ -67,12 +67,18 @@ impl<'e> Renderer<'e> {
                 self.is_title = false;
                 self.link_heading();
             }
-            // Wide blocks can be scrolled with the keyboard. The lines of a response wrap.
+            // Wide blocks can be scrolled with the keyboard. The lines of a response and of a terminal's output wrap.
             (Event::Start(Tag::CodeBlock(kind)), _) => {
-                let is_http =
-                    matches!(kind, CodeBlockKind::Fenced(language) if &**language == "http");
-                self.is_code = !is_http;
-                let class = if is_http { " class=\"wrap\"" } else { "" };
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => &**language,
+                    CodeBlockKind::Indented => "",
+                };
+                let class = match language {
+                    "http" => " class=\"wrap\"",
+                    "text" => " class=\"wrap plain\"",
+                    _ => "",
+                };
+                self.is_code = class.is_empty();
                 return self.html(format!("<pre tabindex=\"0\"{class}><code>"));
             }
             (Event::End(TagEnd::CodeBlock), _) => {

@@ -29,10 +29,10 @@ pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {
 /// Generates every static document of the service. `address` is the address of the service.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
-    let description = openapi::description(config).to_string();
+    let description = openapi::served(config).into_bytes();
     assets.insert(
         "/openapi.json".into(),
-        Asset::new("application/json", description.into_bytes()),
+        Asset::new("application/json", description),
     );
     html::add(&mut assets, config, address);
     well_known::add(&mut assets, config);

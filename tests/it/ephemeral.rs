@@ -509,6 +509,52 @@ fn reads_fail_too_and_a_client_that_retries_gets_through() {
 }
 
 #[test]
+fn request_fails_as_it_wants_if_the_service_may_fail() {
+    let ask = |server: &Server, wanted: &str| {
+        server.send(format!(
+            "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nPrefer: {wanted}\r\n\
+             Content-Type: application/json\r\nContent-Length: 27\r\n\r\n{{\"name\":\"x\",\"categoryId\":1}} "
+        ))
+    };
+    let server = start(&["--fail", "0"]);
+    for (wanted, status, code) in [
+        ("code=503", 503, "overloaded"),
+        ("code=outcome_unknown", 503, "outcome_unknown"),
+        ("code=401", 401, "unauthorized"),
+        ("code=599", 400, "bad_request"),
+    ] {
+        let reply = ask(&server, wanted);
+        assert_eq!(reply.expect(status).json()["code"], code);
+    }
+    assert_eq!(server.connect().get_all("/v1/pets", KEY).len(), 0);
+    ask(&server, "return=minimal").expect(201);
+    // Without --fail it is a preference that the service does not know.
+    ask(&start(&[]), "code=503").expect(201);
+}
+
+#[test]
+fn access_log_of_an_ephemeral_service_has_the_query_and_what_the_client_sent() {
+    let folder = Folder::new();
+    let mut server = serving(
+        &folder,
+        r#"curl -fsS "$PETSTORE_URL/v1/pets?limit=7" -H "Authorization: Bearer $PETSTORE_API_KEY" -H "X-Own: 1"
+           curl -fsS "$PETSTORE_URL/v1/pets" --json '{"name":"x","categoryId":1}' -H "Idempotency-Key: secret" \
+               -H "Authorization: Bearer $PETSTORE_API_KEY""#,
+    );
+    let done = output(server.env("RUST_LOG", "petstore::access=info"));
+    let log = String::from_utf8(done.stderr).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    assert!(lines[0].contains(" GET /v1/pets?limit=7 200 "), "{log}");
+    assert!(lines[0].ends_with(" fields=Accept,Authorization"), "{log}");
+    assert!(
+        lines[1].ends_with(" created=3 fields=Accept,Authorization,Content-Type,Idempotency-Key"),
+        "{log}"
+    );
+    assert!(!log.contains("secret"), "{log}");
+}
+
+#[test]
 fn responses_are_held_back_and_hold_up_no_worker() {
     let server = start(&["--sample", "3", "--delay", "300-400", "--workers", "1"]);
     let began = Instant::now();

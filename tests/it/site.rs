@@ -255,6 +255,11 @@ fn description_names_the_guide_and_whom_to_ask() {
     let document = server.ask("GET", "/openapi.json", "").json();
     assert_eq!(document["info"]["contact"]["email"], "support@example.com");
     assert_eq!(document["externalDocs"]["url"], "https://pets.example/docs");
+    let failure = document["components"]["responses"]["Failure"]["description"].to_string();
+    assert!(
+        failure.contains("(https://pets.example/docs/errors#overloaded)"),
+        "{failure}"
+    );
     browse(&server, "/docs", BROWSER).expect(200);
     // Linters reject a relative URL.
     assert!(

@@ -120,6 +120,10 @@ impl<S: Service> Service for Faulty<S> {
         let one = std::slice::from_ref(request);
         // A failed preflight would test nothing: the browser does not retry it.
         let can_fail = request.method != "OPTIONS" && is_protected(&Target::parse(request.target));
+        if let Some(demanded) = wanted(request).filter(|_| can_fail) {
+            responses.push(demanded);
+            return Duration::ZERO;
+        }
         let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
             return self.service.answer(one, responses);
         };
@@ -149,12 +153,40 @@ impl<S: Service> Service for Faulty<S> {
     }
 }
 
+/// Returns the failure that a request wants, such as `Prefer: code=503` (RFC 7240, section 2) or
+/// `Prefer: code=outcome_unknown`: a status, which means the first code that has it, or a code.
+fn wanted(request: &Request) -> Option<Response> {
+    let preferences = request
+        .header_values(PREFER)
+        .flat_map(|list| list.split(','));
+    let mut codes = preferences.filter_map(|one| {
+        let (name, value) = one.split(';').next()?.split_once('=')?;
+        let is_code = name.trim().eq_ignore_ascii_case("code");
+        is_code.then(|| value.trim().trim_matches('"'))
+    });
+    let wanted = codes.next()?;
+    let fits = |code: &&Code| code.as_str() == wanted || code.status().to_string() == wanted;
+    Some(match Code::ALL.iter().find(fits) {
+        Some(code) => failed(*code),
+        None => ApiError::with_message(
+            Code::BadRequest,
+            "The value of 'code' in the header Prefer must be the status or the code of an error of this service, such as 503 or outcome_unknown.",
+        )
+        .into_response(),
+    })
+}
+
+/// The header field by which a request wants a failure.
+pub const PREFER: &str = "Prefer";
+
 /// Returns the response to a real failure with this code; its message also says that the failure is intentional.
 fn failed(code: Code) -> Response {
-    ApiError::with_message(
-        code,
-        format!("This failure is intentional. {}", code.usual_message()),
-    )
+    let message = format!("This failure is intentional. {}", code.usual_message());
+    let failure = ApiError::with_message(code, message);
+    match code {
+        Code::Unauthorized => failure.header("WWW-Authenticate", "Bearer realm=\"petstore\""),
+        _ => failure,
+    }
     .into_response()
 }
 
@@ -219,6 +251,36 @@ mod tests {
                 body: b"",
             };
             assert_eq!(faults.writes(&request), row.method() != "GET", "{}", row.id);
+        }
+    }
+
+    #[test]
+    fn request_gets_the_failure_that_it_wants() {
+        let wants = |value: &str| {
+            let request = Request {
+                id: "-",
+                method: "GET",
+                target: "/v1/pets",
+                headers: vec![(PREFER, value)],
+                body: b"",
+            };
+            wanted(&request).map(|response| {
+                let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+                (response.status, body["code"].as_str().unwrap().to_owned())
+            })
+        };
+        for (value, status, code) in [
+            ("code=503", 503, "overloaded"),
+            ("dynamic=true, code=412", 412, "precondition_failed"),
+            ("Code = \"404\"; x=y", 404, "not_found"),
+            ("code=outcome_unknown", 503, "outcome_unknown"),
+            ("code=200", 400, "bad_request"),
+            ("code=", 400, "bad_request"),
+        ] {
+            assert_eq!(wants(value), Some((status, code.to_owned())), "{value}");
+        }
+        for other in ["return=minimal", "respond-async", "", "code"] {
+            assert_eq!(wants(other), None, "{other}");
         }
     }
 

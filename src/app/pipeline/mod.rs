@@ -28,7 +28,7 @@ use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosts, link_canonical};
 pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
 pub use cors::cors;
-pub use fault_injection::{Draws, Faults, delays};
+pub use fault_injection::{Draws, Faults, PREFER, delays};
 pub use reading::ReadService;
 pub use refusals::refuse;
 pub use writing::WriteService;

@@ -71,6 +71,9 @@ pub struct GateConfig {
     pub server: &'static str,
     /// The target of the access log.
     pub access_log: &'static str,
+    /// The access log also has the query and the names of the forwarded header fields of each request. Only for tests:
+    /// a query may have what no log should.
+    pub logs_details: bool,
     /// The size of the response to a read, by its method and target with a space between.
     pub size: fn(&[u8]) -> Size,
     /// Delays responses, if the configuration wants that.
@@ -91,6 +94,7 @@ impl Default for GateConfig {
             cors: Cors::default(),
             server: "gate",
             access_log: "access",
+            logs_details: false,
             size: |_| Size::Medium,
             delay: None,
             refuse: Box::new(Refusal::into_response),
@@ -184,6 +188,7 @@ impl Gate {
                     trusted: config.trusted,
                     cors: config.cors,
                     access_log: config.access_log,
+                    logs_details: config.logs_details,
                     max_body: body,
                 },
                 draining: false,

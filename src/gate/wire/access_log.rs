@@ -27,7 +27,7 @@ impl Head {
             };
             let (method, path) = self.summary.split_once(' ').unwrap_or_default();
             let details = self.details(response);
-            let [key, code, created, traceparent] = details.map(Option::unwrap_or_default);
+            let [key, code, created, traceparent, fields] = details.map(Option::unwrap_or_default);
             log::info!(
                 target: target,
                 client = client.as_str(),
@@ -37,15 +37,15 @@ impl Head {
                 status = response.status,
                 bytes = response.body.len(),
                 milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
-                key, code, created, traceparent;
+                key, code, created, traceparent, fields;
                 "{}", self.line(&client, response, details, duration)
             );
         }
     }
 
     /// The parts that only some lines have: the name of the key, the code of the failure, the id of the created resource,
-    /// and the place in a trace.
-    fn details<'a>(&'a self, response: &LaneResponse<'a>) -> [Option<&'a str>; 4] {
+    /// the place in a trace, and the names of header fields.
+    fn details<'a>(&'a self, response: &LaneResponse<'a>) -> [Option<&'a str>; 5] {
         let text = |bytes: &'a [u8]| str::from_utf8(bytes).ok();
         let code = response
             .body
@@ -63,6 +63,7 @@ impl Head {
             code,
             created,
             self.trace_parent.as_deref(),
+            Some(&*self.fields).filter(|names| !names.is_empty()),
         ]
     }
 
@@ -70,7 +71,7 @@ impl Head {
         &self,
         client: &str,
         response: &LaneResponse,
-        details: [Option<&str>; 4],
+        details: [Option<&str>; 5],
         duration: Duration,
     ) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
@@ -83,7 +84,7 @@ impl Head {
         let (status, length) = (response.status, response.body.len());
         let mut line =
             format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
-        for (name, value) in [" key=", " code=", " created=", " traceparent="]
+        for (name, value) in [" key=", " code=", " created=", " traceparent=", " fields="]
             .into_iter()
             .zip(details)
         {
@@ -119,10 +120,10 @@ mod tests {
             )
         };
         assert_eq!(
-            line([Some("ci"), None, None, None]),
-            "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci"
+            line([Some("ci"), None, None, None, Some("Accept")]),
+            "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci fields=Accept"
         );
-        assert_eq!(line([None; 4]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
+        assert_eq!(line([None; 5]), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
     }
 
     #[test]
@@ -135,10 +136,13 @@ mod tests {
         let owned = |text: &str| Some(text.to_owned());
         let created =
             Response::json_bytes(201, b"{\"code\":\"x\"}").header("Location", "/v1/pets/7");
-        assert_eq!(details(&created), [None, None, owned("7"), None]);
+        assert_eq!(details(&created), [None, None, owned("7"), None, None]);
         let failed = Response::json_bytes(404, br#"{"code":"not_found","status":404}"#);
-        assert_eq!(details(&failed), [None, owned("not_found"), None, None]);
+        assert_eq!(
+            details(&failed),
+            [None, owned("not_found"), None, None, None]
+        );
         let elsewhere = Response::new(308, b"").header("Location", "/7");
-        assert_eq!(details(&elsewhere), [None, None, None, None]);
+        assert_eq!(details(&elsewhere), [const { None }; 5]);
     }
 }

@@ -27,6 +27,8 @@ pub struct Intake {
     pub cors: Cors,
     /// The target of the access log.
     pub access_log: &'static str,
+    /// The access log also has the query and the names of the forwarded header fields.
+    pub logs_details: bool,
     /// The most bytes of a body.
     pub max_body: usize,
 }
@@ -40,6 +42,7 @@ impl Default for Intake {
             trusted: TrustedProxies::default(),
             cors: Cors::default(),
             access_log: "access",
+            logs_details: false,
             max_body: petstore_base::http::limits::MAX_BODY_BYTES,
         }
     }
@@ -66,8 +69,10 @@ pub struct Head {
     /// The place of the request in a distributed trace, for the access log.
     pub trace_parent: Option<Box<str>>,
     pub body: BodyDecoder,
-    /// Method and path, without the query, if there is an access log; otherwise empty.
+    /// Method and path if there is an access log, and the query if it has details; otherwise empty.
     pub summary: String,
+    /// The names of the forwarded header fields, separated by commas, if the access log has details; otherwise empty.
+    pub fields: String,
 }
 
 impl Head {
@@ -85,6 +90,7 @@ impl Head {
             trace_parent: None,
             body: BodyDecoder::Length(0),
             summary: String::new(),
+            fields: String::new(),
         }
     }
 
@@ -135,9 +141,12 @@ impl Head {
         };
         begin_request(&head[line.target.clone()], method, head.len(), out);
         if log::log_enabled!(target: intake.access_log, log::Level::Info) {
-            let path = out.line().split(|b| *b == b'?').next().unwrap_or_default();
-            let kept = &path[..path.len().min(MAX_SUMMARY)];
-            let end = if kept.len() < path.len() { "…" } else { "" };
+            let line = out.line();
+            let has_query = intake.logs_details;
+            let query = line.iter().position(|b| *b == b'?' && !has_query);
+            let logged = &line[..query.unwrap_or(line.len())];
+            let kept = &logged[..logged.len().min(MAX_SUMMARY)];
+            let end = if kept.len() < logged.len() { "…" } else { "" };
             parsed.summary = (String::from_utf8_lossy(kept) + end).into_owned();
         }
         // After the version, such as " HTTP/1.1", and the line end.
@@ -146,9 +155,12 @@ impl Head {
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
                 let authority = line.authority.clone().map(|at| &head[at]);
-                parsed
-                    .apply(headers, intake)
-                    .map(|()| forward(headers, authority, is_trusted, intake, out))
+                parsed.apply(headers, intake).map(|()| {
+                    if intake.logs_details {
+                        parsed.fields = names(headers, &intake.forwarded).join(",");
+                    }
+                    forward(headers, authority, is_trusted, intake, out);
+                })
             }
             _ => Err(bad_request(
                 "A header line must be a name, a colon and a value, with no space before the colon, and not folded.",
@@ -318,6 +330,16 @@ fn forward(
         out.field(HOST, authority);
     }
     out.end_head();
+}
+
+/// The names of the header fields that are forwarded.
+fn names(headers: &[httparse::Header], forwarded: &[&'static str]) -> Vec<&'static str> {
+    let is_there = |name: &&&str| {
+        headers
+            .iter()
+            .any(|header| name.eq_ignore_ascii_case(header.name))
+    };
+    forwarded.iter().filter(is_there).copied().collect()
 }
 
 const ACCEPT: &str = "Accept";

@@ -49,4 +49,4 @@ if (shown) choose(shown.dataset.language);
 
 // Last: colours move nothing, and the work above must be done before the first paint.
 const { coloured } = await import('./colours.js');
-for (const code of document.querySelectorAll('pre code')) code.replaceChildren(...coloured(code.textContent));
+for (const code of document.querySelectorAll('pre:not(.plain) code')) code.replaceChildren(...coloured(code.textContent));
