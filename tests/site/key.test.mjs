@@ -207,9 +207,38 @@ test('the address of the first start brings the key, and is clean before anythin
   assert.deepEqual(log.split('\n').filter((line) => line.includes(KEY)), []);
 });
 
+const device = (page) => page.evaluate(() => localStorage.getItem('key'));
+const remember = (page) => page.getByLabel('Remember this key on this device');
+
+test('the device keeps the key if the reader wants it, until it is cleared', async () => {
+  const { page, close } = await reference('/pets');
+  await field(page).fill(KEY);
+  assert.equal(await device(page), null, 'off by default');
+  await remember(page).check();
+  assert.equal(await device(page), KEY);
+  const other = await page.context().newPage();
+  await other.goto(service.url);
+  assert.equal(await field(other).inputValue(), KEY);
+  assert.ok(await remember(other).isChecked());
+  await field(other).fill('another');
+  assert.equal(await device(page), 'another', 'a new key takes the place of the old one');
+  await remember(other).uncheck();
+  assert.equal(await device(page), null);
+  await remember(other).check();
+  // A tab with a key of its own neither forgets nor replaces it.
+  await page.reload();
+  assert.ok(!(await remember(page).isChecked()));
+  assert.equal(await device(page), 'another');
+  await other.getByRole('button', { name: 'Clear' }).click();
+  assert.equal(await device(page), null);
+  assert.ok(!(await remember(other).isChecked()));
+  await close();
+});
+
 test('beside deployed files the key is in memory alone', async () => {
   const { page, close } = await reference();
   await field(page).fill(KEY);
+  await remember(page).check();
   const folder = mkdtempSync(join(tmpdir(), 'petstore-deploy-'));
   writeFileSync(join(folder, 'mine.html'), '<!doctype html><title>Mine</title>');
   await service.run('site', 'deploy', folder);
@@ -217,6 +246,8 @@ test('beside deployed files the key is in memory alone', async () => {
   await page.reload();
   await page.getByText('It is forgotten when you leave or reload this page.').waitFor();
   assert.equal(await field(page).inputValue(), '', 'what was kept is forgotten');
+  assert.equal(await device(page), null);
+  assert.ok(!(await remember(page).isVisible()));
   await field(page).fill(KEY);
   assert.equal(await list(page), '200');
   await page.goto(`${service.url}/mine.html`);

@@ -25,10 +25,10 @@
       const part = task.parentElement;
       if (`${location.hash.slice(1)}-`.startsWith(`${part.id}-`)) part.open = true;
     },
-    // The form of the key is folded on the page of pets as long as the tab has a key.
+    // The form of the key is folded on the page of pets as long as the tab or the device has a key.
     fold() {
       try {
-        document.querySelector('.key').classList.toggle('folded', Boolean(sessionStorage.getItem('key')));
+        document.querySelector('.key').classList.toggle('folded', Boolean(sessionStorage.getItem('key') ?? localStorage.getItem('key')));
       } catch {}
     },
     // The samples are in the language that the reader has chosen, or in the first one.
@@ -92,12 +92,14 @@
     if (operation.querySelector('.send')?.getBoundingClientRect().bottom > innerHeight) operation.scrollIntoView();
   }
 
-  // The last of the headings above the upper third of the window; at the end of the page, the one that is linked to.
+  // The last of the headings above the upper third of the window, or the one that is linked to, if it is there too; at the
+  // end of the page, the one that is linked to.
   function mark(links) {
     const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
     const above = links.filter(([, part]) => part.getBoundingClientRect().top <= innerHeight / 3);
     const linked = links.find(([, part]) => part.contains(target()));
-    const [current] = (isEnd && (linked ?? links.at(-1))) || above.at(-1) || [];
+    const isInView = above.includes(linked) && linked[1].getBoundingClientRect().top >= 0;
+    const [current] = (isEnd && (linked ?? links.at(-1))) || (isInView && linked) || above.at(-1) || [];
     for (const [link] of links) {
       if (link === current) link.setAttribute('aria-current', 'true');
       else link.removeAttribute('aria-current');

@@ -3,7 +3,7 @@ import { bare } from './elements.js';
 import { explain } from './request.js';
 
 const part = (id) => document.getElementById(id);
-const [field, show, clear, state] = ['key', 'key-show', 'key-clear', 'key-state'].map(part);
+const [field, show, clear, state, remember] = ['key', 'key-show', 'key-clear', 'key-state', 'key-remember'].map(part);
 const server = part('server');
 const section = field.closest('.key');
 const listeners = [];
@@ -13,30 +13,34 @@ const checked = [];
 export const base = () => server.value;
 export const token = () => bare(field.value);
 export const isShown = () => field.type === 'text';
+export const toggleShown = () => show.click();
 export const whenKeyChanges = (listener) => listeners.push(listener);
 export const whenKeyIsChecked = (listener) => checked.push(listener);
 
-// The tab keeps the key, unless other scripts of this origin could read it there: those of deployed files.
+// The tab keeps the key, and the device if the reader wants that, unless other scripts of this origin could read it there:
+// those of deployed files.
 const NAME = 'key';
 export const isKept = section.dataset.keep === 'tab';
-const store = (key) => {
+// A browser may forbid it. The key then lasts as long as the page.
+const attempt = (use) => {
   try {
-    if (key && isKept) sessionStorage.setItem(NAME, key);
-    else sessionStorage.removeItem(NAME);
-  } catch {
-    // A browser may forbid it. The key then lasts as long as the page.
-  }
-};
-const stored = () => {
-  try {
-    return isKept ? sessionStorage.getItem(NAME) : null;
+    return use();
   } catch {
     return null;
   }
 };
+const write = (storage, key) => {
+  if (key && isKept) storage.setItem(NAME, key);
+  else storage.removeItem(NAME);
+};
+const store = (key) => attempt(() => write(sessionStorage, key));
+const storeOnDevice = (key) => attempt(() => write(localStorage, key));
+const onDevice = () => attempt(() => localStorage.getItem(NAME));
+const stored = () => (isKept ? (attempt(() => sessionStorage.getItem(NAME)) ?? onDevice()) : null);
 
 function changed() {
   store(token());
+  if (remember.checked) storeOnDevice(token());
   clear.hidden = !field.value;
   recall();
   for (const listener of listeners) listener();
@@ -141,9 +145,16 @@ show.addEventListener('click', () => {
   show.setAttribute('aria-pressed', String(isShown()));
   for (const listener of listeners) listener();
 });
+remember.addEventListener('change', () => {
+  storeOnDevice(remember.checked ? token() : '');
+  check();
+});
+// The field keeps the focus until then: its check could fold the form under the pointer.
+remember.parentElement.addEventListener('mousedown', (event) => event.preventDefault());
 clear.addEventListener('click', () => {
   judged = {};
   put('');
+  remember.checked = false;
   state.textContent = 'The key is cleared.';
   field.focus();
 });
@@ -153,6 +164,11 @@ addEventListener('pageshow', ({ persisted }) => {
   if (persisted && isKept) put(stored() ?? '');
 });
 
-if (!isKept) store('');
+if (!isKept) {
+  store('');
+  storeOnDevice('');
+}
+// Another tab may have another key.
+remember.checked = Boolean(stored()) && stored() === onDevice();
 put(stored() ?? '');
 takeArrived();
