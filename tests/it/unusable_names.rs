@@ -67,6 +67,71 @@ fn on_machine(script: &str, words: &[&str], folder: &Folder) -> Output {
     output(&mut command)
 }
 
+/// The commands in the code blocks of a page of the guide, without what follows a pipe or a redirection.
+fn commands_of(page: &str) -> Vec<String> {
+    let page = page.replace("\\\n", " ");
+    let blocks = page.split("```").skip(1).step_by(2);
+    let lines = blocks.flat_map(|block| block.lines().skip(1));
+    let commands = lines.filter_map(|line| line.trim().strip_prefix("petstore "));
+    commands
+        .filter(|command| !command.starts_with("serve") && !command.starts_with("listening"))
+        // It would never end.
+        .map(|command| command.replace(" --follow", ""))
+        .map(|command| {
+            let mut quote = None;
+            let is_outside = |c: char| {
+                match quote {
+                    None if matches!(c, '"' | '\'') => quote = Some(c),
+                    Some(open) if c == open => quote = None,
+                    _ => {}
+                }
+                quote.is_none() && matches!(c, '|' | '>' | '<')
+            };
+            let end = command.find(is_outside).unwrap_or(command.len());
+            command[..end].trim().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn every_command_of_the_guide_runs_where_it_is_pasted() {
+    let folder = Folder::new();
+    let database = folder.path().join("of-the-service.db");
+    add_key(&database, &["ci", "--create"]);
+    let mut count = 0;
+    for page in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pages")).unwrap() {
+        let path = page.unwrap().path();
+        // The nodes of a cluster have other paths.
+        if path.ends_with("cluster.md") {
+            continue;
+        }
+        for command in commands_of(&std::fs::read_to_string(&path).unwrap()) {
+            count += 1;
+            let script = format!(
+                r#"
+                mkdir /var/lib/petstore
+                cp of-the-service.db /var/lib/petstore/petstore.db
+                echo 0 >told
+                petstore() {{ "$program" "$@" </dev/null >/dev/null; }}
+                program=$0
+                petstore {command} 2>said && exit
+                [ $? = 1 ]
+                cat said >&2
+                line=$(sed -n 's/.*to use that of the service: petstore//p' said)
+                [ -n "$line" ] || exit 1
+                eval "petstore $line"
+                exit
+                "#
+            );
+            let ran = on_machine(&script, &[], &folder);
+            let said = String::from_utf8_lossy(&ran.stderr);
+            let told = format!("{}: petstore {command}\n{said}", path.display());
+            assert_ne!(ran.status.code(), Some(2), "{told}");
+        }
+    }
+    assert!(count > 50, "{count} commands");
+}
+
 #[test]
 fn missing_database_is_named_with_the_folder_in_which_it_was_looked_for() {
     let folder = Folder::new();
