@@ -1,6 +1,6 @@
 // The response to a request: its status, its header fields and its body, and the next steps.
 import { coloured, layOut } from './colours.js';
-import { element } from './elements.js';
+import { copyButton, element } from './elements.js';
 import { nextPage } from './request.js';
 
 // Shows a response. `open` opens the form of another operation with values in its fields.
@@ -10,8 +10,9 @@ export function showResponse(form, { response, text, ms }, open) {
   const pill = element('span', { class: `pill s${Math.floor(status / 100)}` }, `${status} ${statusText}`.trim());
   const size = new Blob([text]).size;
   const measured = element('span', { class: 'note' }, `${Math.round(ms)} ms · ${size.toLocaleString('en')} bytes`);
-  const body = element('pre', { class: 'content wrap', tabindex: '0', role: 'region', 'aria-label': form.ariaLabel.replace('Try it', 'Response') });
-  body.append(...(isJson ? coloured(layOut(text)) : [text]));
+  const content = element('pre', { class: 'content wrap', tabindex: '0', role: 'region', 'aria-label': form.ariaLabel.replace('Try it', 'Response') });
+  content.append(...(isJson ? coloured(layOut(text)) : [text]));
+  const body = element('div', { class: 'code' }, content, copyButton('response', content, announce));
   const next = follow(form, response, isJson ? text : '', open);
   show(form, [
     element('p', { class: 'status' }, pill, ' ', measured),
@@ -21,6 +22,8 @@ export function showResponse(form, { response, text, ms }, open) {
   ]);
   return `Response ${pill.textContent}`;
 }
+
+const announce = (text) => (document.getElementById('announcement').textContent = text);
 
 // A page of pets is JSON until the reader chooses a table. Then the next pages are tables too.
 let isTable = false;

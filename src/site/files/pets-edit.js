@@ -109,7 +109,7 @@ function forDevelopers(pet) {
     if (!fold.open) return;
     const url = new URL(`${base()}/pets?after=${before(pet().id)}&limit=1`, location.href).href;
     shown.block.replaceChildren(...coloured(layOut(writePet(pet()))));
-    line.block.replaceChildren(...coloured(curl({ url, method: 'GET', headers: [], token: token(), isShown: isShown() })));
+    line.block.replaceChildren(...coloured(curl({ url, method: 'GET', headers: [], token: token(), isShown: isShown() && Boolean(token()) })));
     fold.append(shown.whole, line.whole);
   }
   fold.addEventListener('toggle', update);

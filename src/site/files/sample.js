@@ -22,7 +22,7 @@ export function curl({ url, method, headers, body, token, isShown }) {
   const lines = [
     `curl ${isUsual ? '' : `-X ${method} `}${quote(url)}`,
     // Hidden, the key is the variable that every sample takes it from.
-    `-H ${token && isShown ? quote(`Authorization: Bearer ${token}`) : '"Authorization: Bearer $KEY"'}`,
+    `-H ${isShown ? quote(`Authorization: Bearer ${token}`) : '"Authorization: Bearer $KEY"'}`,
   ];
   for (const [name, value] of headers) {
     const isMissing = name === ONCE && value === '';
@@ -33,7 +33,7 @@ export function curl({ url, method, headers, body, token, isShown }) {
   return lines.join(' \\\n    ');
 }
 
-function javaScript({ url, method, headers, body, isEmpty }) {
+function javaScript({ url, method, headers, body, isEmpty, token, isShown }) {
   const field = ([name, value]) =>
     `\n    '${name}': ${name === ONCE && value === '' ? 'crypto.randomUUID()' : quoted(value, "'")},`;
   const literal = body !== undefined && plain(body, 2);
@@ -42,7 +42,7 @@ function javaScript({ url, method, headers, body, isEmpty }) {
     `// Node.js 20 or later, in a module such as sample.mjs`,
     `const response = await fetch(${quoted(url, "'")}, {`,
     ...(method === 'GET' ? [] : [`  method: '${method}',`]),
-    `  headers: {\n    'Authorization': \`Bearer \${process.env.KEY}\`,${headers.map(field).join('')}\n  },`,
+    `  headers: {\n    'Authorization': ${isShown ? quoted(`Bearer ${token}`, "'") : '`Bearer ${process.env.KEY}`'},${headers.map(field).join('')}\n  },`,
     ...(body === undefined ? [] : [`  body: ${content},`]),
     '});',
     `const result = ${isEmpty ? 'response.ok ? null : ' : ''}await response.json();`,
@@ -51,7 +51,7 @@ function javaScript({ url, method, headers, body, isEmpty }) {
   ].join('\n');
 }
 
-function python({ url, method, headers, body, isEmpty }) {
+function python({ url, method, headers, body, isEmpty, token, isShown }) {
   const isMissing = ([name, value]) => name === ONCE && value === '';
   const literal = body !== undefined && plain(body, 4);
   // Python has other words for these.
@@ -61,10 +61,10 @@ function python({ url, method, headers, body, isEmpty }) {
   const field = (header) => `\n        "${header[0]}": ${isMissing(header) ? 'str(uuid.uuid4())' : quoted(header[1], '"')},`;
   const content = isOwn ? `json=${literal.replaceAll('\n', '\n    ')}` : `data=${quoted(body ?? '', '"')}.encode()`;
   return [
-    `import os\n${headers.some(isMissing) ? 'import uuid\n' : ''}\nimport requests\n`,
+    `${isShown ? '' : 'import os\n'}${headers.some(isMissing) ? 'import uuid\n' : ''}\nimport requests\n`.trimStart(),
     `response = requests.${method.toLowerCase()}(`,
     `    ${quoted(url, '"')},`,
-    `    headers={\n        "Authorization": f"Bearer {os.environ['KEY']}",${own.map(field).join('')}\n    },`,
+    `    headers={\n        "Authorization": ${isShown ? quoted(`Bearer ${token}`, '"') : `f"Bearer {os.environ['KEY']}"`},${own.map(field).join('')}\n    },`,
     ...(body === undefined ? [] : [`    ${content},`]),
     '    timeout=60,\n)',
     `result = response.json()${isEmpty ? ' if not response.ok else None' : ''}`,

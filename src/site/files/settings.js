@@ -1,5 +1,5 @@
 // Project settings → Domains: the key, the page, and its refreshes.
-import { bare, element } from './elements.js';
+import { bare, copyButton, element } from './elements.js';
 import { withdraw } from './settings-dialogs.js';
 import { DomainCard, lookOf } from './settings-domain.js';
 import { announce, busy, call, complain, dotted, Failure, show, time, words } from './settings-parts.js';
@@ -38,6 +38,8 @@ const page = {
   // The host of the site, which is that of --base-url.
   home: new URL(document.querySelector('a[href$="/docs/domains"]').href).hostname,
   async call(method, path, body) {
+    // What was wrong before the last act is of no interest any more.
+    if (method !== 'GET') complain(addProblem, null);
     try {
       return await call(key, method, path, body);
     } catch (failure) {
@@ -158,8 +160,8 @@ function facts({ plan, deploy, platformHost }) {
   });
   show(find('target'), platformHost ?? 'none', () => (platformHost ? [element('code', {}, ...dotted(platformHost))] : ['Not set yet']));
   const needs = [
-    ['Set the plan to pro or enterprise (a setting of this service; nothing is charged)', 'petstore site plan pro', plan !== 'free'],
-    ['Publish the site', 'petstore site deploy', Boolean(deploy)],
+    ['Set the plan to pro or enterprise (a setting of this service; nothing is charged)', 'petstore site plan pro --database FILE', plan !== 'free'],
+    ['Publish the site', 'petstore site deploy --database FILE', Boolean(deploy)],
     ['Start the service with the host of the platform', 'petstore serve --platform-host HOST', Boolean(platformHost)],
   ];
   lacks = needs.some(([, , isDone]) => !isDone);
@@ -171,7 +173,8 @@ function facts({ plan, deploy, platformHost }) {
 // A condition with its command, or that it holds.
 function need([what, command, isDone]) {
   if (isDone) return element('li', { class: 'done' }, `${what} `, element('span', { class: 'badge' }, '✓ Done'));
-  return element('li', {}, `${what}: `, element('code', {}, ...words(`'${command}'`)[1].childNodes));
+  const code = element('code', {}, ...words(`'${command}'`)[1].childNodes);
+  return element('li', {}, `${what}: `, code, copyButton('command', code, announce));
 }
 
 keyForm.addEventListener('submit', (event) => {

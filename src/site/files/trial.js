@@ -1,7 +1,7 @@
 // The forms of the reference, each of which sends the request of one operation.
 import { showFailure, showResponse } from './answer.js';
 import { element } from './elements.js';
-import { base, isShown, token, whenKeyChanges } from './key.js';
+import { base, isShown, toggleShown, token, whenKeyChanges } from './key.js';
 import { explain, freshKey, send } from './request.js';
 import { writeSamples } from './sample.js';
 
@@ -11,6 +11,11 @@ const announcement = document.getElementById('announcement');
 function enliven(form) {
   const [note, result, button] = ['.note', '.result', '.send button'].map((name) => form.querySelector(name));
   const figures = document.querySelectorAll(`figure[data-operation=${form.dataset.operation}]`);
+  const own = element('input', { type: 'checkbox' });
+  own.addEventListener('change', toggleShown);
+  const withKey = element('label', {}, own, ' with my key');
+  const ofKey = element('span', {}, element('code', {}, '$KEY'), ' is your API key: ', element('code', {}, "export KEY='put your key here'"));
+  figures[0].parentElement.append(element('p', { class: 'note with' }, withKey, ofKey));
   let sent = null;
   let isWaiting = false;
   // A create has an Idempotency-Key from the start. Once it was used, the next request gets a new one, unless it repeats one
@@ -25,7 +30,8 @@ function enliven(form) {
 
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    if (isWaiting) return;
+    const isDangerous = ['PATCH', 'DELETE'].includes(form.dataset.method);
+    if (isWaiting || (isDangerous && !confirm(`${word(form)}?`))) return;
     wait(true);
     announcement.textContent = '';
     sent = read(form);
@@ -59,11 +65,14 @@ function enliven(form) {
   function update() {
     const request = read(form);
     note.hidden = Boolean(request.token);
+    withKey.hidden = !request.token;
+    ofKey.hidden = !withKey.hidden;
+    own.checked = isShown();
     if (!isWaiting) button.textContent = word(form);
     const sample = read(form, true);
     // The samples make a key of their own, as the form does.
     if (isMade() && !isUsed()) sample.headers['Idempotency-Key'] = '';
-    writeSamples(figures, { ...sample, isShown: isShown() });
+    writeSamples(figures, { ...sample, isShown: Boolean(sample.token) && isShown() });
     const stale = result.querySelector('.stale');
     if (stale) stale.hidden = content(request) === content(sent);
   }
@@ -85,7 +94,8 @@ const content = ({ headers: { 'Idempotency-Key': _, ...headers }, ...others }) =
 function word({ dataset, elements }) {
   const { host } = new URL(base(), location.href);
   const isOwn = host === location.host;
-  if (dataset.method === 'DELETE') return `Delete pet ${elements.petId.value}${isOwn ? '' : ` at ${host}`}`;
+  const verb = { DELETE: 'Delete', PATCH: 'Change' }[dataset.method];
+  if (verb) return `${verb} pet ${elements.petId.value}${isOwn ? '' : ` at ${host}`}`;
   return isOwn ? 'Send' : `Send to ${host}`;
 }
 
