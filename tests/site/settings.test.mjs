@@ -54,16 +54,16 @@ test('no domain can be added before three numbered conditions hold', async (t) =
   const field = page.getByLabel('Domain', { exact: true });
   const [needs, problem] = [page.locator('#needs'), page.locator('#add-problem')];
   const add = page.getByRole('button', { name: 'Add domain' });
-  const said = async () => (await needs.getByRole('listitem').allInnerTexts()).map((text) => text.replace(/\s+/g, ' '));
+  const said = async () => (await needs.getByRole('listitem').allInnerTexts()).map((text) => text.replace(/\s*Copy command/, '').replace(/\s+/g, ' '));
   const [plan, deploy] = ['Set the plan to pro or enterprise (a setting of this service; nothing is charged)', 'Publish the site'];
   const platform = 'Start the service with the host of the platform ✓ Done';
-  assert.deepEqual(await said(), [`${plan}: petstore site plan pro`, `${deploy}: petstore site deploy`, platform]);
+  assert.deepEqual(await said(), [`${plan}: petstore site plan pro --database FILE`, `${deploy}: petstore site deploy --database FILE`, platform]);
   assert.ok((await field.isDisabled()) && (await add.isDisabled()));
 
   await service.run('site', 'plan', 'pro');
   await comeBack();
   await shows(page.locator('#plan'), 'pro');
-  assert.deepEqual(await said(), [`${plan} ✓ Done`, `${deploy}: petstore site deploy`, platform]);
+  assert.deepEqual(await said(), [`${plan} ✓ Done`, `${deploy}: petstore site deploy --database FILE`, platform]);
   assert.ok(await field.isDisabled());
   await service.run('site', 'deploy');
   await comeBack();

@@ -14,8 +14,8 @@ function enliven(form) {
   const own = element('input', { type: 'checkbox' });
   own.addEventListener('change', toggleShown);
   const withKey = element('label', {}, own, ' with my key');
-  const ofKey = element('span', {}, element('code', {}, '$KEY'), ' is your API key: ', element('code', {}, "export KEY='put your key here'"));
-  figures[0].parentElement.append(element('p', { class: 'note with' }, withKey, ofKey));
+  const ofKey = figures[0].parentElement.querySelector('.with span');
+  ofKey.before(withKey);
   let sent = null;
   let isWaiting = false;
   // A create has an Idempotency-Key from the start. Once it was used, the next request gets a new one, unless it repeats one

@@ -46,6 +46,10 @@ fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
     ]
 }
 
+/// What `$KEY` is. `trial.js` puts a choice in its place when the page has a key.
+const OF_KEY: &str = "<p class=\"note with either\"><span><code>$KEY</code> is your API key: \
+                      <code>export KEY='put your key here'</code></span></p>";
+
 /// The samples as HTML: one figure per language. `code.js` shows the one that the reader has chosen.
 pub fn block(operation: &Operation, base: &str) -> String {
     let figure = |(language, code): (&str, String)| {
@@ -57,7 +61,7 @@ pub fn block(operation: &Operation, base: &str) -> String {
         )
     };
     let figures: String = samples(operation, base).into_iter().map(figure).collect();
-    format!("<div class=\"samples\">\n{figures}<at-once task=\"choose\"></at-once></div>\n")
+    format!("<div class=\"samples\">\n{figures}<at-once task=\"choose\"></at-once>{OF_KEY}</div>\n")
 }
 
 fn curl(request: &ExampleRequest) -> String {
