@@ -335,3 +335,43 @@ test('the samples are those of the service until the form changes, and follow it
   assert.deepEqual(said, []);
   await close();
 });
+
+test('a change and a deletion ask first, and a sample can have the key', async (t) => {
+  const own = await serve('--experimental');
+  t.after(() => own.stop());
+  const { page, said, asked, close } = await open(browser);
+  await page.goto(`${own.url}/#deletePet`);
+  const { block, send, status } = panel(page, 'deletePet');
+  const ofKey = block.getByText('$KEY is your API key');
+  const withKey = block.getByLabel('with my key');
+  assert.ok((await ofKey.isVisible()) && !(await withKey.isVisible()));
+  await page.getByLabel('API key', { exact: true }).fill(KEY);
+  assert.ok(!(await ofKey.isVisible()));
+  const samples = () => block.locator('.samples pre').allTextContents();
+  assert.ok((await samples()).every((sample) => !sample.includes(KEY) && /KEY/.test(sample)));
+  await withKey.check();
+  assert.ok((await samples()).every((sample) => sample.includes(KEY) && !/environ|\$KEY|process/.test(sample)));
+  await withKey.uncheck();
+  assert.ok((await samples()).every((sample) => !sample.includes(KEY)));
+
+  const questions = [];
+  let isSure = false;
+  page.on('dialog', (dialog) => {
+    questions.push(dialog.message());
+    return isSure ? dialog.accept() : dialog.dismiss();
+  });
+  const sent = () => asked.filter((url) => url.includes('/v1/pets/')).length;
+  await block.getByLabel('petId').fill('7');
+  await send.click();
+  assert.deepEqual([questions, sent()], [['Delete pet 7?'], 0]);
+  isSure = true;
+  await send.click();
+  await assertText(status, '404 Not Found');
+  assert.equal(sent(), 1);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await block.getByRole('button', { name: 'Copy response' }).click();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  assert.equal(JSON.parse(copied).code, 'not_found');
+  assert.deepEqual(said.filter((line) => !line.includes('status of 404')), []);
+  await close();
+});
