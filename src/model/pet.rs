@@ -590,9 +590,12 @@ pub fn column<T, S: for<'v> Schema<Value<'v> = T>, const IS_REQUIRED: bool>(
     text: &str,
 ) -> Result<T, Invalid> {
     let cell = text.trim_ascii();
-    // With an exponent, a spreadsheet has left out the last digits of a large number.
-    let is_number =
-        !cell.contains(['e', 'E']) && serde_json::from_str::<serde_json::Number>(cell).is_ok();
+    // It keeps a spreadsheet from rounding the number.
+    let cell = cell.strip_prefix('\'').unwrap_or(cell);
+    // With an exponent, a spreadsheet has left out the last digits of a large number, and 1.000 may mean a thousand.
+    let is_number = !cell.contains(['e', 'E'])
+        && !cell.ends_with(".000")
+        && serde_json::from_str::<serde_json::Number>(cell).is_ok();
     let of_json = || {
         let number = JsonValue::Number(cell);
         member.schema.of_json(number).ok().filter(|_| is_number)

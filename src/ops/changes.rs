@@ -154,7 +154,8 @@ pub fn change_head(format: Format, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     }
     let before = MEMBERS.map(|member| format!("before.{}", member.name()));
-    let own = ["id", "at", "kind", "petId", "key"].into_iter();
+    // No 'id', which an import would take for that of the pet.
+    let own = ["change", "at", "kind", "petId", "key"].into_iter();
     let columns = own.chain(before.iter().map(String::as_str));
     let columns: Vec<&str> = columns.chain(MEMBERS.map(|member| member.name())).collect();
     csv::write_head(out, format, &columns)

@@ -169,7 +169,7 @@ fn every_change_is_recorded_with_who_made_it_and_nothing_else() {
         "7,{},deleted,2,petstore pet delete,Tim,5,,,,\r\n",
         changes[6]["at"].as_str().unwrap()
     );
-    let head = "id,at,kind,petId,key,before.name,before.categoryId,before.status,name,categoryId,status\r\n";
+    let head = "change,at,kind,petId,key,before.name,before.categoryId,before.status,name,categoryId,status\r\n";
     assert_eq!(csv, format!("{head}{row}"));
 }
 

@@ -320,12 +320,6 @@ impl Places {
                 }
             })
             .collect();
-        if let Some(first) = unknown.first() {
-            let all = unknown.join(",");
-            return Err(format!(
-                "the column '{first}' is unknown; {expected}; --ignore-columns '{all}' leaves out what petstore does not have"
-            ));
-        }
         let is_guarded = header.contains(&GUARDED_NAME);
         let header: Vec<&str> = header
             .into_iter()
@@ -337,6 +331,7 @@ impl Places {
             }
         }
         let place = |name: &str| header.iter().position(|column| *column == name);
+        let unknown = unknown_columns(&unknown);
         // A change may have any of the members.
         let is_whole = ids != ImportIds::Update;
         let required = MEMBERS
@@ -345,7 +340,15 @@ impl Places {
         let id = ids.are_needed().then_some("id");
         let required = id.into_iter().chain(required.map(|member| member.name()));
         if let Some(name) = required.into_iter().find(|name| place(name).is_none()) {
-            return Err(format!("the column '{name}' is missing; {expected}"));
+            let other = unknown.map_or_else(String::new, |(first, _)| {
+                format!(", and '{first}' is unknown")
+            });
+            return Err(format!("the column '{name}' is missing{other}; {expected}"));
+        }
+        if let Some((first, advice)) = unknown {
+            return Err(format!(
+                "the column '{first}' is unknown; {expected}; {advice}"
+            ));
         }
         Ok(Self {
             id: place("id"),
@@ -354,6 +357,21 @@ impl Places {
             is_guarded,
         })
     }
+}
+
+/// The first unknown column, and how to leave out all of them, by their names if these mean nothing to a shell.
+fn unknown_columns(names: &[String]) -> Option<(&str, String)> {
+    let is_plain = |c: char| c.is_alphanumeric() || " .-_".contains(c);
+    let are_plain = names
+        .iter()
+        .all(|name| !name.is_empty() && name.chars().all(is_plain));
+    let advice = if are_plain {
+        let all = names.join(",");
+        format!("--ignore-columns '{all}' leaves out what petstore does not have")
+    } else {
+        "delete the other columns".to_owned()
+    };
+    Some((names.first()?, advice))
 }
 
 /// The separator of a header line: that which gives the most columns of a pet.
@@ -425,7 +443,15 @@ mod tests {
     #[test]
     fn id_that_is_no_integer_is_not_taken_for_none() {
         let unless_taken = ImportIds::NewUnlessTaken;
-        for id in ["\"=\"\"3\"\"\"", "'3", "#3", "\"1,003\"", "+3", "abc"] {
+        for id in [
+            "\"=\"\"3\"\"\"",
+            "''3",
+            "#3",
+            "\"1,003\"",
+            "1.000",
+            "+3",
+            "abc",
+        ] {
             let text = format!("id,name,categoryId\n{id},a,1\n");
             let said = read(&text, Format::Csv, unless_taken)[0].1.clone();
             let said = said.unwrap_err();
@@ -487,6 +513,17 @@ mod tests {
                 "name,Price,categoryId,notes\n",
                 NEW,
                 "'Price' is unknown; the header line is id,name,categoryId,status, in any order; --ignore-columns 'Price,notes'",
+            ),
+            // What a shell would run is not among what is to be pasted.
+            (
+                "name,categoryId,x'; rm -r .; echo '\n",
+                NEW,
+                "is unknown; the header line is id,name,categoryId,status, in any order; delete the other columns",
+            ),
+            (
+                "name,Kategorie\n",
+                NEW,
+                "the column 'categoryId' is missing, and 'Kategorie' is unknown; the header",
             ),
             (
                 "id,name (text),name,categoryId\n",

@@ -6,7 +6,8 @@ use super::input::Input;
 use petstore_base::error::{Error, ErrorKind, fail};
 use petstore_base::json::shown;
 
-const UTF_16: &str = "UTF-16 text: save it as UTF-8";
+const UTF_16: &str =
+    "UTF-16 text: save it as UTF-8, or convert it: iconv -f utf-16 -t utf-8 FILE > UTF-8-FILE";
 const SPREAD: &str = "a JSON array, or JSON with pets over several lines: write each pet on a line of its own, without brackets \
     and commas around it";
 
