@@ -73,18 +73,22 @@ const ACCEPT_ENCODING: HeaderField = HeaderField {
 pub fn print(config: &Config) -> String {
     // Printing strings and numbers cannot fail.
     let text = serde_json::to_string_pretty(&description(config)).unwrap_or_default();
-    with_whole_links(&text, config) + "\n"
+    with_whole_links(text, config) + "\n"
 }
 
 /// The description as the service serves it, on one line.
 pub fn served(config: &Config) -> String {
-    with_whole_links(&description(config).to_string(), config)
+    with_whole_links(description(config).to_string(), config)
 }
 
 /// Makes the links to the guide whole, if the public address is known: a tool elsewhere could not follow them.
-fn with_whole_links(text: &str, config: &Config) -> String {
-    let root = config.root().unwrap_or_default();
-    text.replace("](/docs/", &format!("]({root}/docs/"))
+fn with_whole_links(text: String, config: &Config) -> String {
+    match (GUIDE, config.root()) {
+        (Some(guide), Some(root)) => {
+            text.replace(&format!("]({guide}/"), &format!("]({root}{guide}/"))
+        }
+        _ => text,
+    }
 }
 
 /// Lists the described operations of a service. The others are for operators.

@@ -156,16 +156,16 @@ impl<S: Service> Service for Faulty<S> {
 /// Returns the failure that a request wants, such as `Prefer: code=503` (RFC 7240, section 2) or
 /// `Prefer: code=outcome_unknown`: a status, which means the first code that has it, or a code.
 fn wanted(request: &Request) -> Option<Response> {
-    let preferences = request
+    let mut preferences = request
         .header_values(PREFER)
-        .flat_map(|list| list.split(','));
-    let mut codes = preferences.filter_map(|one| {
-        let (name, value) = one.split(';').next()?.split_once('=')?;
+        .flat_map(|list| list.split([',', ';']));
+    let wanted = preferences.find_map(|one| {
+        let (name, value) = one.split_once('=')?;
         let is_code = name.trim().eq_ignore_ascii_case("code");
-        is_code.then(|| value.trim().trim_matches('"'))
-    });
-    let wanted = codes.next()?;
-    let fits = |code: &&Code| code.as_str() == wanted || code.status().to_string() == wanted;
+        is_code.then(|| value.trim_matches(['"', ' ']))
+    })?;
+    let status = wanted.parse();
+    let fits = |code: &&Code| code.as_str() == wanted || Ok(code.status()) == status;
     Some(match Code::ALL.iter().find(fits) {
         Some(code) => failed(*code),
         None => ApiError::with_message(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::addresses::Peer;
 use crate::lane::LaneResponse;
-use crate::wire::head::Head;
+use crate::wire::head::{FIELDS, Head};
 
 impl Head {
     /// Writes the line of the access log, and its parts as key-value pairs.
@@ -25,7 +25,7 @@ impl Head {
             } else {
                 client.to_string()
             };
-            let (method, path) = self.summary.split_once(' ').unwrap_or_default();
+            let (method, path) = self.summary().split_once(' ').unwrap_or_default();
             let details = self.details(response);
             let [key, code, created, traceparent, fields] = details.map(Option::unwrap_or_default);
             log::info!(
@@ -63,8 +63,13 @@ impl Head {
             code,
             created,
             self.trace_parent.as_deref(),
-            Some(&*self.fields).filter(|names| !names.is_empty()),
+            self.summary.split_once(FIELDS).map(|(_, names)| names),
         ]
+    }
+
+    /// Method and target.
+    fn summary(&self) -> &str {
+        self.summary.split(FIELDS).next().unwrap_or_default()
     }
 
     fn line(
@@ -76,10 +81,9 @@ impl Head {
     ) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
         let id = self.id.as_str();
-        let summary = if self.summary.is_empty() {
-            "-"
-        } else {
-            &self.summary
+        let summary = match self.summary() {
+            "" => "-",
+            known => known,
         };
         let (status, length) = (response.status, response.body.len());
         let mut line =

@@ -69,11 +69,13 @@ pub struct Head {
     /// The place of the request in a distributed trace, for the access log.
     pub trace_parent: Option<Box<str>>,
     pub body: BodyDecoder,
-    /// Method and path if there is an access log, and the query if it has details; otherwise empty.
+    /// Method and path if there is an access log; otherwise empty. If the log has details, also the query and, after
+    /// `FIELDS`, the names of the forwarded header fields, separated by commas.
     pub summary: String,
-    /// The names of the forwarded header fields, separated by commas, if the access log has details; otherwise empty.
-    pub fields: String,
 }
+
+/// What separates the names of header fields from the target, which has no space.
+pub const FIELDS: &str = " fields=";
 
 impl Head {
     /// A head without any information.
@@ -90,7 +92,6 @@ impl Head {
             trace_parent: None,
             body: BodyDecoder::Length(0),
             summary: String::new(),
-            fields: String::new(),
         }
     }
 
@@ -156,8 +157,9 @@ impl Head {
             Ok(httparse::Status::Complete((_, headers))) => {
                 let authority = line.authority.clone().map(|at| &head[at]);
                 parsed.apply(headers, intake).map(|()| {
-                    if intake.logs_details {
-                        parsed.fields = names(headers, &intake.forwarded).join(",");
+                    if intake.logs_details && !parsed.summary.is_empty() {
+                        parsed.summary += FIELDS;
+                        parsed.summary += &names(headers, &intake.forwarded);
                     }
                     forward(headers, authority, is_trusted, intake, out);
                 })
@@ -332,14 +334,17 @@ fn forward(
     out.end_head();
 }
 
-/// The names of the header fields that are forwarded.
-fn names(headers: &[httparse::Header], forwarded: &[&'static str]) -> Vec<&'static str> {
-    let is_there = |name: &&&str| {
-        headers
-            .iter()
-            .any(|header| name.eq_ignore_ascii_case(header.name))
-    };
-    forwarded.iter().filter(is_there).copied().collect()
+/// The names of the header fields that are forwarded, separated by commas.
+fn names(headers: &[httparse::Header], forwarded: &[&str]) -> String {
+    let mut names = String::new();
+    for name in forwarded {
+        let mut sent = headers.iter().map(|header| header.name);
+        if sent.any(|sent| name.eq_ignore_ascii_case(sent)) {
+            names += if names.is_empty() { "" } else { "," };
+            names += name;
+        }
+    }
+    names
 }
 
 const ACCEPT: &str = "Accept";
