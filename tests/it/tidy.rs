@@ -332,6 +332,31 @@ fn first_evening_names_what_is_there() {
 }
 
 #[test]
+fn units_that_the_guide_enables_can_be_enabled() {
+    let mut units = 0;
+    for page in files("src/site/pages") {
+        let page = read(&page);
+        let lines = page
+            .lines()
+            .filter_map(|line| line.split_once("systemctl enable --now "));
+        for word in lines.flat_map(|(_, units)| units.split(' ')) {
+            let unit = word.replace("@8081", "");
+            let name = if unit.contains('.') {
+                unit
+            } else {
+                format!("{unit}.service")
+            };
+            let file = root().join("scripts/deploy").join(&name);
+            if file.exists() {
+                units += 1;
+                assert!(read(file).contains("\n[Install]\n"), "{name}");
+            }
+        }
+    }
+    assert!(units > 8, "{units}");
+}
+
+#[test]
 fn quickstart_shows_what_the_first_start_prints() {
     let printed: String = ["src/cli/serve.rs", "src/cli/first_key.rs"]
         .map(read)

@@ -80,11 +80,12 @@ test('what is sold this month is counted, also while the page is open', async ()
   for (let i = 0; i < 110; i += 1) ids.push((await add({ name: `pet ${i}`, status: i < 5 ? 'sold' : undefined })).id);
   await api('PATCH', `/pets/${ids[9]}`, { status: 'sold' });
   await api('PATCH', `/pets/${ids[9]}`, { name: 'still sold' });
+  // Put back: it is not sold any more.
   await api('PATCH', `/pets/${ids[0]}`, { status: 'pending' });
   await page.evaluate(() => dispatchEvent(new Event('focus')));
-  await page.waitForFunction((n) => document.querySelector('#sold').textContent.endsWith(` ${n}`), begun + 6);
+  await page.waitForFunction((n) => document.querySelector('#sold').textContent.endsWith(` ${n}`), begun + 5);
   const again = await at();
-  await assertText(again.sold, `Sold this month: ${begun + 6}`);
+  await assertText(again.sold, `Sold this month: ${begun + 5}`);
   assert.deepEqual([...said, ...again.said], []);
   await Promise.all([close(), again.close()]);
 });
