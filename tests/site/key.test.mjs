@@ -225,7 +225,20 @@ test('the device keeps the key if the reader wants it, until it is cleared', asy
   await remember(other).uncheck();
   assert.equal(await device(page), null);
   await remember(other).check();
+  // A click beside the field is not lost, although the key is checked when the field is left.
+  await field(page).fill(KEY);
+  await page.getByRole('button', { name: 'Clear' }).click({ delay: 150 });
+  assert.equal(await field(page).inputValue(), '');
+  // A tab that the browser had kept does not bring back what was cleared elsewhere.
+  await other.evaluate(() => {
+    localStorage.removeItem('key');
+    dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }));
+  });
+  assert.equal(await device(page), null);
+  assert.ok(!(await remember(other).isChecked()));
+  await remember(other).check();
   // A tab with a key of its own neither forgets nor replaces it.
+  await field(page).fill(KEY);
   await page.reload();
   assert.ok(!(await remember(page).isChecked()));
   assert.equal(await device(page), 'another');

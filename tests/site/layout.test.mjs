@@ -353,7 +353,7 @@ test('the first page shows a request and its response beside a short lead', asyn
   assert.ok((await lead.textContent()).split(' ').length <= 20);
   const first = page.locator('.first');
   const [request, response] = await first.locator('pre').allTextContents();
-  assert.equal(request, `curl ${service.url}/v1/pets \\\n    -H "Authorization: Bearer $KEY"`);
+  assert.equal(request, `curl '${service.url}/v1/pets' \\\n    -H "Authorization: Bearer $KEY"`);
   assert.ok(response.startsWith('[\n  {\n    "id": 1,'), response);
   assert.equal(await first.locator('.copy').count(), 1);
   const [left, right] = await Promise.all([lead, first].map((part) => part.boundingBox()));

@@ -349,7 +349,12 @@ test('a change and a deletion ask first, and a sample can have the key', async (
   assert.ok(!(await ofKey.isVisible()));
   const samples = () => block.locator('.samples pre').allTextContents();
   assert.ok((await samples()).every((sample) => !sample.includes(KEY) && /KEY/.test(sample)));
+  const tick = await withKey.boundingBox();
   await withKey.check();
+  const box = await withKey.boundingBox();
+  assert.ok(box.y === tick.y && box.width < 30, JSON.stringify(box));
+  assert.equal(await page.locator('#key').getAttribute('type'), 'password');
+  assert.ok((await page.locator('.first pre').first().textContent()).includes(KEY));
   assert.ok((await samples()).every((sample) => sample.includes(KEY) && !/environ|\$KEY|process/.test(sample)));
   await withKey.uncheck();
   assert.ok((await samples()).every((sample) => !sample.includes(KEY)));

@@ -98,8 +98,8 @@
     const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
     const above = links.filter(([, part]) => part.getBoundingClientRect().top <= innerHeight / 3);
     const linked = links.find(([, part]) => part.contains(target()));
-    const isInView = above.includes(linked) && linked[1].getBoundingClientRect().top >= 0;
-    const [current] = (isEnd && (linked ?? links.at(-1))) || (isInView && linked) || above.at(-1) || [];
+    const isInView = linked && linked[1].getBoundingClientRect().top >= 0;
+    const [current] = (isInView && (isEnd || above.includes(linked)) && linked) || (isEnd && links.at(-1)) || above.at(-1) || [];
     for (const [link] of links) {
       if (link === current) link.setAttribute('aria-current', 'true');
       else link.removeAttribute('aria-current');

@@ -12,8 +12,15 @@ const checked = [];
 // The address of the service.
 export const base = () => server.value;
 export const token = () => bare(field.value);
-export const isShown = () => field.type === 'text';
-export const toggleShown = () => show.click();
+const isVisible = () => field.type === 'text';
+// True if samples have the key itself: because it can be seen, or because the reader wants that.
+let isInSamples = false;
+export const isShown = () => isVisible() || isInSamples;
+export function putInSamples(is) {
+  isInSamples = is;
+  if (!is && isVisible()) show.click();
+  for (const listener of listeners) listener();
+}
 export const whenKeyChanges = (listener) => listeners.push(listener);
 export const whenKeyIsChecked = (listener) => checked.push(listener);
 
@@ -40,7 +47,6 @@ const stored = () => (isKept ? (attempt(() => sessionStorage.getItem(NAME)) ?? o
 
 function changed() {
   store(token());
-  if (remember.checked) storeOnDevice(token());
   clear.hidden = !field.value;
   recall();
   for (const listener of listeners) listener();
@@ -130,7 +136,10 @@ part('key-form').addEventListener('submit', (event) => {
   event.preventDefault();
   check();
 });
-field.addEventListener('input', changed);
+field.addEventListener('input', () => {
+  changed();
+  if (remember.checked) storeOnDevice(token());
+});
 field.addEventListener('change', () => {
   if (field.value !== token()) put(token());
   check();
@@ -140,20 +149,23 @@ server.addEventListener('change', () => {
   check();
 });
 show.addEventListener('click', () => {
-  field.type = isShown() ? 'password' : 'text';
-  show.textContent = isShown() ? 'Hide' : 'Show';
-  show.setAttribute('aria-pressed', String(isShown()));
+  field.type = isVisible() ? 'password' : 'text';
+  show.textContent = isVisible() ? 'Hide' : 'Show';
+  show.setAttribute('aria-pressed', String(isVisible()));
   for (const listener of listeners) listener();
 });
 remember.addEventListener('change', () => {
   storeOnDevice(remember.checked ? token() : '');
   check();
 });
-// The field keeps the focus until then: its check could fold the form under the pointer.
-remember.parentElement.addEventListener('mousedown', (event) => event.preventDefault());
+// The field keeps the focus during a click beside it: its check could fold the form under the pointer.
+section.addEventListener('mousedown', (event) => {
+  if (event.target.closest('button, .tab label')) event.preventDefault();
+});
 clear.addEventListener('click', () => {
   judged = {};
   put('');
+  if (remember.checked) storeOnDevice('');
   remember.checked = false;
   state.textContent = 'The key is cleared.';
   field.focus();
@@ -161,14 +173,20 @@ clear.addEventListener('click', () => {
 addEventListener('hashchange', takeArrived);
 // Back to a page that the browser kept: the key may have been cleared since.
 addEventListener('pageshow', ({ persisted }) => {
-  if (persisted && isKept) put(stored() ?? '');
+  if (!persisted || !isKept) return;
+  put(stored() ?? '');
+  recallDevice();
 });
+// Another tab may have changed what the device keeps.
+addEventListener('storage', recallDevice);
+function recallDevice() {
+  remember.checked = Boolean(token()) && token() === onDevice();
+}
 
 if (!isKept) {
   store('');
   storeOnDevice('');
 }
-// Another tab may have another key.
-remember.checked = Boolean(stored()) && stored() === onDevice();
 put(stored() ?? '');
+recallDevice();
 takeArrived();

@@ -12,8 +12,11 @@ let isKept = Boolean(token());
 // Shows the line if the key is known to work.
 export function settleKey() {
   const now = verdict();
-  const isFolded = !isOpen && (now === 'fine' || (isKept && now === undefined));
-  const hadFocus = section.contains(document.activeElement);
+  const focused = document.activeElement;
+  const hadFocus = section.contains(focused);
+  // Somebody is at another control of the form.
+  const isUsed = hadFocus && focused !== field;
+  const isFolded = !isOpen && !isUsed && (now === 'fine' || (isKept && now === undefined));
   section.classList.toggle('folded', isFolded);
   line.hidden = !isFolded;
   line.classList.toggle('fine', now === 'fine');
@@ -33,6 +36,7 @@ section.addEventListener('keydown', (event) => {
   isOpen = false;
   settleKey();
 });
+section.addEventListener('focusout', () => setTimeout(settleKey));
 part('key-change').addEventListener('click', () => {
   openKey();
   field.focus();

@@ -223,6 +223,7 @@ function hideKey() {
 // The page is cleared along with the key.
 find('forget').addEventListener('click', () => location.reload());
 
+addField.addEventListener('input', () => complain(addProblem, null));
 addForm.addEventListener('submit', (event) => {
   event.preventDefault();
   busy(addForm.querySelector('button'), async () => {

@@ -1,9 +1,10 @@
 // The forms of the reference, each of which sends the request of one operation.
 import { showFailure, showResponse } from './answer.js';
+import { coloured } from './colours.js';
 import { element } from './elements.js';
-import { base, isShown, toggleShown, token, whenKeyChanges } from './key.js';
+import { base, isShown, putInSamples, token, whenKeyChanges } from './key.js';
 import { explain, freshKey, send } from './request.js';
-import { writeSamples } from './sample.js';
+import { curl, writeSamples } from './sample.js';
 
 const announcement = document.getElementById('announcement');
 
@@ -11,11 +12,6 @@ const announcement = document.getElementById('announcement');
 function enliven(form) {
   const [note, result, button] = ['.note', '.result', '.send button'].map((name) => form.querySelector(name));
   const figures = document.querySelectorAll(`figure[data-operation=${form.dataset.operation}]`);
-  const own = element('input', { type: 'checkbox' });
-  own.addEventListener('change', toggleShown);
-  const withKey = element('label', {}, own, ' with my key');
-  const ofKey = figures[0].parentElement.querySelector('.with span');
-  ofKey.before(withKey);
   let sent = null;
   let isWaiting = false;
   // A create has an Idempotency-Key from the start. Once it was used, the next request gets a new one, unless it repeats one
@@ -65,9 +61,6 @@ function enliven(form) {
   function update() {
     const request = read(form);
     note.hidden = Boolean(request.token);
-    withKey.hidden = !request.token;
-    ofKey.hidden = !withKey.hidden;
-    own.checked = isShown();
     if (!isWaiting) button.textContent = word(form);
     const sample = read(form, true);
     // The samples make a key of their own, as the form does.
@@ -95,7 +88,7 @@ function word({ dataset, elements }) {
   const { host } = new URL(base(), location.href);
   const isOwn = host === location.host;
   const verb = { DELETE: 'Delete', PATCH: 'Change' }[dataset.method];
-  if (verb) return `${verb} pet ${elements.petId.value}${isOwn ? '' : ` at ${host}`}`;
+  if (verb) return `${verb} pet ${elements.petId.value.trim()}${isOwn ? '' : ` at ${host}`}`;
   return isOwn ? 'Send' : `Send to ${host}`;
 }
 
@@ -120,7 +113,7 @@ function read(form, isSample = false) {
   let type;
   for (const { name, value, dataset } of form.querySelectorAll('[data-in]')) {
     if (dataset.in === 'body') [body, type] = [value, dataset.type];
-    else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value || (isSample ? dataset.example : '')));
+    else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value.trim() || (isSample ? dataset.example : '')));
     else if (value !== '' && dataset.in === 'query') query.append(name, value);
     else if (dataset.in === 'header' && value !== '') headers[name] = value;
   }
@@ -128,6 +121,32 @@ function read(form, isSample = false) {
   const url = new URL(base() + path + (query.size ? `?${query}` : ''), location.href).href;
   return { url, method: form.dataset.method, headers, body, token: token(), isEmpty: 'empty' in form.dataset };
 }
+
+// Beside each sample: what $KEY is, or the choice to have the key itself.
+for (const note of document.querySelectorAll('.with')) {
+  const own = element('input', { type: 'checkbox' });
+  own.addEventListener('change', () => putInSamples(own.checked));
+  const choice = element('label', {}, own, ' with my key');
+  const [ofKey] = note.children;
+  ofKey.before(choice);
+  const update = () => {
+    choice.hidden = !token();
+    ofKey.hidden = !choice.hidden;
+    own.checked = isShown();
+  };
+  whenKeyChanges(update);
+  update();
+}
+
+// The first request of the page.
+const first = document.querySelector('.first pre:not(.wrap) code');
+const showFirst = () => {
+  const { href } = new URL(`${base()}/pets`, location.href);
+  const line = curl({ url: href, method: 'GET', headers: [], token: token(), isShown: Boolean(token()) && isShown() });
+  if (first.textContent !== line) first.replaceChildren(...coloured(line));
+};
+whenKeyChanges(showFirst);
+showFirst();
 
 for (const form of document.querySelectorAll('form.try')) {
   const update = enliven(form);

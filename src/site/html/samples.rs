@@ -61,7 +61,7 @@ pub fn block(operation: &Operation, base: &str) -> String {
         )
     };
     let figures: String = samples(operation, base).into_iter().map(figure).collect();
-    format!("<div class=\"samples\">\n{figures}<at-once task=\"choose\"></at-once>{OF_KEY}</div>\n")
+    format!("<div class=\"samples\">\n{OF_KEY}{figures}<at-once task=\"choose\"></at-once></div>\n")
 }
 
 fn curl(request: &ExampleRequest) -> String {
