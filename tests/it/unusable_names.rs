@@ -74,8 +74,12 @@ fn commands_of(page: &str) -> Vec<String> {
     let lines = blocks.flat_map(|block| block.lines().skip(1));
     let commands = lines.filter_map(|line| line.trim().strip_prefix("petstore "));
     commands
-        .filter(|command| !command.starts_with("serve") && !command.starts_with("listening"))
-        // It would never end.
+        // A service would not end.
+        .filter(|command| {
+            !["serve", "-", "listening"]
+                .iter()
+                .any(|it| command.starts_with(it))
+        })
         .map(|command| command.replace(" --follow", ""))
         .map(|command| {
             let mut quote = None;

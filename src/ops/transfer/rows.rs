@@ -306,10 +306,14 @@ impl Places {
             .iter()
             .map(|name| {
                 let name = name.trim_ascii();
-                let known = columns
-                    .iter()
-                    .chain([&GUARDED_NAME])
-                    .find(|it| it.eq_ignore_ascii_case(name));
+                // Also 'Category ID' and 'category_id'.
+                let joined = name.replace([' ', '_'], "");
+                let mut known = columns.iter().chain([&GUARDED_NAME]);
+                let known = known.find(|it| {
+                    [name, &joined]
+                        .iter()
+                        .any(|name| it.eq_ignore_ascii_case(name))
+                });
                 match known {
                     _ if is_ignored(name) => "",
                     Some(known) => known,
@@ -381,7 +385,11 @@ fn separator_of(header: &str) -> char {
             .split(*separator)
             .map(|name| name.trim_matches(['"', ' ', '\r', '\n']));
         names
-            .filter(|name| columns().iter().any(|it| it.eq_ignore_ascii_case(name)))
+            .filter(|name| {
+                columns()
+                    .iter()
+                    .any(|it| it.eq_ignore_ascii_case(&name.replace([' ', '_'], "")))
+            })
             .count()
     };
     // If several give as many, the last of these.
