@@ -324,3 +324,20 @@ fn same(database: &Path, csv: &str) {
     let said = String::from_utf8(said).unwrap();
     assert!(said.starts_with("28 the same, 0 changed"), "{said}");
 }
+
+#[test]
+fn advice_on_columns_names_those_that_are_ignored_already() {
+    let sheet = b"name;price;categoryId;notes\nRex;9;3;x\n";
+    let words = ["--ignore-columns", "price"];
+    imported(
+        "pets.csv",
+        sheet,
+        &words,
+        Some("--ignore-columns 'price,notes' leaves out"),
+    );
+    let words = ["--ignore-columns", "price,notes"];
+    assert_eq!(
+        imported("pets.csv", sheet, &words, None),
+        [pet(1, "Rex", 3, "")]
+    );
+}

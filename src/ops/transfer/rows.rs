@@ -335,7 +335,7 @@ impl Places {
             }
         }
         let place = |name: &str| header.iter().position(|column| *column == name);
-        let unknown = unknown_columns(&unknown);
+        let unknown = unknown_columns(&unknown, ignored);
         // A change may have any of the members.
         let is_whole = ids != ImportIds::Update;
         let required = MEMBERS
@@ -363,9 +363,11 @@ impl Places {
     }
 }
 
-/// The first unknown column, and how to leave out all of them, by their names if these mean nothing to a shell.
-fn unknown_columns(names: &[String]) -> Option<(&str, String)> {
+/// The first unknown column, and how to leave out all of them and those that are ignored already, by their names if these mean
+/// nothing to a shell.
+fn unknown_columns<'a>(unknown: &'a [String], ignored: &[String]) -> Option<(&'a str, String)> {
     let is_plain = |c: char| c.is_alphanumeric() || " .-_".contains(c);
+    let names = [ignored, unknown].concat();
     let are_plain = names
         .iter()
         .all(|name| !name.is_empty() && name.chars().all(is_plain));
@@ -375,7 +377,7 @@ fn unknown_columns(names: &[String]) -> Option<(&str, String)> {
     } else {
         "delete the other columns".to_owned()
     };
-    Some((names.first()?, advice))
+    Some((unknown.first()?, advice))
 }
 
 /// The separator of a header line: that which gives the most columns of a pet.
