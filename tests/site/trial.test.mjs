@@ -366,7 +366,10 @@ test('a change and a deletion ask first, and a sample can have the key', async (
     return isSure ? dialog.accept() : dialog.dismiss();
   });
   const sent = () => asked.filter((url) => url.includes('/v1/pets/')).length;
-  await block.getByLabel('petId').fill('7');
+  await block.getByLabel('petId').fill(' ');
+  await send.click();
+  assert.deepEqual([questions, sent()], [[], 0]);
+  await block.getByLabel('petId').fill(' 7');
   await send.click();
   assert.deepEqual([questions, sent()], [['Delete pet 7?'], 0]);
   isSure = true;

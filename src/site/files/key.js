@@ -167,6 +167,8 @@ clear.addEventListener('click', () => {
   put('');
   if (remember.checked) storeOnDevice('');
   remember.checked = false;
+  // Nor is the next key shown.
+  putInSamples(false);
   state.textContent = 'The key is cleared.';
   field.focus();
 });

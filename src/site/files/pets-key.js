@@ -4,18 +4,17 @@ import { leadFocus, part } from './pets-parts.js';
 
 const [line, field] = ['key-line', 'key'].map(part);
 const section = field.closest('.key');
-// Whether somebody is changing the key.
+// Whether somebody is changing the key, and whether it was entered since the form got the focus.
 let isOpen = false;
+let isEntered = false;
 // A key that the tab has kept is taken to work until it is known.
 let isKept = Boolean(token());
 
 // Shows the line if the key is known to work.
 export function settleKey() {
   const now = verdict();
-  const focused = document.activeElement;
-  const hadFocus = section.contains(focused);
-  // Somebody is at another control of the form.
-  const isUsed = hadFocus && focused !== field;
+  const hadFocus = section.contains(document.activeElement);
+  const isUsed = hadFocus && !isEntered;
   const isFolded = !isOpen && !isUsed && (now === 'fine' || (isKept && now === undefined));
   section.classList.toggle('folded', isFolded);
   line.hidden = !isFolded;
@@ -34,9 +33,16 @@ export function openKey() {
 section.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape' || verdict() !== 'fine') return;
   isOpen = false;
+  isEntered = true;
   settleKey();
 });
-section.addEventListener('focusout', () => setTimeout(settleKey));
+section.addEventListener('focusin', () => {
+  isEntered = false;
+});
+section.addEventListener('focusout', ({ relatedTarget }) => {
+  if (!section.contains(relatedTarget)) isOpen = false;
+  setTimeout(settleKey);
+});
 part('key-change').addEventListener('click', () => {
   openKey();
   field.focus();
@@ -44,11 +50,13 @@ part('key-change').addEventListener('click', () => {
 });
 field.addEventListener('input', () => {
   isOpen = true;
+  isEntered = false;
   isKept = false;
 });
 for (const [source, event] of [[part('key-form'), 'submit'], [field, 'change']]) {
   source.addEventListener(event, () => {
     isOpen = false;
+    isEntered = event === 'submit';
     settleKey();
   });
 }

@@ -26,6 +26,8 @@ function enliven(form) {
 
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
+    for (const field of form.querySelectorAll('[data-in=path]')) field.value = field.value.trim();
+    if (!form.reportValidity()) return;
     const isDangerous = ['PATCH', 'DELETE'].includes(form.dataset.method);
     if (isWaiting || (isDangerous && !confirm(`${word(form)}?`))) return;
     wait(true);
@@ -88,7 +90,7 @@ function word({ dataset, elements }) {
   const { host } = new URL(base(), location.href);
   const isOwn = host === location.host;
   const verb = { DELETE: 'Delete', PATCH: 'Change' }[dataset.method];
-  if (verb) return `${verb} pet ${elements.petId.value.trim()}${isOwn ? '' : ` at ${host}`}`;
+  if (verb) return `${verb} pet ${elements.petId.value}${isOwn ? '' : ` at ${host}`}`;
   return isOwn ? 'Send' : `Send to ${host}`;
 }
 
@@ -113,7 +115,7 @@ function read(form, isSample = false) {
   let type;
   for (const { name, value, dataset } of form.querySelectorAll('[data-in]')) {
     if (dataset.in === 'body') [body, type] = [value, dataset.type];
-    else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value.trim() || (isSample ? dataset.example : '')));
+    else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value || (isSample ? dataset.example : '')));
     else if (value !== '' && dataset.in === 'query') query.append(name, value);
     else if (dataset.in === 'header' && value !== '') headers[name] = value;
   }
