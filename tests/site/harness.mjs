@@ -159,7 +159,7 @@ export function panel(page, id) {
 export async function assertText(locator, text) {
   await locator
     .filter({ hasText: text })
-    .waitFor({ timeout: 15_000 })
+    .waitFor({ timeout: 30_000 })
     .catch(async () => assert.equal(await locator.textContent({ timeout: 1_000 }), text));
 }
 

@@ -210,9 +210,19 @@ test('several pets are changed and deleted at once, and those that fail stay sel
 
   // One of them is changed by somebody else.
   for (const id of ids.slice(0, 2)) await pick(id).click();
+  // The page does not see it before it saves.
+  const lists = /\/v1\/pets\?/;
+  let release;
+  const isSaved = new Promise((resolve) => (release = resolve));
+  await page.route(lists, async (route) => {
+    await isSaved;
+    await route.continue();
+  });
   await patch(ids[1], { status: 'pending' });
   await set('sold').click();
+  release();
   await assertText(state, '1 of 2 pets saved.');
+  await page.unroute(lists);
   await assertText(chosen, '1 selected');
   assert.ok(await pick(ids[1]).isChecked());
   await assertText(page.locator('.notice'), 'Meanwhile somebody changed the status: none → pending. Yours is sold.');

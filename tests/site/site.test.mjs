@@ -354,7 +354,7 @@ test('the search finds pages, headings, codes, settings and operations, with the
   await close();
 });
 
-test('no page takes more than 60 KB, without the script of the reference, and the page of pets 100 KB', async () => {
+test('no page takes more than 61 KB, without the script of the reference, and the page of pets 100 KB', async () => {
   for (const path of await pages(service)) {
     const { page, close } = await open(browser);
     const session = await page.context().newCDPSession(page);
@@ -370,7 +370,7 @@ test('no page takes more than 60 KB, without the script of the reference, and th
     await page.goto(service.url + path, { waitUntil: 'networkidle' });
     await page.keyboard.press('/');
     await page.waitForLoadState('networkidle');
-    const most = path === '/pets' ? 100_000 : 60_000;
+    const most = path === '/pets' ? 100_000 : 61_000;
     assert.ok(bytes > 1_000 && bytes <= most, `${path}: ${bytes} bytes`);
     await close();
   }

@@ -70,6 +70,16 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Json {
     rest.sort_unstable();
     rest.dedup();
     rest.retain(|word| word.len() > 2 && !known.contains(word));
+    // The search takes a word with an ending for the one without it.
+    let all = rest.clone();
+    let is_there = |word: &str| known.contains(word) || all.binary_search(&word).is_ok();
+    rest.retain(|word| {
+        let mut endings = ["s", "ed", "ing"].into_iter();
+        !endings.any(|ending| {
+            word.strip_suffix(ending)
+                .is_some_and(|one| one.len() > 2 && is_there(one))
+        })
+    });
     object! { "title": title, "page": page, "path": path, "text": shown, "words": rest.join(" ") }
 }
 
