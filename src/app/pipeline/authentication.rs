@@ -170,7 +170,12 @@ fn bearer_token(credential: &str) -> Option<&str> {
 }
 
 fn missing() -> ApiError {
-    ApiError::new(Code::Unauthorized).header("WWW-Authenticate", "Bearer realm=\"petstore\"")
+    ask_for_key(ApiError::new(Code::Unauthorized))
+}
+
+/// Adds the challenge that a 401 needs (RFC 9110, section 15.5.2).
+pub fn ask_for_key(refusal: ApiError) -> ApiError {
+    refusal.header("WWW-Authenticate", "Bearer realm=\"petstore\"")
 }
 
 fn invalid() -> ApiError {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::authentication::ask_for_key;
 use super::is_protected;
 use crate::app::api::router;
 use crate::app::endpoint::Operation;
@@ -184,7 +185,7 @@ fn failed(code: Code) -> Response {
     let message = format!("This failure is intentional. {}", code.usual_message());
     let failure = ApiError::with_message(code, message);
     match code {
-        Code::Unauthorized => failure.header("WWW-Authenticate", "Bearer realm=\"petstore\""),
+        Code::Unauthorized => ask_for_key(failure),
         _ => failure,
     }
     .into_response()

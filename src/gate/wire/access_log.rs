@@ -88,7 +88,7 @@ impl Head {
         let (status, length) = (response.status, response.body.len());
         let mut line =
             format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms");
-        for (name, value) in [" key=", " code=", " created=", " traceparent=", " fields="]
+        for (name, value) in [" key=", " code=", " created=", " traceparent=", FIELDS]
             .into_iter()
             .zip(details)
         {

@@ -299,22 +299,13 @@ impl Places {
         }) {
             return Err(format!("there is no column '{}' to ignore", shown(name)));
         }
-        let columns = columns();
-        let expected = format!("the header line is {}, in any order", columns.join(","));
+        let expected = format!("the header line is {}, in any order", columns().join(","));
         let mut unknown = Vec::new();
         let header: Vec<&str> = header
             .iter()
             .map(|name| {
                 let name = name.trim_ascii();
-                // Also 'Category ID' and 'category_id'.
-                let joined = name.replace([' ', '_'], "");
-                let mut known = columns.iter().chain([&GUARDED_NAME]);
-                let known = known.find(|it| {
-                    [name, &joined]
-                        .iter()
-                        .any(|name| it.eq_ignore_ascii_case(name))
-                });
-                match known {
+                match known_column(name) {
                     _ if is_ignored(name) => "",
                     Some(known) => known,
                     None => {
@@ -380,19 +371,20 @@ fn unknown_columns<'a>(unknown: &'a [String], ignored: &[String]) -> Option<(&'a
     Some((unknown.first()?, advice))
 }
 
+/// The column that a name in a header line means: in any case, also as 'Category ID' or 'category_id'.
+fn known_column(name: &str) -> Option<&'static str> {
+    let joined = name.replace([' ', '_'], "");
+    let mut known = columns().into_iter().chain([GUARDED_NAME]);
+    known.find(|it| it.eq_ignore_ascii_case(name) || it.eq_ignore_ascii_case(&joined))
+}
+
 /// The separator of a header line: that which gives the most columns of a pet.
 fn separator_of(header: &str) -> char {
     let known = |separator: &char| {
         let names = header
             .split(*separator)
             .map(|name| name.trim_matches(['"', ' ', '\r', '\n']));
-        names
-            .filter(|name| {
-                columns()
-                    .iter()
-                    .any(|it| it.eq_ignore_ascii_case(&name.replace([' ', '_'], "")))
-            })
-            .count()
+        names.filter(|name| known_column(name).is_some()).count()
     };
     // If several give as many, the last of these.
     [';', '\t', ',']
