@@ -13,8 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Failure, unserved};
+use crate::app::endpoint::{ApiError, Code, Failure, unserved};
 use crate::store::{Damage, Reader};
 use petstore_base::error::Error;
 use petstore_base::http::host::{is_address, without_port};

@@ -9,9 +9,7 @@ use super::{AdminContext, GET, POST, Route, forbidden};
 use crate::app::endpoint::parameter::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH,
 };
-use crate::app::endpoint::query;
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Failure, JSON, read_body};
+use crate::app::endpoint::{ApiError, Code, Failure, JSON, query, read_body};
 use crate::app::pipeline::Authenticator;
 use crate::model::KeyScope;
 use crate::site::html::SETTINGS_PAGE;

@@ -4,8 +4,7 @@
 //! shows the message: the command line adds it by kind.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use rustix::io::Errno;
 

@@ -1,10 +1,9 @@
 //! Files and folders: errors that name the folder or the owner, and flushes.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::{fmt, io};
 
 use rustix::fs::{Mode, OFlags, statvfs};
 use rustix::process::geteuid;

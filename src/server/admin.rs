@@ -18,8 +18,7 @@ use petstore_base::error::Error;
 use petstore_base::http::ACCESS_LOG;
 use petstore_base::http::limits::MAX_BODY_BYTES;
 use petstore_base::threads::start_thread;
-use petstore_gate::LaneKind;
-use petstore_gate::{Gate, GateConfig, Limits, Listening, Stopper, TrustedProxies};
+use petstore_gate::{Gate, GateConfig, LaneKind, Limits, Listening, Stopper, TrustedProxies};
 
 /// The memory budget of its clients is that of the service's clients, divided by this, and in addition to it.
 const MEMORY_SHARE: usize = 4;

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::SERVER;
 use super::admin::{Admin, AdminData};
 use super::opened::{OpenCluster, Opened};
 use super::private_folder::PrivateFolder;
-use super::project;
 use super::workers::ServiceWorkers;
+use super::{SERVER, project};
 use crate::admin::{Count, Reset};
 use crate::app::pipeline::{
     self, Authenticator, ClusterReads, ClusterWrites, Draws, Faults, KeyCopy, ReadService,
@@ -23,9 +22,9 @@ use petstore_base::http::ACCESS_LOG;
 use petstore_base::http::limits::MAX_BODY_BYTES;
 use petstore_base::metrics::Metrics;
 use petstore_base::threads::{check_threads, lock};
-use petstore_gate::LaneKind;
-use petstore_gate::THREADS;
-use petstore_gate::{Delay, Gate, GateConfig, Limits, OpenLane, Stopper, TrustedProxies};
+use petstore_gate::{
+    Delay, Gate, GateConfig, LaneKind, Limits, OpenLane, Stopper, THREADS, TrustedProxies,
+};
 
 /// The most requests in a read lane at once. They share a snapshot, which costs little: with more, none is answered sooner.
 const READS_AT_ONCE: usize = 64;

@@ -8,8 +8,7 @@ use super::{PrivateFolder, Server};
 use crate::config::Config;
 use crate::ops::maintenance::{RestoredKeys, Stop, restore};
 use petstore_base::error::{Error, ErrorKind, fail};
-use petstore_gate::LaneListener;
-use petstore_gate::Listen;
+use petstore_gate::{LaneListener, Listen};
 
 /// The most connections. One of them is for the request.
 const CONNECTIONS: usize = 4;

@@ -3,8 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Failure, Handler, Operation, ReadContext, WriteContext};
+use crate::app::endpoint::{
+    ApiError, Code, Failure, Handler, Operation, ReadContext, WriteContext,
+};
 use crate::model::{Page, PetQuery};
 use crate::store::{Cause, StoreError};
 use petstore_base::http::Response;

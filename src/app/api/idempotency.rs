@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 
 use crate::app::endpoint::parameter::HeaderParameter;
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Call, HeaderField};
+use crate::app::endpoint::{ApiError, Call, Code, HeaderField};
 use crate::model::IdempotencyKey;
 
 /// The longest key, in bytes.

@@ -104,8 +104,7 @@ pub fn is_built_in(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::endpoint::Code;
-    use crate::app::endpoint::{Handler, flaw};
+    use crate::app::endpoint::{Code, Handler, flaw};
     use crate::app::pipeline::is_protected;
     use petstore_base::http::Target;
 

@@ -1,8 +1,9 @@
 //! `GET /v1/store/orders`: the specification names it but does not describe it.
 
 use super::pets::PETS_TAG;
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext, Stability, Tag};
+use crate::app::endpoint::{
+    ApiError, Call, Code, Failure, Handler, Operation, ReadContext, Stability, Tag,
+};
 use petstore_base::http::Response;
 
 /// The pages show orders as a group of their own; in the OpenAPI description they share the tag that the

@@ -7,10 +7,8 @@ use serde::Serialize;
 
 use crate::app::endpoint::parameter::{Experimental, QueryParameter};
 use crate::app::endpoint::query::{ignored, parameter};
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Call, HeaderField, tagged};
-use crate::model::FULL_PAGE_BYTES;
-use crate::model::{Order, Page};
+use crate::app::endpoint::{ApiError, Call, Code, HeaderField, tagged};
+use crate::model::{FULL_PAGE_BYTES, Order, Page};
 use petstore_base::http::{Response, percent};
 use petstore_base::json::{Enumeration, Integer, Json, object, reference};
 

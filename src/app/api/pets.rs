@@ -8,10 +8,9 @@ use super::paging::{
 };
 use super::search::{self, Search};
 use crate::app::endpoint::parameter::{IF_MATCH, IF_NONE_MATCH, PathParameter, QueryParameter};
-use crate::app::endpoint::{ApiError, Code};
 use crate::app::endpoint::{
-    Call, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext, Stability,
-    Staged, Success, Tag, tagged,
+    ApiError, Call, Code, Deprecation, ETAG, Failure, Handler, HeaderField, Operation, ReadContext,
+    Stability, Staged, Success, Tag, tagged,
 };
 use crate::app::settings::ApiSettings;
 use crate::model::{IdempotencyKey, NewPet, Pet, PetPatch, PetQuery, PetStatus, pet_schemas};

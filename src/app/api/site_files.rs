@@ -1,8 +1,7 @@
 //! Documents that need no key: the OpenAPI description and the project site.
 
 use crate::app::endpoint::parameter::{ACCEPT_ENCODING, HeaderParameter, IF_NONE_MATCH, Parameter};
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Call, Failure, Handler, Operation, ReadContext};
+use crate::app::endpoint::{ApiError, Call, Code, Failure, Handler, Operation, ReadContext};
 use crate::store::Reader;
 use petstore_base::error::Error;
 use petstore_base::http::response::ResponseBody;

@@ -1,8 +1,7 @@
 //! Parameters of operations: each reads its value, reports the expected values, and describes itself for the interface
 //! description.
 
-use crate::app::endpoint::query;
-use crate::app::endpoint::{ApiError, Code};
+use crate::app::endpoint::{ApiError, Code, query};
 use petstore_base::json::{Json, Schema, object};
 
 /// The request header fields that describe a body.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::app::endpoint::Failure;
-use crate::app::endpoint::{ApiError, Code};
+use crate::app::endpoint::{ApiError, Code, Failure};
 use crate::model::{ApiKey, Caller, Digest, KeyScope};
 use crate::ops::keys::secret::{digest, is_like_a_key};
 use crate::ops::keys::{LastUses, fingerprint};

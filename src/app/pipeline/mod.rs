@@ -13,8 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::app::api::{ACCEPT, FILE, MAX_PAGE_ROWS, is_deployed, page_size, router};
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Call, Failure, HeaderField, Operation, Router};
+use crate::app::endpoint::{ApiError, Call, Code, Failure, HeaderField, Operation, Router};
 use crate::app::settings::ApiSettings;
 use crate::model::KeyScope;
 use crate::store::{Damage, Reader, StoreError};

@@ -1,10 +1,9 @@
 //! The service of the writing worker: a batch shares a transaction and a flush of the disk. If a request fails after it
 //! has written, the batch is undone, and each of its requests gets a transaction of its own.
 
-use std::slice;
 use std::sync::{Arc, OnceLock};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{slice, thread};
 
 use crate::app::endpoint::{Failure, Handler, Staged, WriteContext, WriterCheck};
 use crate::app::pipeline::{

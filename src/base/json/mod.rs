@@ -8,6 +8,5 @@ mod schema;
 pub use object::{
     Declared, Invalid, JsonObject, JsonValue, Member, Optional, Required, describe, shown,
 };
-pub use ordered::object;
-pub use ordered::{Json, NULL};
+pub use ordered::{Json, NULL, object};
 pub use schema::{AnyString, DateTime, Enumeration, Integer, Nullable, Schema, Text, reference};

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::Backup;
 use crate::model::PetCounts;
-use crate::store::cluster;
-use crate::store::{Checked, Snapshot, kind_of};
+use crate::store::{Checked, Snapshot, cluster, kind_of};
 use petstore_base::error::{Error, ErrorKind, fail};
 
 /// The result of a [`check`].

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use super::{Format, csv};
 use crate::model::Pet;
-use crate::store::Reader;
-use crate::store::cluster;
+use crate::store::{Reader, cluster};
 use petstore_base::error::Error;
 
 /// The size of the output buffer, in bytes.

@@ -3,11 +3,10 @@
 use crate::app::endpoint::Operation;
 use crate::config::Config;
 use crate::site::components::{example, item_of};
-use crate::site::html::keyed;
 use crate::site::html::markup::{anchored, escape, pretty};
 use crate::site::html::navigation::SETTINGS_PAGE;
-use crate::site::html::operation;
 use crate::site::html::page::HtmlPage;
+use crate::site::html::{keyed, operation};
 use crate::site::openapi;
 use petstore_base::http::Assets;
 use petstore_gate::Listen;

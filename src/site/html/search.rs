@@ -1,8 +1,7 @@
 //! The index of the search, made from the sections of the pages and from the tables of the code. `search-rank.js` ranks
 //! its entries.
 
-use crate::app::endpoint::Code;
-use crate::app::endpoint::Operation;
+use crate::app::endpoint::{Code, Operation};
 use crate::config::Config;
 use crate::site::components::{resolve, schema};
 use crate::site::html::markup::{in_reference, plain, text};

@@ -424,8 +424,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Folder, pair, refuse_writes};
-    use super::super::tests::{all, names, new_pet};
+    use super::super::tests::{Folder, all, names, new_pet, pair, refuse_writes};
     use super::*;
 
     #[test]

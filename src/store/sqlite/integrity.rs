@@ -13,8 +13,7 @@ use super::trial::why;
 use super::values::not_utf8;
 use crate::model::{MAX_BROUGHT_ID, PetCounts};
 use crate::store::pets::counts;
-use crate::store::statements::COUNT;
-use crate::store::statements::LAST_ID;
+use crate::store::statements::{COUNT, LAST_ID};
 use petstore_base::error::Error;
 
 /// The result of a check.

@@ -86,10 +86,8 @@ fn lacks_index(failure: &ffi::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::migrations;
-    use super::super::tests::{Folder, pair};
-    use super::super::tests::{names, new_pet};
-    use super::super::{Writer, log_of};
+    use super::super::tests::{Folder, names, new_pet, pair};
+    use super::super::{Writer, log_of, migrations};
     use super::*;
     use petstore_base::error::ErrorKind;
 

@@ -1,8 +1,7 @@
 //! A whole database at one moment.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use rusqlite::Connection;
 

@@ -48,8 +48,7 @@ pub fn not_utf8(connection: &Connection, table: &str) -> rusqlite::Result<Vec<St
 #[cfg(test)]
 mod tests {
     use super::super::migrations::STEPS;
-    use super::super::tests::Folder;
-    use super::super::tests::new_pet;
+    use super::super::tests::{Folder, new_pet};
     use super::super::{Snapshot, Writer};
     use super::*;
     use crate::model::{IdempotencyKey, Page, PetPatch, PetQuery, PetStatus};

@@ -151,8 +151,7 @@ fn is_at(path: &Path, id: FileId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::new_pet;
-    use super::super::tests::pair;
+    use super::super::tests::{new_pet, pair};
     use super::*;
     use std::fs;
 

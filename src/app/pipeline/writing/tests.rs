@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::app::api::router;
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Operation, Router};
+use crate::app::endpoint::{ApiError, Code, Operation, Router};
 use crate::app::pipeline::Authenticator;
 use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::ops::keys::secret::digest;

@@ -41,8 +41,7 @@ use rusqlite::ToSql;
 
 pub use connection::Cluster;
 pub use copies::{fetch, load};
-pub use petstore_cluster::HostMeter;
-pub use petstore_cluster::set_database_password;
+pub use petstore_cluster::{HostMeter, set_database_password};
 pub use replicas::compare;
 #[cfg(test)]
 pub use tests::run;

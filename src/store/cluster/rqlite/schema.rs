@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::random_name;
-use super::statement;
+use super::{random_name, statement};
 use crate::store::StoreError;
 use crate::store::migrations::{APPLICATION_ID, IDENTIFY, STEPS, newest_version};
 use crate::store::schema::{foreign, newer};
