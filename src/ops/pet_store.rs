@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::model::{IdempotencyKey, NewPet, Page, Pet, PetCounts, PetPatch, PetQuery};
-use crate::store::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, MOST_PETS, Work};
+use crate::store::cluster::{CONTENDS_FOR, Cluster, Done, MOST_PETS, Work};
 use crate::store::{Cause, Outcome, Reader, StoreError, Writer};
 use petstore_base::error::{Error, ErrorKind, fail};
 
@@ -351,7 +351,7 @@ fn planned(
 }
 
 /// The pets of a range: all of them, or more than a cluster takes.
-fn pets_between(cluster: &Cluster, from: i64, to: i64) -> Result<Vec<Pet<'static>>, ClusterError> {
+fn pets_between(cluster: &Cluster, from: i64, to: i64) -> Result<Vec<Pet<'static>>, StoreError> {
     let (limit, after) = (AT_ONCE, from.checked_sub(1));
     let query = PetQuery::all(Page::ascending(limit, after));
     let is_past =
@@ -366,7 +366,7 @@ fn listed(
     cluster: &Cluster,
     mut query: PetQuery,
     enough: impl Fn(&[Pet]) -> bool,
-) -> Result<Vec<Pet<'static>>, ClusterError> {
+) -> Result<Vec<Pet<'static>>, StoreError> {
     let mut found = Vec::new();
     while !enough(&found) {
         let pets = cluster.list(&query)?;

@@ -32,6 +32,12 @@ pub enum Cause {
     /// The outcome of a write is unknown, such as because the disk failed at the commit and again when it was to be
     /// undone.
     Unknown,
+    /// No node of the cluster answers, or it has no leader.
+    Unreachable,
+    /// The user or the password of the cluster is wrong.
+    Denied,
+    /// Another instance on the cluster has changed what this one had read and was about to change.
+    Overtaken,
 }
 
 impl Cause {
@@ -42,7 +48,10 @@ impl Cause {
 
     /// True if it passes, so that a client may try again soon.
     pub const fn passes(self) -> bool {
-        matches!(self, Self::Locked | Self::Unknown)
+        matches!(
+            self,
+            Self::Locked | Self::Unknown | Self::Unreachable | Self::Overtaken
+        )
     }
 
     /// The cause in words that follow "the database", and the kind of its error.
@@ -69,6 +78,15 @@ impl Cause {
                 "did not confirm the request, and may or may not have carried it out",
                 ErrorKind::OutcomeUnknown,
             ),
+            Self::Unreachable => ("cannot be reached", ErrorKind::DatabaseUnreachable),
+            Self::Denied => (
+                "refuses the user or the password",
+                ErrorKind::PasswordRefused,
+            ),
+            Self::Overtaken => (
+                "was changed by another instance at the same time",
+                ErrorKind::Conflict,
+            ),
         }
     }
 }
@@ -93,6 +111,11 @@ impl StoreError {
     /// True if the failed write may have been carried out.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unavailable(Cause::Unknown, _))
+    }
+
+    /// True if the caller should read and try again.
+    pub fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Unavailable(Cause::Overtaken, _))
     }
 
     /// True if the file was moved or changed as a whole, or is not flushed, so that the service must end.
@@ -217,8 +240,7 @@ impl From<StoreError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rusqlite::Connection;
-    use rusqlite::ffi;
+    use rusqlite::{Connection, ffi};
 
     fn cause(code: i32) -> Option<Cause> {
         match StoreError::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)) {

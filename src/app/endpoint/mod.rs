@@ -34,8 +34,6 @@ pub enum Failure {
     Refused(ApiError),
     /// The store failed. The client gets the cause; the log has the detail.
     Store(StoreError),
-    /// A dependency other than the store is unavailable. The client gets `error`; the log has the detail.
-    Unavailable { error: ApiError, detail: String },
     /// A bug in petstore, such as a panic. The client gets a 500, and the log the text.
     Fault(String),
 }
@@ -44,7 +42,7 @@ impl Failure {
     /// The response to the client.
     pub fn into_response(self) -> Response {
         let error = match self {
-            Self::Refused(error) | Self::Unavailable { error, .. } => error,
+            Self::Refused(error) => error,
             Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => {
                 ApiError::new(Code::OutcomeUnknown)
             }
@@ -75,7 +73,6 @@ impl Failure {
                 | StoreError::Rejected(detail)
                 | StoreError::Internal(detail),
             )
-            | Self::Unavailable { detail, .. }
             | Self::Fault(detail) => Some(detail),
         }
     }

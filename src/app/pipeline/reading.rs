@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Handler, ReadContext};
+use crate::app::endpoint::{ApiError, Code, Handler, ReadContext};
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::store::Reader;
 use petstore_base::clock::unix_time;
@@ -18,8 +17,8 @@ pub(super) const ENOUGH_BYTES: usize = 1024 * 1024;
 
 /// Answers the requests of a read lane.
 pub struct ReadService {
-    context: ReadContext,
-    pipeline: Pipeline,
+    pub(super) context: ReadContext,
+    pub(super) pipeline: Pipeline,
     /// The message for writes, in the write lane of a read-only service; `None` in a read lane.
     refusal: Option<Cow<'static, str>>,
 }
@@ -78,10 +77,14 @@ impl ReadService {
             })),
         })
     }
-}
 
-impl Service for ReadService {
-    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+    /// Answers requests in one snapshot, each with what `handle` does.
+    pub(super) fn answer_with(
+        &mut self,
+        requests: &[Request],
+        responses: &mut Vec<Response>,
+        mut handle: impl FnMut(&mut Self, &Request, i64, &mut RequestInfo) -> Handled,
+    ) -> Duration {
         if let Err(error) = self.context.store.begin() {
             // The following queries fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
@@ -90,7 +93,7 @@ impl Service for ReadService {
         let mut bytes = 0;
         for request in requests {
             let mut entry = RequestInfo::default();
-            let done = self.handle(request, now, &mut entry);
+            let done = handle(self, request, now, &mut entry);
             let response = self.pipeline.finish(request, entry, done);
             bytes += response.body().len();
             responses.push(response);
@@ -102,6 +105,12 @@ impl Service for ReadService {
             self.pipeline.trouble("", "cannot end a snapshot", &error);
         }
         Duration::ZERO
+    }
+}
+
+impl Service for ReadService {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        self.answer_with(requests, responses, Self::handle)
     }
 
     fn rest(&mut self) -> Option<Duration> {

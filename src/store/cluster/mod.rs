@@ -5,7 +5,6 @@
 //! databases, by their location: [`whole()`], [`load`], [`compare`] and [`meters`]. Values of the model go through it, and no SQL.
 //! `location.rs` distinguishes a file from a cluster.
 
-mod error;
 mod location;
 #[cfg_attr(not(feature = "cluster"), path = "no_rqlite.rs")]
 mod rqlite;
@@ -18,7 +17,6 @@ use std::time::Duration;
 use crate::store;
 use petstore_base::error::Error;
 
-pub use error::ClusterError;
 pub use location::{absolute, check_supported, is_cluster, require_file};
 #[cfg(all(test, feature = "cluster"))]
 pub use rqlite::run;

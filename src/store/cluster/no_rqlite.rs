@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::location::unsupported;
-use super::{ClusterError, Done, Keys, Revision, Whole, Work};
+use super::{Done, Keys, Revision, Whole, Work};
 use crate::model::{Pet, PetCounts, PetQuery};
-use crate::store::ImportNote;
+use crate::store::{ImportNote, StoreError};
 use petstore_base::error::Error;
 
 /// There is none.
@@ -31,39 +31,39 @@ impl Cluster {
         match *self {}
     }
 
-    pub fn begin(&mut self) -> Result<Revision, ClusterError> {
+    pub fn begin(&mut self) -> Result<Revision, StoreError> {
         match *self {}
     }
 
-    pub fn pets(&self, _: &[i64]) -> Result<HashMap<i64, Pet<'static>>, ClusterError> {
+    pub fn pets(&self, _: &[i64]) -> Result<HashMap<i64, Pet<'static>>, StoreError> {
         match *self {}
     }
 
-    pub fn list(&self, _: &PetQuery) -> Result<Vec<Pet<'static>>, ClusterError> {
+    pub fn list(&self, _: &PetQuery) -> Result<Vec<Pet<'static>>, StoreError> {
         match *self {}
     }
 
-    pub fn counts(&self) -> Result<PetCounts, ClusterError> {
+    pub fn counts(&self) -> Result<PetCounts, StoreError> {
         match *self {}
     }
 
-    pub fn keys(&self) -> Result<Keys, ClusterError> {
+    pub fn keys(&self) -> Result<Keys, StoreError> {
         match *self {}
     }
 
-    pub fn imported(&self, _: &[u8]) -> Result<(Option<ImportNote>, i64), ClusterError> {
+    pub fn imported(&self, _: &[u8]) -> Result<(Option<ImportNote>, i64), StoreError> {
         match *self {}
     }
 
-    pub fn commit(&mut self, _: &[Work]) -> Result<Vec<Result<Done, ClusterError>>, ClusterError> {
+    pub fn commit(&mut self, _: &[Work]) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
         match *self {}
     }
 
-    pub fn commit_all(&mut self, _: &[Work]) -> Result<Vec<Done>, ClusterError> {
+    pub fn commit_all(&mut self, _: &[Work]) -> Result<Vec<Done>, StoreError> {
         match *self {}
     }
 
-    pub fn probe(&mut self) -> Result<(), ClusterError> {
+    pub fn probe(&mut self) -> Result<(), StoreError> {
         match *self {}
     }
 }

@@ -10,11 +10,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use crate::app::endpoint::Failure;
-use crate::app::endpoint::{ApiError, Code};
 use crate::app::pipeline::authentication::AUTHORIZATION;
 use crate::app::pipeline::is_protected;
 use crate::model::{ApiKey, Pet};
-use crate::store::cluster::{Cluster, ClusterError, Revision};
+use crate::store::cluster::{Cluster, Revision};
 use crate::store::{StoreError, Writer};
 use petstore_base::http::{Request, Target};
 use petstore_base::threads::lock;
@@ -51,7 +50,7 @@ impl KeyCopy {
     ///
     /// # Errors
     /// If the cluster does not answer. The copy is then as it was.
-    pub fn begin(&self, cluster: &mut Cluster) -> Result<Revision, ClusterError> {
+    pub fn begin(&self, cluster: &mut Cluster) -> Result<Revision, StoreError> {
         let revision = cluster.begin()?;
         if lock(&self.0).is_current(&revision) {
             return Ok(revision);
@@ -90,14 +89,14 @@ impl Copied {
 /// What the requests of a batch share.
 struct Batch {
     /// The revision at its beginning, or why it could not begin.
-    begun: Result<Revision, ClusterError>,
+    begun: Result<Revision, StoreError>,
     /// The ids of pets that its requests name, which are asked for together with one that is needed.
     named: Vec<i64>,
     asked: HashSet<i64>,
     /// Those of the pets that were asked for and that there are.
     pets: HashMap<i64, Pet<'static>>,
     /// Why they could not be asked for.
-    failed: Option<ClusterError>,
+    failed: Option<StoreError>,
 }
 
 impl Batch {
@@ -119,7 +118,7 @@ impl Batch {
                 && request.header_values(AUTHORIZATION).next().is_some()
         };
         match &self.begun {
-            Err(error) if has_key() => Err(failure(error.clone())),
+            Err(error) if has_key() => Err(error.clone().into()),
             _ => Ok(()),
         }
     }
@@ -144,7 +143,7 @@ impl Batch {
             }
         }
         match &self.failed {
-            Some(error) => Err(failure(error.clone())),
+            Some(error) => Err(error.clone().into()),
             None => Ok(&mut self.pets),
         }
     }
@@ -154,21 +153,4 @@ impl Batch {
 fn named_pet(request: &Request) -> Option<i64> {
     let path = request.target.split('?').next()?;
     path.strip_prefix("/v1/pets/")?.parse().ok()
-}
-
-fn failure(error: ClusterError) -> Failure {
-    let ClusterError::Store(of_store) = error else {
-        let what_next = if error.passes() {
-            "Try again in a moment."
-        } else {
-            "Tell the operator."
-        };
-        let words = error.words().unwrap_or_default();
-        let message = format!("The database {words}; nothing was changed. {what_next}");
-        return Failure::Unavailable {
-            error: ApiError::with_message(Code::StorageUnavailable, message),
-            detail: error.to_string(),
-        };
-    };
-    Failure::Store(of_store)
 }

@@ -166,9 +166,9 @@ const NEW: &str = r#"{"name":"n","categoryId":1}"#;
 #[test]
 fn gets_of_a_batch_are_one_request_and_each_response_is_at_its_place() {
     let (_nodes, mut instance) = instance();
-    instance.reads.pipeline.router = &WITH_PAGES;
+    instance.reads.own.pipeline.router = &WITH_PAGES;
     instance.read(&["/v1/pets/1"]);
-    instance.reads.pipeline.shared.count(&["getPet"]);
+    instance.reads.own.pipeline.shared.count(&["getPet"]);
     let before = instance.asked();
     let targets = [
         "/v1/pets/3",
@@ -188,7 +188,7 @@ fn gets_of_a_batch_are_one_request_and_each_response_is_at_its_place() {
     );
     let count = |status: u16| {
         let labels = format!("requests_total{{operation=\"getPet\",status=\"{status}\"}}");
-        instance.reads.pipeline.shared.counted(&labels)
+        instance.reads.own.pipeline.shared.counted(&labels)
     };
     assert_eq!(
         [200, 404, 503].map(count),
@@ -338,7 +338,7 @@ fn batch_that_may_have_been_carried_out_is_not_sent_as_another() {
         lines[0].contains("the outcome of 1 write is unknown"),
         "{lines:?}"
     );
-    let response = failure(error).into_response();
+    let response = Failure::from(error).into_response();
     let body = String::from_utf8_lossy(response.body());
     assert!(
         response.status == 503 && body.contains("outcome_unknown"),

@@ -5,17 +5,16 @@ use std::collections::{HashMap, HashSet};
 use std::slice;
 use std::time::{Duration, Instant};
 
-use super::{Batch, KeyCopy, failure};
+use super::{Batch, KeyCopy};
 use crate::app::api::pets::{Change, Create, no_pet};
 use crate::app::api::{ALIVE, READY};
-use crate::app::endpoint::{ApiError, Code};
-use crate::app::endpoint::{Call, Failure, Staged};
+use crate::app::endpoint::{ApiError, Call, Code, Failure, Staged};
 use crate::app::pipeline::writing::fate;
 use crate::app::pipeline::{Entered, Handled, Pipeline, RequestInfo, SharedState, run, wrong_lane};
 use crate::model::{ApiKey, Digest, Pet};
 use crate::ops::keys::{KeyTable, KeyTasks};
-use crate::store::cluster::{CONTENDS_FOR, Cluster, ClusterError, Done, Work};
-use crate::store::{Reader, StoreError};
+use crate::store::cluster::{CONTENDS_FOR, Cluster, Done, Work};
+use crate::store::{Cause, Reader, StoreError};
 use petstore_base::clock::unix_time;
 use petstore_base::http::{Request, Response, name_all};
 use petstore_gate::Service;
@@ -51,10 +50,7 @@ impl KeyTable for ClusterKeys {
             .iter()
             .map(|&(digest, at)| Work::UseKey { digest, at, now });
         let kept = self.cluster.commit_all(&uses.collect::<Vec<_>>());
-        kept.map(drop).map_err(|error| match error {
-            ClusterError::Store(of_store) => of_store,
-            error => StoreError::Internal(error.to_string()),
-        })
+        kept.map(drop)
     }
 }
 
@@ -170,7 +166,7 @@ impl ClusterWrites {
                 }
                 None => {
                     let why = "another instance has changed the pet".to_owned();
-                    Err(failure(ClusterError::Overtaken(why)))
+                    Err(StoreError::Unavailable(Cause::Overtaken, why).into())
                 }
             };
             responses.push(self.pipeline.finish(request, entry, done));
@@ -182,7 +178,7 @@ impl ClusterWrites {
     fn responded(
         &mut self,
         awaits: Awaits,
-        sent: &Result<Vec<Result<Done, ClusterError>>, ClusterError>,
+        sent: &Result<Vec<Result<Done, StoreError>>, StoreError>,
         stale: &mut HashSet<i64>,
     ) -> Option<Handled> {
         Some(match (awaits, sent) {
@@ -192,15 +188,15 @@ impl ClusterWrites {
                 Err(error) if error.is_unknown() => {
                     Err(ApiError::new(Code::StorageUnavailable).into())
                 }
-                Err(error) => Err(failure(error)),
+                Err(error) => Err(error.into()),
                 Ok(()) => Ok(Response::json_bytes(200, READY)),
             },
             // The cause was logged once for the whole batch.
-            (_, Err(error)) => Ok(failure(error.clone()).into_response()),
+            (_, Err(error)) => Ok(Failure::from(error.clone()).into_response()),
             (Awaits::Create(place, create), Ok(done)) => match &done[place] {
                 Ok(Done::Created(outcome)) => run(|| Ok(create.respond(*outcome)?)),
                 Ok(_) => Err(Failure::Fault("a create without an outcome".to_owned())),
-                Err(error) => Err(failure(error.clone())),
+                Err(error) => Err(error.clone().into()),
             },
             (Awaits::Change(id, place, staged), Ok(done)) => {
                 match place.map(|place| &done[place]) {
@@ -210,7 +206,7 @@ impl ClusterWrites {
                     }
                     Some(Err(error)) => {
                         stale.insert(id);
-                        return Some(Err(failure(error.clone())));
+                        return Some(Err(error.clone().into()));
                     }
                     // It has found the pet as it expected.
                     Some(Ok(_)) => {
@@ -225,7 +221,7 @@ impl ClusterWrites {
     }
 
     /// Counts and logs the requests with these ids, whose commit failed.
-    pub(super) fn report_undone(&mut self, ids: &[&str], error: &ClusterError) {
+    pub(super) fn report_undone(&mut self, ids: &[&str], error: &StoreError) {
         self.pipeline.shared.metrics.undone(ids.len());
         let fate = fate(ids.len(), error.is_unknown());
         let of = name_all(ids.iter().copied());

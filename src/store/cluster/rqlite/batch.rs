@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use super::connection::{Cluster, SEND_FOR};
 use super::request::{BatchRequest, LEFT_OUT, MISSED, Outcomes, REFUSED};
-use crate::store::cluster::{ClusterError, Done, Work};
-use crate::store::{StoreError, idempotency};
+use crate::store::cluster::{Done, Work};
+use crate::store::{Cause, StoreError, idempotency};
 use petstore_cluster::{ClusterFailure, ClusterValue, Statement, Trouble};
 
 /// The time during which a probe is sent again.
@@ -28,12 +28,9 @@ impl Cluster {
     ///
     /// # Errors
     /// If it was not carried out, or the outcome is unknown.
-    pub fn commit(
-        &mut self,
-        work: &[Work],
-    ) -> Result<Vec<Result<Done, ClusterError>>, ClusterError> {
+    pub fn commit(&mut self, work: &[Work]) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
         let sent = self.send(work, false, self.patience).map_err(explained);
-        let is_rejected = matches!(sent, Err(ClusterError::Store(StoreError::Rejected(_))));
+        let is_rejected = matches!(sent, Err(StoreError::Rejected(_)));
         if !is_rejected || work.len() == 1 {
             return self.noted(sent);
         }
@@ -41,17 +38,18 @@ impl Cluster {
         let mut away = None;
         let mut alone = |part| {
             if let Some(error) = &away {
-                return Err(ClusterError::clone(error));
+                return Err(StoreError::clone(error));
             }
             let sent = self.send(slice::from_ref(part), false, self.patience);
             let sent = self.noted(sent.map_err(explained));
-            let unsent = |error: &ClusterError| ClusterError::Unreachable(error.to_string());
+            let unsent =
+                |error: &StoreError| StoreError::Unavailable(Cause::Unreachable, error.to_string());
             away = sent
                 .as_ref()
                 .err()
                 .filter(|error| error.passes())
                 .map(unsent);
-            let left_out = || Err(StoreError::Rejected(LEFT_OUT.to_owned()).into());
+            let left_out = || Err(StoreError::Rejected(LEFT_OUT.to_owned()));
             sent?.pop().unwrap_or_else(left_out)
         };
         Ok(work.iter().map(&mut alone).collect())
@@ -61,7 +59,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it was not carried out, such as because one part would be overtaken, or the outcome is unknown.
-    pub fn commit_all(&mut self, work: &[Work]) -> Result<Vec<Done>, ClusterError> {
+    pub fn commit_all(&mut self, work: &[Work]) -> Result<Vec<Done>, StoreError> {
         if work.is_empty() {
             return Ok(Vec::new());
         }
@@ -73,7 +71,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it does not.
-    pub fn probe(&mut self) -> Result<(), ClusterError> {
+    pub fn probe(&mut self) -> Result<(), StoreError> {
         if let Some((at, probed)) = &self.probed
             && at.elapsed() < PROBE_HOLDS
         {
@@ -91,7 +89,7 @@ impl Cluster {
     }
 
     /// After a failure, a probe asks again.
-    fn noted<T>(&mut self, sent: Result<T, ClusterError>) -> Result<T, ClusterError> {
+    fn noted<T>(&mut self, sent: Result<T, StoreError>) -> Result<T, StoreError> {
         if sent.is_err() {
             self.probed = None;
         }
@@ -166,18 +164,18 @@ impl Cluster {
 }
 
 /// The reason why a batch was not carried out.
-fn explained(failure: ClusterFailure) -> ClusterError {
+fn explained(failure: ClusterFailure) -> StoreError {
     match failure {
         ClusterFailure::Statement(_, why) if why.contains(MISSED) => {
-            ClusterError::Overtaken("it is not as it was read".to_owned())
+            StoreError::Unavailable(Cause::Overtaken, "it is not as it was read".to_owned())
         }
         ClusterFailure::Statement(_, why) if why.contains(REFUSED) => {
-            StoreError::Rejected(LEFT_OUT.to_owned()).into()
+            StoreError::Rejected(LEFT_OUT.to_owned())
         }
         // The statements of petstore are tested: what fails is a rule of another program. None is on the record of a batch,
         // which comes first.
         failure @ ClusterFailure::Statement(1.., _) => match failure.into() {
-            ClusterError::Store(StoreError::Internal(why)) => StoreError::Rejected(why).into(),
+            StoreError::Internal(why) => StoreError::Rejected(why),
             error => error,
         },
         failure => failure.into(),

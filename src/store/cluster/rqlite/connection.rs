@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::statement;
-use super::{connect, random_name, schema};
-use crate::model::FULL_PAGE_BYTES;
-use crate::model::{ApiKey, KeyScope, Order, Pet, PetCounts, PetQuery};
-use crate::store::cluster::{ClusterError, Keys, Revision};
+use super::{connect, random_name, schema, statement};
+use crate::model::{ApiKey, FULL_PAGE_BYTES, KeyScope, Order, Pet, PetCounts, PetQuery};
+use crate::store::cluster::{Keys, Revision};
 use crate::store::idempotency::IdempotencyClock;
 use crate::store::keys::KEYS;
 use crate::store::statements::{BY_ID, COUNT, IMPORTED, LAST_ID, ListStatement};
@@ -50,7 +48,7 @@ pub struct Cluster {
     /// The last revision seen.
     seen: Option<Revision>,
     /// The error if the cluster did not answer in time, and when to try again; `None` once it answers again.
-    away: Option<(ClusterError, Instant)>,
+    away: Option<(StoreError, Instant)>,
     /// Its random name as a writer.
     pub(super) name: String,
     /// The number of its last batch.
@@ -58,7 +56,7 @@ pub struct Cluster {
     pub(super) retry_clock: IdempotencyClock,
     /// The time during which a batch is sent again until a node answers.
     pub(super) patience: Duration,
-    pub(super) probed: Option<(Instant, Result<(), ClusterError>)>,
+    pub(super) probed: Option<(Instant, Result<(), StoreError>)>,
 }
 
 impl fmt::Debug for Cluster {
@@ -120,7 +118,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn begin(&mut self) -> Result<Revision, ClusterError> {
+    pub fn begin(&mut self) -> Result<Revision, StoreError> {
         let (patience, begun) = match &self.away {
             Some((error, again)) if Instant::now() < *again => return Err(error.clone()),
             // If the node hangs, the next request tries another one.
@@ -135,7 +133,7 @@ impl Cluster {
         Ok(revision)
     }
 
-    fn fresh_revision(&self, patience: Duration) -> Result<Revision, ClusterError> {
+    fn fresh_revision(&self, patience: Duration) -> Result<Revision, StoreError> {
         let ask = [Statement::plain(REVISION)];
         revision(
             &self
@@ -153,9 +151,9 @@ impl Cluster {
     }
 
     /// Returns the rows of each statement, no older than the beginning of the batch.
-    fn ask(&self, statements: &[Statement]) -> Result<Vec<ClusterRows>, ClusterError> {
+    fn ask(&self, statements: &[Statement]) -> Result<Vec<ClusterRows>, StoreError> {
         let statements = [&[Statement::plain(REVISION)], statements].concat();
-        let ask = |level| -> Result<Option<Vec<ClusterRows>>, ClusterError> {
+        let ask = |level| -> Result<Option<Vec<ClusterRows>>, StoreError> {
             let mut rows = self.client.read(&statements, level, PATIENCE)?;
             let revision = revision(&rows.remove(0))?;
             Ok(self.has_seen_no_more_than(&revision).then_some(rows))
@@ -168,11 +166,11 @@ impl Cluster {
         }
         ask(self.client.fresh)?.ok_or_else(|| {
             let why = "the cluster has another database than a moment ago".to_owned();
-            ClusterError::Unreachable(why)
+            StoreError::Unavailable(Cause::Unreachable, why)
         })
     }
 
-    fn ask_one(&self, sql: &str, values: &[&dyn ToSql]) -> Result<ClusterRows, ClusterError> {
+    fn ask_one(&self, sql: &str, values: &[&dyn ToSql]) -> Result<ClusterRows, StoreError> {
         let statement = statement(sql, values)?;
         Ok(self.ask(&[statement])?.pop().unwrap_or_default())
     }
@@ -181,7 +179,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn pets(&self, ids: &[i64]) -> Result<HashMap<i64, Pet<'static>>, ClusterError> {
+    pub fn pets(&self, ids: &[i64]) -> Result<HashMap<i64, Pet<'static>>, StoreError> {
         let mut found = HashMap::new();
         for ids in ids.chunks(MOST_AT_ONCE) {
             let statements: Result<Vec<_>, _> =
@@ -196,7 +194,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn list(&self, query: &PetQuery) -> Result<Vec<Pet<'static>>, ClusterError> {
+    pub fn list(&self, query: &PetQuery) -> Result<Vec<Pet<'static>>, StoreError> {
         let Some(list) = ListStatement::of(query) else {
             return Ok(Vec::new());
         };
@@ -218,14 +216,16 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn counts(&self) -> Result<PetCounts, ClusterError> {
+    pub fn counts(&self) -> Result<PetCounts, StoreError> {
         let rows = self.ask_one(COUNT, &[])?.concat();
         let numbers: Vec<i64> = rows.iter().filter_map(ClusterValue::integer).collect();
         match numbers.as_slice() {
             &[total, available, pending, sold] => {
                 Ok(PetCounts::new(total, available, pending, sold))
             }
-            _ => Err(StoreError::Internal("the cluster counts no pets".to_owned()).into()),
+            _ => Err(StoreError::Internal(
+                "the cluster counts no pets".to_owned(),
+            )),
         }
     }
 
@@ -233,7 +233,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn keys(&self) -> Result<Keys, ClusterError> {
+    pub fn keys(&self) -> Result<Keys, StoreError> {
         let found = self.ask(&[KEYS, HAS_HAD_KEYS].map(Statement::plain))?;
         let [keys, has_had] = found.as_slice() else {
             return Ok(Keys::default());
@@ -248,7 +248,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn imported(&self, input: &[u8]) -> Result<(Option<ImportNote>, i64), ClusterError> {
+    pub fn imported(&self, input: &[u8]) -> Result<(Option<ImportNote>, i64), StoreError> {
         let asked = [
             statement(IMPORTED, params![input])?,
             Statement::plain(LAST_ID),
@@ -273,7 +273,7 @@ impl Cluster {
 ///
 /// # Errors
 /// If the answer has no revision.
-pub fn revision(rows: &ClusterRows) -> Result<Revision, ClusterError> {
+pub fn revision(rows: &ClusterRows) -> Result<Revision, StoreError> {
     match rows.first().map(Vec::as_slice) {
         Some(
             [
@@ -288,7 +288,7 @@ pub fn revision(rows: &ClusterRows) -> Result<Revision, ClusterError> {
         }),
         _ => {
             let why = "it has no counter of changes".to_owned();
-            Err(StoreError::Unavailable(Cause::SchemaChanged, why).into())
+            Err(StoreError::Unavailable(Cause::SchemaChanged, why))
         }
     }
 }
@@ -324,24 +324,23 @@ fn api_key(row: &[ClusterValue]) -> Option<ApiKey> {
     })
 }
 
-impl From<ClusterFailure> for ClusterError {
+impl From<ClusterFailure> for StoreError {
     fn from(failure: ClusterFailure) -> Self {
-        let unavailable = |cause, why| Self::Store(StoreError::Unavailable(cause, why));
         match failure {
             ClusterFailure::Statement(_, why) if names_what_is_missing(&why) => {
-                unavailable(Cause::SchemaChanged, why)
+                Self::Unavailable(Cause::SchemaChanged, why)
             }
             ClusterFailure::Statement(_, why) if why.contains("disk is full") => {
-                unavailable(Cause::Full, why)
+                Self::Unavailable(Cause::Full, why)
             }
-            ClusterFailure::Statement(_, why) => Self::Store(StoreError::Internal(why)),
+            ClusterFailure::Statement(_, why) => Self::Internal(why),
             ClusterFailure::Node(trouble) if trouble.may_be_done => {
-                unavailable(Cause::Unknown, trouble.text)
+                Self::Unavailable(Cause::Unknown, trouble.text)
             }
             ClusterFailure::Node(trouble) if trouble.kind == ErrorKind::PasswordRefused => {
-                Self::Denied(trouble.text)
+                Self::Unavailable(Cause::Denied, trouble.text)
             }
-            ClusterFailure::Node(trouble) => Self::Unreachable(trouble.text),
+            ClusterFailure::Node(trouble) => Self::Unavailable(Cause::Unreachable, trouble.text),
         }
     }
 }
@@ -352,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_sqlite_says_decides_what_clients_are_told() {
-        let of = |why: &str| ClusterError::from(ClusterFailure::Statement(1, why.to_owned()));
+        let of = |why: &str| StoreError::from(ClusterFailure::Statement(1, why.to_owned()));
         for (why, cause) in [
             ("database or disk is full", Cause::Full),
             ("no such table: pets", Cause::SchemaChanged),
@@ -362,10 +361,10 @@ mod tests {
             ),
         ] {
             let expected = StoreError::Unavailable(cause, why.to_owned());
-            assert_eq!(of(why), expected.into());
+            assert_eq!(of(why), expected);
         }
         for why in ["there is no such pet", "the pet has no column named so"] {
-            assert_eq!(of(why), StoreError::Internal(why.to_owned()).into());
+            assert_eq!(of(why), StoreError::Internal(why.to_owned()));
         }
     }
 }

@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::connect;
 use super::connection::{REVISION, revision};
 use super::schema::PATIENCE;
-use super::statement;
+use super::{connect, statement};
 use crate::store::StoreError;
-use crate::store::cluster::{ClusterError, Revision};
+use crate::store::cluster::Revision;
 use crate::store::statements::COLUMNS;
 use petstore_base::error::{Error, ErrorKind, fail};
 use petstore_cluster::{ClusterRows, Statement};
@@ -46,7 +45,7 @@ struct NodeState {
 }
 
 impl NodeState {
-    fn of(mut answers: Vec<ClusterRows>) -> Result<Self, ClusterError> {
+    fn of(mut answers: Vec<ClusterRows>) -> Result<Self, StoreError> {
         let revision = revision(&answers.remove(0))?;
         let rows = answers.concat();
         Ok(Self {

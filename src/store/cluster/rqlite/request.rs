@@ -7,7 +7,7 @@ use rusqlite::{ToSql, params};
 
 use super::statement;
 use crate::model::{ApiKey, Digest, IdempotencyKey, NewPet, Pet};
-use crate::store::cluster::{ClusterError, Done, Work};
+use crate::store::cluster::{Done, Work};
 use crate::store::idempotency::{self, FIND, FORGET, RECORD};
 use crate::store::keys::{EXPIRE_KEY, KEEP_USE};
 use crate::store::statements::INSERT_AS;
@@ -65,7 +65,7 @@ pub const REFUSED: &str = "cluster_batches.is_current";
 pub const MISSED: &str = "cluster_batches.fits";
 
 /// The outcome of each part of a batch.
-pub type Outcomes = Vec<Result<Done, ClusterError>>;
+pub type Outcomes = Vec<Result<Done, StoreError>>;
 
 /// The subject of the answer to a statement. Each statement is added together with its subject, so that an additional
 /// statement cannot shift the answers of the others. The client rejects a response with fewer or more answers than
@@ -81,7 +81,7 @@ enum About {
 }
 
 /// The outcome of each part, as far as it is known.
-type Known = Vec<Option<Result<Done, ClusterError>>>;
+type Known = Vec<Option<Result<Done, StoreError>>>;
 
 /// A pet without its id.
 fn members<'p>(pet: &'p Pet<'_>) -> NewPet<'p> {
@@ -342,7 +342,7 @@ impl<'w> BatchRequest<'w> {
                         (false, _) => Outcome::Reused,
                     }))
                 }
-                _ => Err(StoreError::Rejected(LEFT_OUT.to_owned()).into()),
+                _ => Err(StoreError::Rejected(LEFT_OUT.to_owned())),
             };
             done[*place] = Some(outcome);
         }

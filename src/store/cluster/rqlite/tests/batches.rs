@@ -48,8 +48,8 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
     assert_eq!(asked, 2);
 }
 
-fn rejected(why: &str) -> ClusterError {
-    StoreError::Rejected(why.to_owned()).into()
+fn rejected(why: &str) -> StoreError {
+    StoreError::Rejected(why.to_owned())
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn batch_that_cannot_be_recorded_is_not_unknown() {
     for work in [create("a"), once("a", "1")] {
         let full = cluster.commit(&[work]);
         assert!(
-            matches!(full, Err(ClusterError::Store(StoreError::Internal(_)))),
+            matches!(full, Err(StoreError::Internal(_))),
             "no rule of another program, and known: {full:?}"
         );
     }
@@ -133,10 +133,7 @@ fn batch_that_cannot_be_recorded_is_not_unknown() {
     assert!(
         matches!(
             failed,
-            Err(ClusterError::Store(StoreError::Unavailable(
-                Cause::SchemaChanged,
-                _
-            )))
+            Err(StoreError::Unavailable(Cause::SchemaChanged, _))
         ),
         "{failed:?}"
     );
@@ -216,12 +213,12 @@ fn batch_with_an_unknown_outcome_reports_it_and_its_keys_resolve_it() {
     cluster.set_patience(Some(Duration::ZERO));
     let failed = cluster.commit(&[once("Rex", "1")]);
     assert!(
-        failed.as_ref().is_err_and(ClusterError::is_unknown),
+        failed.as_ref().is_err_and(StoreError::is_unknown),
         "{failed:?}"
     );
     let begun = cluster.begin();
     assert!(
-        matches!(begun, Err(ClusterError::Unreachable(_))),
+        matches!(begun, Err(StoreError::Unavailable(Cause::Unreachable, _))),
         "{begun:?}"
     );
     (0..3).for_each(|i| nodes.thaw(i));
@@ -270,7 +267,7 @@ fn key_is_added_only_after_the_newest_of_its_name_and_all_with_it() {
         let work = [Work::ExpireKey([1; 32], 5), add(2, newest)];
         let refused = one.commit_all(&work);
         assert!(
-            refused.as_ref().is_err_and(ClusterError::is_overtaken),
+            refused.as_ref().is_err_and(StoreError::is_overtaken),
             "{refused:?}"
         );
     }
@@ -301,7 +298,7 @@ fn key_is_added_only_after_the_newest_of_its_name_and_all_with_it() {
     for work in [[delete(1, 1), delete(2, 1)], [delete(1, 2), delete(9, 2)]] {
         let refused = one.commit_all(&work);
         assert!(
-            refused.as_ref().is_err_and(ClusterError::is_overtaken),
+            refused.as_ref().is_err_and(StoreError::is_overtaken),
             "{refused:?}"
         );
     }
@@ -350,7 +347,7 @@ fn change_of_a_pet_that_another_instance_has_changed_fails_alone_or_with_all() {
     // All or none.
     let refused = cluster.commit_all(&[sell(3, "c"), create("x"), sell(2, "b")]);
     assert!(
-        refused.as_ref().is_err_and(ClusterError::is_overtaken),
+        refused.as_ref().is_err_and(StoreError::is_overtaken),
         "{refused:?}"
     );
     assert_eq!(all_names(&path), ["a", "b", "c", "d"]);
@@ -378,9 +375,9 @@ fn import_is_noted_once_unless_again_and_ids_are_kept_only_by_the_first_pets() {
     ];
     cluster.commit_all(&kept).unwrap();
     assert_eq!(all_names(&path), ["b", "a"]);
-    let is_overtaken = |sent: Result<Vec<Done>, ClusterError>| {
+    let is_overtaken = |sent: Result<Vec<Done>, StoreError>| {
         assert!(
-            sent.as_ref().is_err_and(ClusterError::is_overtaken),
+            sent.as_ref().is_err_and(StoreError::is_overtaken),
             "{sent:?}"
         );
     };

@@ -19,7 +19,7 @@ use super::*;
 use crate::model::{
     ApiKey, Caller, IdempotencyKey, KeyScope, NewPet, Page, Pet, PetQuery, PetStatus,
 };
-use crate::store::cluster::{ClusterError, Done, Keys, Work, whole};
+use crate::store::cluster::{Done, Keys, Work, whole};
 use crate::store::{Cause, Outcome, StoreError};
 use petstore_cluster::ClusterValue;
 use support::rqlite_nodes::Nodes;

@@ -47,7 +47,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     assert!(writer.probe().is_err() && asked() == tries + 1);
     let failed = reader.begin();
     assert!(
-        matches!(failed, Err(ClusterError::Unreachable(_))),
+        matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))),
         "{failed:?}"
     );
     let tries = asked();
