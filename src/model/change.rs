@@ -84,13 +84,15 @@ pub struct ChangeQuery {
 }
 
 /// What the record has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ChangesKept {
+    /// For how many seconds changes are kept; `None`: they are not recorded.
+    pub seconds: Option<i64>,
     /// It is whole after this id.
     pub from: i64,
     /// The id of its first change. It is lower than `from` after a restore, and higher than `newest` if there is none.
     pub oldest: i64,
-    /// The id of the last change, even if that is gone.
+    /// The id of the last change, even if that is gone; 0 if none was ever recorded.
     pub newest: i64,
 }
 

@@ -79,19 +79,19 @@ pub fn changes(
     let (mut after, mut end) = (options.after, None);
     loop {
         let store = Snapshot::of_database(database)?.reader;
-        let (kept, newest) = (store.changes_kept()?, store.recorded()?.newest);
-        match (kept, after) {
-            (None, _) if options.after.is_some() || newest == 0 => return not_kept(database),
-            (Some(kept), Some(after)) if options.after.is_some() && !kept.is_whole_after(after) => {
-                return gone(after, newest);
+        let kept = store.changes_kept()?;
+        match (kept.seconds, after) {
+            (None, _) if options.after.is_some() || kept.newest == 0 => return not_kept(database),
+            (Some(_), Some(after)) if options.after.is_some() && !kept.is_whole_after(after) => {
+                return gone(after, kept.newest);
             }
             // Removed since the page before was read.
-            (Some(kept), Some(after)) if kept.oldest.saturating_sub(1) > after => {
-                return gone(after, newest);
+            (Some(_), Some(after)) if kept.oldest.saturating_sub(1) > after => {
+                return gone(after, kept.newest);
             }
             _ => {}
         }
-        let end = *end.get_or_insert(newest);
+        let end = *end.get_or_insert(kept.newest);
         let first = after.map_or(i64::MIN, |after| after.saturating_add(1));
         let query = ChangeQuery {
             ids: (first, end),
@@ -134,8 +134,8 @@ fn gone<T>(after: i64, newest: i64) -> Result<T, Error> {
 /// Those of [`changes`].
 pub fn changes_kept(database: &Path) -> Result<Option<Duration>, Error> {
     refuse_cluster(database)?;
-    let recorded = Snapshot::of_database(database)?.reader.recorded()?;
-    let seconds = recorded.seconds.map(i64::unsigned_abs);
+    let kept = Snapshot::of_database(database)?.reader.changes_kept()?;
+    let seconds = kept.seconds.map(i64::unsigned_abs);
     Ok(seconds.map(Duration::from_secs))
 }
 
@@ -145,7 +145,10 @@ pub fn changes_kept(database: &Path) -> Result<Option<Duration>, Error> {
 /// Those of [`changes`].
 pub fn newest_change(database: &Path) -> Result<i64, Error> {
     refuse_cluster(database)?;
-    Ok(Snapshot::of_database(database)?.reader.recorded()?.newest)
+    Ok(Snapshot::of_database(database)?
+        .reader
+        .changes_kept()?
+        .newest)
 }
 
 /// Writes the head of a list of changes.

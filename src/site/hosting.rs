@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::app::api::is_built_in;
 use crate::config::Config;
-use crate::store::cluster;
-use crate::store::{StoreError, Writer};
+use crate::store::{Writer, cluster};
 use petstore_base::error::Error;
 use petstore_hosting::{Hosting, Value, Writes};
 
@@ -48,21 +47,7 @@ impl Writes for Writer {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        /// Either the work has failed, or the transaction.
-        enum Failed<E> {
-            Work(E),
-            Transaction(StoreError),
-        }
-        impl<E> From<StoreError> for Failed<E> {
-            fn from(error: StoreError) -> Self {
-                Self::Transaction(error)
-            }
-        }
-        let done = self.transact(|store| work(store).map_err(Failed::Work));
-        done.map_err(|failed| match failed {
-            Failed::Work(error) => error,
-            Failed::Transaction(error) => error.for_hosting().into(),
-        })
+        self.transact_or(|error| Error::from(error).into(), work)
     }
 
     fn set_patience(&mut self, patience: Duration) {

@@ -4,29 +4,12 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Row, params};
 
-use super::rows::{integer, text, text_or_null};
+use super::pets::pet_at;
+use super::rows::{integer, text_or_null};
 use super::{Reader, StoreError};
-use crate::model::{ChangeKind, ChangeQuery, ChangesKept, Order, Pet, PetChange};
+use crate::model::{ChangeKind, ChangeQuery, Order, PetChange};
 
-/// The id after which the record is whole, and that of its first change.
-const WHOLE: &str = "SELECT from_id, ifnull((SELECT min(id) FROM changes), from_id + 1) FROM changes_kept WHERE id = 1";
 impl Reader {
-    /// What the record has; `None` if changes are not recorded.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
-    pub fn changes_kept(&self) -> Result<Option<ChangesKept>, StoreError> {
-        let recorded = self.recorded()?;
-        let whole = self.first(WHOLE, &[], |row| {
-            Ok(ChangesKept {
-                from: integer(row, 0)?.unwrap_or_default(),
-                oldest: integer(row, 1)?.unwrap_or_default(),
-                newest: recorded.newest,
-            })
-        })?;
-        Ok(whole.filter(|_| recorded.seconds.is_some()))
-    }
-
     /// Passes changes to `visit`, one after the other, until `visit` stops.
     ///
     /// # Errors
@@ -66,16 +49,9 @@ fn change<'r>(row: &'r Row) -> rusqlite::Result<PetChange<'r>> {
     let number = |column| Ok::<_, rusqlite::Error>(integer(row, column)?.unwrap_or_default());
     let (id, at, pet_id) = (number(0)?, number(1)?, number(2)?);
     let pet = |column| {
-        let Some(category_id) = integer(row, column + 1)? else {
-            return Ok::<_, rusqlite::Error>(None);
-        };
-        let mut pet = Pet::new(pet_id, text(row, column)?, category_id);
-        pet.status = row
-            .get_ref(column + 2)?
-            .as_str()
-            .ok()
-            .and_then(|word| word.parse().ok());
-        Ok(Some(pet))
+        let category_id = integer(row, column + 1)?;
+        let pet = category_id.map(|_| pet_at(row, pet_id, column));
+        pet.transpose()
     };
     let (before, pet) = (pet(4)?, pet(7)?);
     let kind = match (&before, &pet) {

@@ -13,18 +13,13 @@ use petstore_base::error::Error;
 use petstore_hosting::{Reads, Row, Value};
 
 impl StoreError {
-    /// The error that hosting has seen.
+    /// The source of an error that hosting has seen.
     pub fn of_hosting(error: Error) -> Self {
         let own = error
             .source()
             .and_then(|source| source.downcast_ref::<Self>());
         own.cloned()
             .unwrap_or_else(|| Self::Internal(error.to_string()))
-    }
-
-    /// The error for hosting, which [`StoreError::of_hosting`] turns back.
-    pub fn for_hosting(self) -> Error {
-        Error::from(self.clone()).caused_by(self)
     }
 }
 
@@ -77,7 +72,7 @@ impl Reads for Reader {
             visit(&Columns(row));
             Ok(ControlFlow::Continue(()))
         });
-        done.map_err(StoreError::for_hosting)
+        Ok(done?)
     }
 
     fn version(&self) -> i64 {
@@ -106,7 +101,6 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn write_for_hosting(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error> {
-        self.change(sql, &parameters(&bound(values)))
-            .map_err(StoreError::for_hosting)
+        Ok(self.change(sql, &parameters(&bound(values)))?)
     }
 }

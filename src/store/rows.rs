@@ -3,26 +3,11 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
-use rusqlite::{Row, Statement, ToSql};
 
 /// Gets the rows of a statement.
 pub type Visit<'v> = dyn FnMut(&Row) -> rusqlite::Result<ControlFlow<()>> + 'v;
-
-/// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
-pub fn visit_rows(
-    statement: &mut Statement,
-    values: &[&dyn ToSql],
-    visit: &mut Visit,
-) -> rusqlite::Result<()> {
-    let mut rows = statement.query(values)?;
-    while let Some(row) = rows.next()? {
-        if visit(row)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
 
 /// A column as text, borrowed if it is UTF-8.
 pub fn text<'r>(row: &'r Row, column: usize) -> rusqlite::Result<Cow<'r, str>> {

@@ -1,12 +1,9 @@
 //! The rows of an import before they are written: checked, and in nobody's way.
 
-use std::ops::ControlFlow;
-
 use rusqlite::{Connection, Row, ToSql};
 
 use super::StoreError;
 use super::pets::pet;
-use super::rows::visit_rows;
 use super::statements::COLUMNS;
 use crate::model::{MemberValue, Pet, PetPatch};
 
@@ -110,22 +107,25 @@ impl Staging {
         &self,
         mut visit: impl FnMut(StagedRow) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (id, given) = (COLUMNS.len() + 1, COLUMNS.len() + 2);
-        let mut visited = Ok(());
-        let mut visit_row = |row: &Row| {
-            let (id, given) = (row.get(id)?, row.get(given)?);
-            visited = pet(row, |pet| visit(StagedRow { id, pet, given }))?;
-            Ok(if visited.is_ok() {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            })
-        };
-        let statement = self.connection.prepare_cached(ALL);
-        let read = statement.and_then(|mut all| visit_rows(&mut all, &[], &mut visit_row));
-        read.map_err(StoreError::from)?;
-        visited
+        let mut all = self
+            .connection
+            .prepare_cached(ALL)
+            .map_err(StoreError::from)?;
+        let mut rows = all.query([]).map_err(StoreError::from)?;
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            visit(staged_row(row).map_err(StoreError::from)?)?;
+        }
+        Ok(())
     }
+}
+
+/// Reads a row of [`ALL`].
+fn staged_row<'r>(row: &'r Row) -> rusqlite::Result<StagedRow<'r>> {
+    Ok(StagedRow {
+        id: row.get(COLUMNS.len() + 1)?,
+        pet: pet(row)?,
+        given: row.get(COLUMNS.len() + 2)?,
+    })
 }
 
 #[cfg(test)]

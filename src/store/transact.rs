@@ -11,12 +11,24 @@ impl Writer {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.transact_or(E::from, work)
+    }
+
+    /// [`Writer::transact`] for work with errors of its own. `failed` makes one of that of the transaction.
+    ///
+    /// # Errors
+    /// See [`Writer::transact`].
+    pub fn transact_or<T, E>(
+        &mut self,
+        failed: impl Fn(StoreError) -> E,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         // Work that panicked has left its transaction open.
         self.undo();
         let opened = self.check_path().and_then(|()| self.open_transaction());
-        let done = opened.map_err(E::from).and_then(|()| work(self));
+        let done = opened.map_err(&failed).and_then(|()| work(self));
         let done = done.inspect_err(|_| self.undo())?;
-        self.commit()?;
+        self.commit().map_err(failed)?;
         Ok(done)
     }
 }

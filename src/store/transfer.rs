@@ -36,7 +36,7 @@ impl Reader {
         mut visit: impl FnMut(Pet) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         // A single statement reads from one snapshot.
-        self.rows(EVERY, &[], &mut |row| pet(row, &mut visit))
+        self.rows(EVERY, &[], &mut |row| Ok(visit(pet(row)?)))
     }
 
     /// The greatest id ever assigned; 0 if none was.

@@ -128,9 +128,10 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     if let Some(list) = context.lists.get(target, version) {
         return Ok(call.unless_known(list));
     }
-    let Some(kept) = context.store.changes_kept()? else {
+    let kept = context.store.changes_kept()?;
+    if kept.seconds.is_none() {
         return Err(ApiError::with_message(Code::NotFound, NOT_KEPT).into());
-    };
+    }
     let mut page = PageWriter::of(call)?;
     let mut query = ChangeQuery {
         ids: (0, 0),

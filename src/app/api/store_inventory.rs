@@ -82,7 +82,7 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         .counts
         .current(store.data_version(), || store.count_pets())?;
     let response = respond(call, counted);
-    if store.recorded()?.seconds.is_none() {
+    if store.changes_kept()?.seconds.is_none() {
         return Ok(response);
     }
     let link = format!("<{}>; rel=\"related\"", context.settings.url(CHANGES));

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row, Statement, ToSql};
 use super::open_file::OpenFile;
 use super::watch::Watch;
 use super::{StoreError, schema};
-use crate::store::rows::{Visit, visit_rows};
+use crate::store::rows::Visit;
 
 /// A connection that cannot write. Each reading worker has one.
 pub struct Reader {
@@ -157,7 +157,15 @@ impl Reader {
         values: &[&dyn ToSql],
         visit: &mut Visit,
     ) -> Result<(), StoreError> {
-        self.read(sql, |statement| visit_rows(statement, values, visit))
+        self.read(sql, |statement| {
+            let mut rows = statement.query(values)?;
+            while let Some(row) = rows.next()? {
+                if visit(row)?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// The value that `read` makes of the first row of a statement; `None` if there is no row.

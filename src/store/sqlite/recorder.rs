@@ -7,13 +7,14 @@ use std::time::Duration;
 use rusqlite::params;
 
 use super::{Reader, StoreError, Writer};
-use crate::model::Pet;
+use crate::model::{ChangesKept, Pet};
 use crate::store::idempotency::share;
 use crate::store::rows::integer;
 use petstore_base::clock::unix_millis;
 
-/// For how many seconds changes are kept, and the id of the last one.
-pub const RECORDED: &str = "SELECT seconds, max(from_id, ifnull((SELECT max(id) FROM changes), 0)) FROM changes_kept WHERE id = 1";
+/// The members of [`ChangesKept`]: `seconds` and `newest`, `from` and `oldest`.
+pub const RECORDED: &str = "SELECT seconds, max(from_id, ifnull((SELECT max(id) FROM changes), 0)), from_id, \
+    ifnull((SELECT min(id) FROM changes), from_id + 1) FROM changes_kept WHERE id = 1";
 /// Sets for how many seconds changes are kept, and after which id the record is whole.
 pub const KEEP: &str = "REPLACE INTO changes_kept (id, seconds, from_id) VALUES (1, ?1, ?2)";
 const RECORD: &str = "INSERT INTO changes (id, at, key, pet, old_name, old_category_id, old_status, name, category_id, status) \
@@ -25,35 +26,29 @@ const FORGET: &str = "DELETE FROM changes \
 /// How a writer records changes.
 #[derive(Default)]
 pub struct Recorder {
-    /// Whether changes are recorded; `None`: that is not known.
-    pub known: Option<Recorded>,
+    /// What the record has; `None`: that is not known. Of its ids, the last one is kept current.
+    pub known: Option<ChangesKept>,
     /// The name of the API key, or the command, that changes pets.
     key: Option<Arc<str>>,
     /// The changes that the batch has recorded.
     pub added: usize,
 }
 
-/// Whether changes are recorded, and the id of the last one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Recorded {
-    /// For how many seconds they are kept; `None`: they are not recorded.
-    pub seconds: Option<i64>,
-    /// 0 if none was ever recorded.
-    pub newest: i64,
-}
-
 impl Reader {
-    /// Whether changes are recorded.
+    /// What the record of changes has.
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn recorded(&self) -> Result<Recorded, StoreError> {
-        let recorded = self.first(RECORDED, &[], |row| {
-            let (seconds, newest) = (integer(row, 0)?, integer(row, 1)?);
-            let newest = newest.unwrap_or_default();
-            Ok(Recorded { seconds, newest })
+    pub fn changes_kept(&self) -> Result<ChangesKept, StoreError> {
+        let kept = self.first(RECORDED, &[], |row| {
+            Ok(ChangesKept {
+                seconds: integer(row, 0)?,
+                newest: integer(row, 1)?.unwrap_or_default(),
+                from: integer(row, 2)?.unwrap_or_default(),
+                oldest: integer(row, 3)?.unwrap_or_default(),
+            })
         })?;
-        Ok(recorded.unwrap_or_default())
+        Ok(kept.unwrap_or_default())
     }
 }
 
@@ -71,12 +66,12 @@ impl Writer {
     pub fn keep_changes(&mut self, keep: Option<Duration>) -> Result<usize, StoreError> {
         self.open_transaction()?;
         self.recorder.known = None;
-        let Recorded { seconds, newest } = self.recorded()?;
-        let from = match seconds {
-            Some(_) => self.one("SELECT from_id FROM changes_kept WHERE id = 1")?,
-            None if newest == 0 && self.last_id()? == 0 => 0,
+        let kept = self.changes_kept()?;
+        let from = match kept.seconds {
+            Some(_) => kept.from,
+            None if kept.newest == 0 && self.last_id()? == 0 => 0,
             // The changes before, or since it was turned off, are missing.
-            None => newest.saturating_add(1),
+            None => kept.newest.saturating_add(1),
         };
         let seconds = keep.map(|keep| i64::try_from(keep.as_secs()).unwrap_or(i64::MAX));
         self.change(KEEP, params![seconds, from])?;
@@ -108,9 +103,9 @@ impl Writer {
         if before == after || !self.records_changes()? {
             return Ok(());
         }
-        let Recorded { seconds, newest } = self.recorder.known.unwrap_or_default();
+        let kept = self.recorder.known.unwrap_or_default();
         // Only a damaged database has no further id.
-        let Some(newest) = newest.checked_add(1) else {
+        let Some(newest) = kept.newest.checked_add(1) else {
             return Ok(());
         };
         let (at, key) = (unix_millis(), self.recorder.key.clone());
@@ -135,28 +130,26 @@ impl Writer {
         ];
         self.change(RECORD, values)?;
         self.recorder.added += 1;
-        self.recorder.known = Some(Recorded { seconds, newest });
+        self.recorder.known = Some(ChangesKept { newest, ..kept });
         Ok(())
     }
 
     /// Returns whether changes are recorded, within the open transaction. If no other connection has written since the batch
     /// before, that is known.
     fn records_changes(&mut self) -> Result<bool, StoreError> {
-        let recorded = match self.recorder.known {
-            Some(recorded) => recorded,
-            None => self.recorded()?,
+        let kept = match self.recorder.known {
+            Some(kept) => kept,
+            None => self.changes_kept()?,
         };
-        self.recorder.known = Some(recorded);
-        Ok(recorded.seconds.is_some())
+        self.recorder.known = Some(kept);
+        Ok(kept.seconds.is_some())
     }
 
     /// Removes some changes that are old enough, within the open transaction.
     pub(in crate::store) fn forget_changes(&mut self) -> Result<(), StoreError> {
         let added = self.recorder.added;
-        if let Some(Recorded {
-            seconds: Some(seconds),
-            ..
-        }) = self.recorder.known
+        let seconds = self.recorder.known.and_then(|kept| kept.seconds);
+        if let Some(seconds) = seconds
             && added > 0
         {
             self.change(FORGET, params![share(added), too_old(seconds)])?;
