@@ -198,7 +198,7 @@ impl Config {
 }
 
 impl Config {
-    /// Checks the numbers, the texts and the name of the database, and bounds the deadlines so that no instant overflows.
+    /// Checks the numbers, the texts and the name of the database.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for the first field that cannot be used.
@@ -237,7 +237,6 @@ impl Config {
                 "ephemeral.fail must be a number from 0 to 1",
             );
         }
-        self.deadlines = self.deadlines.bounded();
         self.check_texts()?;
         Ok(self)
     }
@@ -322,7 +321,6 @@ fn default_workers(processors: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn refusal(change: impl FnOnce(&mut Config)) -> (ErrorKind, String) {
         let mut config = Config::default();
@@ -418,18 +416,6 @@ mod tests {
             checked.allow_origins,
             ["*", "https://a.example"],
             "as browsers write it"
-        );
-    }
-
-    #[test]
-    fn checked_configuration_has_bounded_deadlines() {
-        let mut config = Config::default();
-        config.deadlines.head = Duration::MAX;
-        let checked = config.checked().unwrap();
-        assert!(
-            std::time::Instant::now()
-                .checked_add(checked.deadlines.head)
-                .is_some()
         );
     }
 

@@ -111,7 +111,7 @@ pub struct TrustedProxies(pub Vec<Network>);
 
 impl Default for TrustedProxies {
     fn default() -> Self {
-        Self(crate::addresses::loopback())
+        Self(loopback())
     }
 }
 

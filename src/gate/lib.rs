@@ -26,11 +26,6 @@
 //! in the read lanes and all others in the write lane. [`Limits`] and [`Deadlines`] bound what clients may take, and a
 //! [`Refusal`] becomes the response that [`GateConfig::refuse`] makes of it.
 
-// Clippy also checks the crate without `test` and `fuzzing`, as it ships.
-#![cfg_attr(
-    any(test, fuzzing),
-    allow(clippy::unwrap_used, reason = "a panic is how a test fails")
-)]
 #![allow(
     missing_debug_implementations,
     reason = "sockets and threads say nothing of use"
@@ -58,8 +53,7 @@ mod testing;
 mod wire;
 mod worker;
 
-pub use addresses::TrustedProxies;
-pub use addresses::{Network, loopback};
+pub use addresses::{Network, TrustedProxies, loopback};
 pub use gate::{Delay, Gate, GateConfig};
 pub use lane::LaneKind;
 pub use lanes::OpenLane;
@@ -67,8 +61,7 @@ pub use limits::{Deadlines, Limits, unopened_files};
 pub use listen::{Address, Listen};
 pub use listening::Listening;
 pub use refusal::{Refusal, RefusalReason, Refuse};
-pub use stopper::HealthCheck;
-pub use stopper::Stopper;
+pub use stopper::{HealthCheck, Stopper};
 pub use wire::cors::Cors;
 pub use worker::{LaneListener, Service, THREADS, Workers};
 

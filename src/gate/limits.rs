@@ -71,7 +71,7 @@ const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Deadlines {
     /// The deadlines, each a year at most.
-    pub fn bounded(mut self) -> Self {
+    pub(crate) fn bounded(mut self) -> Self {
         let Self {
             head,
             body,

@@ -1,7 +1,6 @@
 //! Why the gate responds itself, in place of the service behind it.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use petstore_base::http::Response;
 
@@ -67,24 +66,6 @@ impl RefusalReason {
             Self::HttpVersion => 505,
         }
     }
-
-    /// What is wrong, for people.
-    pub fn message(self) -> &'static str {
-        match self {
-            Self::BadRequest => "The request is not well-formed HTTP/1.1.",
-            Self::RequestTimeout => "The complete request did not arrive in time.",
-            Self::ContentTooLarge => "The body is too large.",
-            Self::UriTooLong => "The request target is too long.",
-            Self::ExpectationFailed => "The only expectation that is supported is '100-continue'.",
-            Self::HeadersTooLarge => "The request head is too large.",
-            Self::Failed => "The service failed to handle this request.",
-            Self::NotImplemented => "The method CONNECT is not supported.",
-            Self::TransferCoding => "The only transfer coding that is supported is 'chunked'.",
-            Self::Overloaded => "There are more requests than can be handled; nothing was done.",
-            Self::OutcomeUnknown => "The request may have been carried out.",
-            Self::HttpVersion => "The versions that are supported are HTTP/1.1 and HTTP/1.0.",
-        }
-    }
 }
 
 /// A refusal of the gate: its reason, and often a sentence that says more.
@@ -113,22 +94,18 @@ impl Refusal {
         }
     }
 
-    /// A response with the refusal as plain text, for a service without a format of its own.
+    /// A response with the message, or the name of the reason, as plain text: for a service without a format of its own.
     pub fn into_response(self) -> Response {
         let status = self.reason.status();
-        let response = Response::new(status, format!("{self}\n").into_bytes())
+        let named = || format!("{:?}", self.reason).into();
+        let text = self.message.unwrap_or_else(named);
+        let response = Response::new(status, format!("{text}\n").into_bytes())
             .header("Content-Type", "text/plain");
         if status == 503 {
             // RFC 9110, section 10.2.3: seconds.
             return response.header("Retry-After", "1");
         }
         response
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.message.as_deref().unwrap_or(self.reason.message()))
     }
 }
 

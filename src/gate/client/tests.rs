@@ -205,7 +205,7 @@ fn missing_response_is_a_503_that_says_if_the_outcome_is_known() {
         );
         bench.go_inside(kind);
         assert_eq!(bench.expire(), ClientState::Responding);
-        assert!(String::from_utf8_lossy(bench.client.output()).contains(reason.message()));
+        assert!(String::from_utf8_lossy(bench.client.output()).contains(&format!("{reason:?}")));
         assert_eq!(
             bench.take(),
             (

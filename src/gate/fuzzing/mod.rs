@@ -3,6 +3,8 @@
 //! `tests/fuzz/` runs them with libFuzzer and keeps the inputs that matter; the test below replays those on every run.
 //! Those that need the inside of the gate are in its `fuzz_tests.rs`. No released build contains fuzz targets.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod lane;
 
 pub use crate::gate::fuzz_tests::{gate_budget, gate_client, gate_reader};

@@ -12,29 +12,26 @@ mod strict_tests;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Poll, Token, Waker};
 
-use crate::addresses::Peer;
-use crate::addresses::TrustedProxies;
+use crate::addresses::{Peer, TrustedProxies};
 use crate::client::{ClientState, Shared};
 use crate::connections::{Connections, Wants};
 use crate::eviction::{Candidates, largest_holders};
 use crate::lane::LaneKind;
-use crate::lanes::Dispatcher;
-use crate::lanes::Lane;
-use crate::lanes::OpenLane;
+use crate::lanes::{Dispatcher, Lane, OpenLane};
 use crate::limits::{Limits, most_connections};
 use crate::listening::Listening;
 use crate::refusal::{Refusal, RefusalReason, Refuse};
 use crate::stopper::Stopper;
-use crate::wire::cors::ASKED;
-use crate::wire::cors::Cors;
+use crate::wire::cors::{ASKED, Cors};
 use crate::wire::head::Intake;
 use crate::wire::request_id::RequestIds;
 use crate::wire::response_head::GeneralFields;
+use petstore_base::clock::unix_time;
 use petstore_base::error::{Error, ErrorKind};
 use petstore_base::http::Size;
 use petstore_base::http::response::Disposition;
@@ -180,7 +177,7 @@ impl Gate {
             delay: config.delay,
             shared: Shared {
                 now,
-                deadlines,
+                deadlines: deadlines.bounded(),
                 general,
                 intake: Intake {
                     ids: RequestIds::default(),
@@ -242,7 +239,7 @@ impl Gate {
             std::thread::sleep(TICK);
         }
         self.shared.now = Instant::now();
-        self.shared.general.refresh(SystemTime::now());
+        self.shared.general.refresh(unix_time());
         // In a crowd, the events of lanes and of new clients may come much later than those of connections.
         if events.iter().count() == events.capacity() {
             for index in 0..self.dispatcher.lanes.len() {
@@ -343,17 +340,15 @@ impl Gate {
                 "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it to the trusted proxies"
             ));
             let message = "This address has too many connections; try again in a moment.";
-            return self
-                .connections
+            self.connections
                 .reject(stream, peer, message, &mut self.shared);
-        }
-        if self.connections.is_full() && !self.evict_one() {
+        } else if self.connections.is_full() && !self.evict_one() {
             let message = "The service has too many connections; try again in a moment.";
-            return self
-                .connections
+            self.connections
                 .reject(stream, peer, message, &mut self.shared);
+        } else {
+            self.add(stream, peer);
         }
-        self.add(stream, peer);
     }
 
     /// Adds a client.

@@ -1,6 +1,8 @@
 //! A second parser of requests, for the fuzzers. It follows RFC 9112 and the documented limits line by line, reads a
 //! whole input, and is as plain as possible.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use petstore_base::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 
 /// The beginning of an input.

@@ -147,6 +147,16 @@ fn connect(address: SocketAddr, sent: &str) -> TcpStream {
 }
 
 #[test]
+fn deadline_of_any_length_can_be_waited_for() {
+    let mut config = config(Vec::new());
+    config.limits.deadlines.head = Duration::MAX;
+    let listening = Listening::bind(&(LOOPBACK, 0).into()).unwrap();
+    let gate = Gate::new(listening, config, Stopper::default()).unwrap();
+    let end = gate.shared.now.checked_add(gate.shared.deadlines.head);
+    assert!(end.is_some());
+}
+
+#[test]
 fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
     let mut bench = Bench::new(8);
     bench.gate.shared.intake.trusted = TrustedProxies(vec!["192.0.2.9/32".parse().unwrap()]);

@@ -1,14 +1,35 @@
 //! Helpers for unit tests: the two ends of a lane, driven by hand.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use crate::addresses::TrustedProxies;
 use crate::lane::{LaneRequest, LaneResponse, Ticket, write_response};
+use crate::wire::cors::Cors;
+use crate::wire::head::Intake;
+use crate::wire::request_id::RequestIds;
 use petstore_base::http::Response;
+use petstore_base::http::limits::MAX_BODY_BYTES;
 use petstore_base::http::response::Disposition;
 use petstore_base::testing::PATIENCE;
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self {
+            ids: RequestIds::default(),
+            forwarded: Vec::new(),
+            trusted: TrustedProxies::default(),
+            cors: Cors::default(),
+            access_log: "access",
+            logs_details: false,
+            max_body: MAX_BODY_BYTES,
+        }
+    }
+}
 
 /// The worker's end of a lane, driven by hand.
 pub struct FarEnd(UnixListener);

@@ -33,21 +33,6 @@ pub struct Intake {
     pub max_body: usize,
 }
 
-#[cfg(any(test, fuzzing))]
-impl Default for Intake {
-    fn default() -> Self {
-        Self {
-            ids: RequestIds::default(),
-            forwarded: Vec::new(),
-            trusted: TrustedProxies::default(),
-            cors: Cors::default(),
-            access_log: "access",
-            logs_details: false,
-            max_body: petstore_base::http::limits::MAX_BODY_BYTES,
-        }
-    }
-}
-
 /// The facts about a request that the gate needs for its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {

@@ -1,11 +1,9 @@
 //! The head of a response, with the header fields that every response has.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use crate::lane::LaneResponse;
 use crate::wire::cors::Cors;
 use crate::wire::head::Head;
-use petstore_base::clock::http_date;
+use petstore_base::clock::{http_date, unix_time};
 use petstore_base::http::response::{write_field, write_status_line};
 
 /// Space for the fields that the gate adds to a response.
@@ -55,7 +53,7 @@ impl Head {
 pub struct GeneralFields {
     /// Each with its line end.
     block: Vec<u8>,
-    second: u64,
+    second: i64,
     /// The value of Server.
     server: &'static str,
     /// Responses depend on the origin, so each has `Vary: Origin`.
@@ -74,20 +72,18 @@ impl GeneralFields {
             varies: cors.vary(),
             exposed: cors.exposed,
         };
-        fields.refresh(SystemTime::now());
+        fields.refresh(unix_time());
         fields
     }
 
-    /// Updates the date.
-    pub fn refresh(&mut self, now: SystemTime) {
-        let second = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    /// Updates the date to this Unix time.
+    pub fn refresh(&mut self, second: i64) {
         if second == self.second && !self.block.is_empty() {
             return;
         }
         self.second = second;
         self.block.clear();
-        let date = http_date(i64::try_from(second).unwrap_or(i64::MAX));
-        write_field(&mut self.block, "Date", date.as_bytes());
+        write_field(&mut self.block, "Date", http_date(second).as_bytes());
         write_field(&mut self.block, "Server", self.server.as_bytes());
         write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
     }
@@ -95,8 +91,6 @@ impl GeneralFields {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::wire::request_id::RequestId;
     use petstore_base::http::Response;
@@ -107,7 +101,7 @@ mod tests {
 
     fn printed(head: &Head, response: &Response, close: bool) -> String {
         let mut general = GeneralFields::new("petstore", &Cors::default());
-        general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
+        general.refresh(784_111_777);
         let mut out = Vec::new();
         head.print(
             &LaneResponse::of(response, &mut Vec::new()),
@@ -147,7 +141,7 @@ mod tests {
             ..Cors::default()
         };
         let mut general = GeneralFields::new("petstore", &cors);
-        general.refresh(UNIX_EPOCH);
+        general.refresh(0);
         for (response, vary) in [
             (Response::new(200, b""), "Vary: Origin\r\nContent-Length"),
             (
@@ -186,7 +180,7 @@ mod tests {
     #[test]
     fn clock_before_1970_is_at_its_first_second() {
         let mut fields = GeneralFields::new("petstore", &Cors::default());
-        fields.refresh(UNIX_EPOCH - std::time::Duration::from_secs(5));
+        fields.refresh(-5);
         let block = String::from_utf8(fields.block).unwrap();
         assert!(
             block.starts_with("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: "),
