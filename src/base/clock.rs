@@ -81,11 +81,9 @@ pub fn past(at: i64) -> Option<String> {
 
 /// Formats the day of a Unix time in seconds, such as `2027-01-31`, within the years 1970 to 9999.
 pub fn day(unix_time: i64) -> String {
-    rfc3339(unix_time)
-        .split('T')
-        .next()
-        .unwrap_or_default()
-        .to_owned()
+    let mut day = rfc3339(unix_time);
+    day.truncate("2027-01-31".len());
+    day
 }
 
 /// Formats a Unix time in seconds, such as `Sun, 31 Jan 2027 18:00:00 GMT` (RFC 9110, section 5.6.7), within

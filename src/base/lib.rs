@@ -2,12 +2,6 @@
 //! bounded logging. It has the kinds of all errors and the names of all counters, and otherwise knows nothing of pets,
 //! settings and SQL.
 
-// Clippy also checks the crate without `test` and `fuzzing`, as it ships.
-#![cfg_attr(
-    any(test, fuzzing),
-    allow(clippy::unwrap_used, reason = "a panic is how a test fails")
-)]
-
 pub mod clock;
 pub mod environment;
 pub mod error;

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::app::api::{self, router};
-use crate::app::endpoint::{Code, error_schema};
-use crate::app::endpoint::{Deprecation, ETAG, HeaderField, Operation, Success, Tag};
+use crate::app::endpoint::{
+    Code, Deprecation, ETAG, HeaderField, Operation, Success, Tag, error_schema,
+};
 use crate::app::pipeline::KEY_SCOPE;
 use crate::config::Config;
 use crate::site::components::example;
@@ -339,7 +340,7 @@ fn describe_failure(operation: &Operation, codes: &[Code], headers: Json) -> Jso
     let example = |code: &Code| {
         (
             code.as_str(),
-            object! { "value": code.example_with(&operation.message(*code)) },
+            object! { "value": code.body(&operation.message(*code)) },
         )
     };
     let examples: Json = codes.iter().map(example).collect();

@@ -9,8 +9,6 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-
 use petstore_base::http::limits::{
     MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES,
 };
@@ -124,11 +122,11 @@ impl Code {
 
     /// The Error body with the usual message.
     pub fn example(self) -> Json {
-        self.example_with(&self.usual_message())
+        self.body(&self.usual_message())
     }
 
     /// The Error body with a message of its own.
-    pub fn example_with(self, message: &str) -> Json {
+    pub fn body(self, message: &str) -> Json {
         object! { "code": self.as_str(), "message": message, "status": self.status() }
     }
 }
@@ -167,14 +165,6 @@ pub struct ApiError {
     fields: Fields,
 }
 
-/// The Error body as it is sent.
-#[derive(Serialize)]
-struct ErrorBody<'a> {
-    code: &'a str,
-    message: &'a str,
-    status: u16,
-}
-
 impl ApiError {
     /// A failure with the usual message of its code.
     pub fn new(code: Code) -> Self {
@@ -199,12 +189,7 @@ impl ApiError {
     /// The response with the Error body.
     pub fn into_response(self) -> Response {
         let status = self.code.status();
-        let body = ErrorBody {
-            code: self.code.as_str(),
-            message: &self.message,
-            status,
-        };
-        let mut response = Response::json(status, &body);
+        let mut response = Response::json(status, &self.code.body(&self.message));
         if status == 503 && self.code != Code::ReadOnly {
             // RFC 9110, section 10.2.3: seconds.
             response = response.header("Retry-After", "1");

@@ -34,25 +34,16 @@ impl Router {
     /// 501 for an unknown method, 404 for an unknown path, and 405 with Allow if the path has only other methods.
     pub fn route(&self, method: &str, target: &Target) -> Result<&'static Operation, ApiError> {
         let wanted = if method == "HEAD" { "GET" } else { method };
-        let mut known_path = false;
-        for operation in self.operations() {
-            if fits(operation, &target.path) {
-                if operation.method() == wanted {
-                    return Ok(operation);
-                }
-                known_path = true;
-            }
-        }
-        let allow = known_path.then(|| self.allow(target));
-        Err(unserved(method, allow.as_deref()))
+        self.find(wanted, &target.path).ok_or_else(|| {
+            let allow = self.allow(|row| fits(row, &target.path));
+            unserved(method, allow.as_deref())
+        })
     }
 
     /// Returns the most database rows that a GET of this path reads; `None` if no operation matches, or its row states
     /// no bound.
     pub fn rows(&self, path: &str) -> Option<u32> {
-        self.operations()
-            .find(|row| row.method() == "GET" && fits(row, path))?
-            .rows
+        self.find("GET", path)?.rows
     }
 
     /// The response to OPTIONS: 204 with Allow, for a known path and for the server as a whole (`*`), and with
@@ -61,35 +52,37 @@ impl Router {
     /// # Errors
     /// 404 for an unknown path.
     pub fn options(&self, target: &Target) -> Result<Response, ApiError> {
-        let is_known = target.path == "*" || self.operations().any(|row| fits(row, &target.path));
-        if !is_known {
-            return Err(ApiError::new(Code::NotFound));
-        }
-        let response = Response::new(204, b"").header("Allow", self.allow(target));
-        let patch = self
-            .operations()
-            .find(|row| row.method() == "PATCH" && fits(row, &target.path));
+        let allow = self
+            .allow(|row| target.path == "*" || fits(row, &target.path))
+            .ok_or_else(|| ApiError::new(Code::NotFound))?;
+        let response = Response::new(204, b"").header("Allow", allow);
+        let patch = self.find("PATCH", &target.path);
         Ok(match patch.map(Operation::accept) {
             Some((name, media_type)) => response.header(name, media_type),
             None => response,
         })
     }
 
-    /// Lists the methods of a path, in the order of the tables.
-    fn allow(&self, target: &Target) -> String {
+    fn find(&self, method: &str, path: &str) -> Option<&'static Operation> {
+        self.operations()
+            .find(|row| row.method() == method && fits(row, path))
+    }
+
+    /// Lists the methods of these rows, in the order of the tables; `None` if there are no rows.
+    fn allow(&self, is_listed: impl Fn(&Operation) -> bool) -> Option<String> {
         let mut methods = Vec::new();
-        for operation in self
-            .operations()
-            .filter(|row| target.path == "*" || fits(row, &target.path))
-        {
+        for operation in self.operations().filter(|row| is_listed(row)) {
             for method in [operation.method(), "HEAD"] {
                 if (method != "HEAD" || operation.method() == "GET") && !methods.contains(&method) {
                     methods.push(method);
                 }
             }
         }
+        if methods.is_empty() {
+            return None;
+        }
         methods.push("OPTIONS");
-        methods.join(", ")
+        Some(methods.join(", "))
     }
 }
 

@@ -4,6 +4,11 @@ use std::borrow::Cow;
 
 /// Decodes every percent-encoded octet. A percent sign without two hexadecimal digits after it stays.
 pub fn decode(text: &str) -> Cow<'_, [u8]> {
+    decode_if(text, |_| true)
+}
+
+/// [`decode`] for the octets that are to be decoded. The others stay as they are.
+pub fn decode_if(text: &str, is_decoded: impl Fn(u8) -> bool) -> Cow<'_, [u8]> {
     let bytes = text.as_bytes();
     let Some(first) = bytes.iter().position(|byte| *byte == b'%') else {
         return Cow::Borrowed(bytes);
@@ -11,19 +16,24 @@ pub fn decode(text: &str) -> Cow<'_, [u8]> {
     let mut decoded = bytes[..first].to_vec();
     let mut rest = &bytes[first..];
     while let [byte, after @ ..] = rest {
-        let octet = if *byte == b'%' { octet(after) } else { None };
+        let octet = if *byte == b'%' { octet(after) } else { None }.filter(|it| is_decoded(*it));
         decoded.push(octet.unwrap_or(*byte));
         rest = if octet.is_some() { &after[2..] } else { after };
     }
     Cow::Owned(decoded)
 }
 
-/// Encodes every octet that is not unreserved (RFC 3986, section 2.3).
+/// Whether an octet is an unreserved character (RFC 3986, section 2.3).
+pub fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~".contains(&octet)
+}
+
+/// Encodes every octet that is not unreserved.
 pub fn encode(text: impl AsRef<[u8]>) -> String {
     let text = text.as_ref();
     let mut encoded = String::with_capacity(text.len());
     for &byte in text {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        if is_unreserved(byte) {
             encoded.push(char::from(byte));
         } else {
             encoded += &format!("%{byte:02X}");

@@ -77,11 +77,7 @@ impl<'a> Target<'a> {
             None => (target, None),
         };
         Self {
-            path: if path.contains('%') {
-                normalize(path)
-            } else {
-                path.into()
-            },
+            path: normalize(path),
             query,
         }
     }
@@ -90,30 +86,10 @@ impl<'a> Target<'a> {
 /// Decodes percent-encoded unreserved characters, which is equivalent (RFC 3986, section 6.2.2.2). Everything
 /// else stays encoded: `%2F` is not a slash.
 fn normalize(path: &str) -> Cow<'_, str> {
-    let mut normal = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((before, after)) = rest.split_once('%') {
-        normal.push_str(before);
-        match after.as_bytes().get(..2).and_then(unreserved) {
-            Some(character) => {
-                normal.push(character);
-                rest = &after[2..];
-            }
-            None => {
-                normal.push('%');
-                rest = after;
-            }
-        }
+    match percent::decode_if(path, percent::is_unreserved) {
+        Cow::Borrowed(_) => path.into(),
+        Cow::Owned(decoded) => String::from_utf8_lossy(&decoded).into_owned().into(),
     }
-    normal.push_str(rest);
-    Cow::Owned(normal)
-}
-
-/// The unreserved character (RFC 3986, section 2.3) with this code, in two hexadecimal digits.
-fn unreserved(digits: &[u8]) -> Option<char> {
-    let character = char::from(percent::octet(digits)?);
-    let is_unreserved = character.is_ascii_alphanumeric() || "-._~".contains(character);
-    is_unreserved.then_some(character)
 }
 
 #[cfg(test)]
