@@ -216,9 +216,8 @@ fn find<'k>(
 mod tests {
     use super::*;
     use crate::model::DomainEvent;
+    use crate::project::testing::{Database, change, pair};
     use crate::statements::ProjectWrites;
-    use crate::testing::Database;
-    use crate::testing::{change, pair};
 
     fn hosts() -> Hosts {
         let hosting = Hosting {

@@ -111,7 +111,7 @@ fn domain_that_loses_its_record_is_one_warning_and_a_number_in_the_metrics() {
         .filter(|line| line.contains("the domain "))
         .collect();
     assert_eq!(lines.len(), 1, "{logged}");
-    let said = "WARN  petstore_hosting::background] the domain pets.example.com is dns_changed: wrong DNS record";
+    let said = "WARN  petstore_hosting::project::background] the domain pets.example.com is dns_changed: wrong DNS record";
     assert!(lines[0].contains(said), "{logged}");
 }
 

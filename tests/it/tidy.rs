@@ -581,13 +581,13 @@ const WORDS: &[(&str, &[&str])] = &[
             "src/store",
             "src/cluster/statement.rs",
             "src/cluster/tests.rs",
-            "src/hosting/testing/",
+            "src/hosting/project/testing/",
         ],
     ),
     // With the colons, because comments elsewhere mention it.
     ("tiny_http::", &["src/gate/worker/"]),
-    ("simple_dns", &["src/hosting/dns"]),
-    ("publicsuffix::", &["src/hosting/suffix.rs"]),
+    ("simple_dns", &["src/hosting/project/dns"]),
+    ("publicsuffix::", &["src/hosting/project/suffix.rs"]),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! The fuzz target of the DNS client. `tests/fuzz/` runs it with libFuzzer and keeps the inputs that matter; the test below
 //! replays those on every run. No released build contains it.
 
-pub use crate::dns::fuzz_tests::dns;
+pub use crate::project::dns::fuzz_tests::dns;
 
 #[cfg(test)]
 mod tests {

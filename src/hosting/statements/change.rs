@@ -122,8 +122,8 @@ impl<W: Writes> ProjectWrites for W {}
 mod tests {
     use super::*;
     use crate::model::{DomainEvent, Reason};
+    use crate::project::testing::{change, pair};
     use crate::statements::ProjectReads;
-    use crate::testing::{change, pair};
 
     #[test]
     fn domain_is_stored_as_it_was_put() {

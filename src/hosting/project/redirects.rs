@@ -1,11 +1,11 @@
 //! Redirects from one domain of the project to another.
 
 use crate::database::Writes;
-use crate::domains::{known, require_plan};
-use crate::error::{Refusal, RefusalCode};
 use crate::model::{REDIRECT_STATUSES, Redirect};
-use crate::name;
 use crate::project::Project;
+use crate::project::domains::{known, require_plan};
+use crate::project::error::{Refusal, RefusalCode};
+use crate::project::name;
 use crate::statements::{ProjectReads, ProjectWrites};
 
 impl<W: Writes> Project<W> {
@@ -64,11 +64,11 @@ impl<W: Writes> Project<W> {
         let from = name::normal(from);
         self.store.within_transaction(|project| {
             known(project, &from)?;
-            let message = || format!("There is no redirect from {from}.");
-            let is_removed = project.remove_redirect(&from)?;
-            is_removed
-                .then_some(())
-                .ok_or_else(|| Refusal::new(RefusalCode::UNKNOWN_REDIRECT, message()))
+            if project.remove_redirect(&from)? {
+                return Ok(());
+            }
+            let message = format!("There is no redirect from {from}.");
+            Err(Refusal::new(RefusalCode::UNKNOWN_REDIRECT, message))
         })
     }
 }
@@ -76,7 +76,7 @@ impl<W: Writes> Project<W> {
 #[cfg(test)]
 mod tests {
     use crate::model::DomainEvent;
-    use crate::testing::{check, code, project};
+    use crate::project::testing::{check, code, project};
 
     #[test]
     fn redirects_make_no_chains() {

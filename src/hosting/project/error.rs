@@ -1,7 +1,5 @@
 //! Refusals: tasks that the project does not allow, with a stable code for programs.
 
-use std::sync::Arc;
-
 use petstore_base::error::{Error, ErrorKind};
 
 /// The code of a refusal, for programs.
@@ -52,7 +50,7 @@ impl RefusalCode {
 }
 
 /// A task that the project does not allow, or that failed. `Display` prints one line that ends with the code.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Refusal {
     /// For programs.
@@ -60,7 +58,7 @@ pub struct Refusal {
     /// For people: plain sentences with the reason and advice.
     pub message: String,
     /// The failure behind [`RefusalCode::STORAGE_UNAVAILABLE`] and [`RefusalCode::OUTCOME_UNKNOWN`].
-    cause: Option<Arc<Error>>,
+    cause: Option<Error>,
 }
 
 impl Refusal {
@@ -88,12 +86,6 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-impl PartialEq for Refusal {
-    fn eq(&self, other: &Self) -> bool {
-        (self.code, &self.message) == (other.code, &other.message)
-    }
-}
-
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self {
@@ -103,7 +95,7 @@ impl From<Error> for Refusal {
                 RefusalCode::STORAGE_UNAVAILABLE
             },
             message: error.to_string(),
-            cause: Some(Arc::new(error)),
+            cause: Some(error),
         }
     }
 }
@@ -111,7 +103,7 @@ impl From<Error> for Refusal {
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal.cause {
-            Some(cause) => Self::new(cause.kind(), cause.to_string()).caused_by(cause),
+            Some(cause) => cause,
             None => Self::new(ErrorKind::Refused, refusal.to_string()).caused_by(refusal),
         }
     }

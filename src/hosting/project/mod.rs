@@ -6,16 +6,40 @@
 //! `verify.rs` checks a domain: it looks up its record, then `caa.rs` the CAA records, which may forbid its
 //! certificate, and `finding.rs` has the result. `background.rs` has the work of a running service between requests.
 
+mod background;
+mod caa;
+mod deploys;
+pub mod dns;
+mod domains;
+mod error;
+mod finding;
+mod folder;
+mod media_type;
+mod name;
+mod overview;
+mod record;
+mod redirects;
+mod suffix;
+#[cfg(test)]
+pub mod testing;
+mod verify;
+#[cfg(test)]
+mod verify_tests;
+
 use std::fmt;
 
 use crate::config::Hosting;
 use crate::database::Writes;
-use crate::error::{Refusal, RefusalCode};
 use crate::model::Plan;
-use crate::overview::Overview;
 use crate::statements::{ProjectReads, ProjectWrites};
 use petstore_base::clock::unix_time;
 use petstore_base::error::Error;
+
+pub use background::Upkeep;
+pub use domains::Removed;
+pub use error::{Refusal, RefusalCode};
+pub use overview::{DomainView, Overview};
+pub use record::DnsRecord;
 
 /// The project of one database.
 pub struct Project<W> {

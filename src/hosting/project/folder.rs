@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::error::{Refusal, RefusalCode};
-use crate::media_type;
 use crate::model::SiteFile;
+use crate::project::error::{Refusal, RefusalCode};
+use crate::project::media_type;
 use petstore_base::http::{gzip, tag_of};
 
 /// The largest file, in bytes. The tests of attacks use responses of this size.

@@ -8,10 +8,10 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use crate::config::Hosting;
 use crate::database::{Reads, Row, Value, Writes};
-use crate::error::Refusal;
 use crate::model::{DomainEvent, Plan, Reason};
 use crate::project::Project;
-use crate::{DomainView, domains::Occasion, finding::Finding};
+use crate::project::error::Refusal;
+use crate::project::{DomainView, domains::Occasion, finding::Finding};
 use petstore_base::clock::unix_time;
 use petstore_base::error::{Error, ErrorKind};
 use petstore_base::testing::Folder;
@@ -29,7 +29,7 @@ impl Database {
             .unwrap();
         if is_new {
             connection
-                .execute_batch(include_str!("../../../schema.sql"))
+                .execute_batch(include_str!("../../../../schema.sql"))
                 .unwrap();
         }
         Self(connection)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::suffix::zone_of;
+use crate::project::suffix::zone_of;
 
 /// The time for which resolvers may cache the record, in seconds.
 const TTL: u32 = 3600;
@@ -55,7 +55,7 @@ impl DnsRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suffix::is_apex;
+    use crate::project::suffix::is_apex;
 
     #[test]
     fn subdomain_gets_a_cname_with_its_labels() {

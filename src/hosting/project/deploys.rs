@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use crate::database::Writes;
-use crate::error::{Refusal, RefusalCode};
-use crate::folder::{self, StaticFile};
 use crate::model::Deploy;
 use crate::project::Project;
+use crate::project::error::{Refusal, RefusalCode};
+use crate::project::folder::{self, StaticFile};
 use crate::statements::{ProjectReads, ProjectWrites};
 use petstore_base::clock::unix_time;
 
@@ -91,7 +91,7 @@ impl<W: Writes> Project<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{code, project};
+    use crate::project::testing::{code, project};
     use petstore_base::testing::Folder as TestFolder;
     use petstore_base::testing::random::Random;
 

@@ -2,9 +2,9 @@
 
 use super::finding::Finding;
 use super::verify::*;
-use crate::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
-use crate::dns::{Dns, RecordType};
 use crate::model::DomainEvent;
+use crate::project::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
+use crate::project::dns::{Dns, RecordType};
 
 const HOST: &str = "petstore.sites.example.net";
 const APEX: &str = "example.com";

@@ -1,5 +1,7 @@
 //! DNS messages, for the fuzzers: only an answer to the question is accepted, whatever a server sends.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use super::RecordType;
 use super::message::Question;
 

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use crate::config::Hosting;
 use crate::database::{Reads, Writes};
-use crate::error::{Refusal, RefusalCode};
-use crate::finding::Finding;
 use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::name;
-use crate::overview::DomainView;
 use crate::project::Project;
+use crate::project::error::{Refusal, RefusalCode};
+use crate::project::finding::Finding;
+use crate::project::name;
+use crate::project::overview::DomainView;
+use crate::project::verify::{CHECK_EVERY, check_dns};
 use crate::statements::{ProjectReads, ProjectWrites};
-use crate::verify::{CHECK_EVERY, check_dns};
 use petstore_base::clock::unix_time;
 
 /// The most domains of a project.
@@ -290,8 +290,8 @@ pub(crate) fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overview::Overview;
-    use crate::testing::{check, code, project};
+    use crate::project::overview::Overview;
+    use crate::project::testing::{check, code, project};
 
     #[test]
     fn new_domain_is_due_at_once_and_the_longest_unchecked_last() {
@@ -326,7 +326,7 @@ mod tests {
                 .domain
                 .is_primary
         );
-        let keep = |project: &mut Project<crate::testing::Database>, name| {
+        let keep = |project: &mut Project<crate::project::testing::Database>, name| {
             check(project, name, DomainEvent::Right, "")
         };
         for (name, is_primary) in [
@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(code(project.add(&long, true)), "invalid_domain");
         assert_eq!(project.overview().unwrap().domains.len(), 3);
         // The domain with the redirect does not become primary, even if it is verified first.
-        let verified = |project: &mut Project<crate::testing::Database>, name| {
+        let verified = |project: &mut Project<crate::project::testing::Database>, name| {
             check(project, name, DomainEvent::Right, "").unwrap().0
         };
         assert!(

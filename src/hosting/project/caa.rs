@@ -1,9 +1,9 @@
 //! The check of CAA records, which must allow a certificate authority to issue a certificate for a domain (RFC 8659).
 //! Parameters in the records are ignored, since only the authority can interpret them (section 4.2).
 
-use crate::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, RecordType, with_parents};
-use crate::finding::{CAA_UNKNOWN, Finding, list};
 use crate::model::DomainEvent;
+use crate::project::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, RecordType, with_parents};
+use crate::project::finding::{CAA_UNKNOWN, Finding, list};
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
 const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
@@ -111,7 +111,7 @@ fn issuer(record: &AnswerRecord) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
+    use crate::project::dns::tests::{AsDns, Record, Records, Server, WWW, respond, with_flags};
 
     fn issue(value: &'static str) -> Record {
         Record::Caa(0, "issue", value)

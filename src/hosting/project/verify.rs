@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::caa::check_caa;
 use crate::config::Hosting;
-use crate::dns::{AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents};
-use crate::finding::{Finding, list};
 use crate::model::DomainEvent;
-use crate::suffix::{is_apex, registered};
+use crate::project::caa::check_caa;
+use crate::project::dns::{
+    AnswerRecord, Dns, DnsAnswer, DnsError, NameServers, RecordType, with_parents,
+};
+use crate::project::finding::{Finding, list};
+use crate::project::suffix::{is_apex, registered};
 
 /// The common types of records that must not exist alongside the CNAME record of a subdomain.
 const OTHERS: [RecordType; 4] = [

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use crate::config::Hosting;
 use crate::database::Reads;
-use crate::finding::CAA_UNKNOWN;
 use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
-use crate::name;
-use crate::record::DnsRecord;
+use crate::project::finding::CAA_UNKNOWN;
+use crate::project::name;
+use crate::project::record::DnsRecord;
+use crate::project::verify::{CHECK_EVERY, CONFLICTING_RECORD, WRONG_TARGET};
 use crate::statements::ProjectReads;
-use crate::verify::{CHECK_EVERY, CONFLICTING_RECORD, WRONG_TARGET};
 use petstore_base::error::Error;
 
 /// The state of the project at one moment.

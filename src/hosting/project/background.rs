@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use crate::config::Hosting;
 use crate::database::{Reads, Writes};
-use crate::domains::Occasion;
-use crate::error::Refusal;
-use crate::model::{Domain, DomainState};
-use crate::overview::{DomainView, Overview};
+use crate::model::DomainState;
 use crate::project::Project;
-use crate::verify::check_dns;
+use crate::project::domains::Occasion;
+use crate::project::error::Refusal;
+use crate::project::overview::{DomainView, Overview};
+use crate::project::verify::check_dns;
 use petstore_base::clock::unix_time;
 use petstore_base::error::Error;
 use petstore_base::threads::{lock, start_thread};
@@ -171,39 +171,32 @@ fn change<W: Writes>(
 }
 
 /// Logs the new state of a domain after a check.
-fn log_news(domain: &DomainView) {
-    let DomainView {
-        domain:
-            Domain {
-                name,
-                state,
-                message,
-                ..
-            },
-        state_text,
-        ..
-    } = domain;
-    let is_bad = match state {
+fn log_news(view: &DomainView) {
+    let domain = &view.domain;
+    let is_bad = match domain.state {
         DomainState::PendingDns => false,
         DomainState::CertificateDelayed => true,
-        _ => !domain.is_in_order(),
+        _ => !view.is_in_order(),
     };
     let level = if is_bad {
         log::Level::Warn
     } else {
         log::Level::Info
     };
-    let (state, message) = (state.as_str(), message.as_deref().unwrap_or_default());
     log::log!(
         level,
-        "the domain {name} is {state}: {state_text}. {message}"
+        "the domain {} is {}: {}. {}",
+        domain.name,
+        domain.state.as_str(),
+        view.state_text,
+        domain.message.as_deref().unwrap_or_default()
     );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{code, project};
+    use crate::project::testing::{code, project};
 
     #[test]
     fn nothing_is_checked_without_a_platform() {
