@@ -68,11 +68,6 @@
         reason = "only the site or the command line uses it"
     )
 )]
-// Clippy also checks the crate without `test` and `fuzzing`, as it ships.
-#![cfg_attr(
-    any(test, fuzzing),
-    allow(clippy::unwrap_used, reason = "a panic is how a test fails")
-)]
 
 mod admin;
 mod app;
@@ -131,9 +126,9 @@ extern crate self as petstore;
 pub(crate) use {
     config::Setting,
     ops::changes::{change_head, print_change},
-    petstore_base::clock::{parse_rfc3339, past, rfc3339, unix_millis, unix_time},
+    petstore_base::clock::{parse_rfc3339, past, rfc3339, rfc3339_millis, unix_millis, unix_time},
     petstore_base::environment::{flaw, from_environment},
-    petstore_base::files::flush_folder,
+    petstore_base::files::{create_private, flush_folder, folder_of},
     petstore_base::json::Json,
     petstore_base::metrics::note_dropped_log_lines,
     petstore_base::threads::start_thread,

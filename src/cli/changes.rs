@@ -8,7 +8,7 @@ use petstore::{ChangeOptions, Error, ErrorKind, Format};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::command::{Command, CommandError, CommandResult, Flag, Invocation};
-use super::output::{count, existing, out, print_error, report};
+use super::output::{count, existing, moment, out, print_error, report};
 use super::transfer::format;
 
 pub const COMMANDS: &[Command] = &[
@@ -164,5 +164,5 @@ fn since(text: &str) -> Option<i64> {
         let span = i64::try_from(span.as_millis()).ok()?;
         return Some(petstore::unix_millis() - span);
     }
-    petstore::parse_rfc3339(text).or_else(|| petstore::parse_rfc3339(&format!("{text}T00:00:00Z")))
+    moment(text)
 }

@@ -5,12 +5,14 @@
 //! with the key, and the next start continues with it. So that another user cannot choose the key, the file must belong
 //! to this user, nobody else may write to it, and nobody else may rename files in its folder.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState, flush_folder};
+use petstore::{
+    Config, Error, ErrorKind, KeyRing, KeyScope, RingState, create_private, flush_folder, folder_of,
+};
 
 use super::keys::create;
 use super::manual::quote;
@@ -77,7 +79,7 @@ fn left(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
-    let folder = fs::metadata(absolute(path).parent().unwrap_or(path))?;
+    let folder = fs::metadata(folder_of(path))?;
     let this_user = rustix::process::geteuid().as_raw();
     let is_shared = folder.mode() & 0o022 != 0 && folder.mode() & 0o1000 == 0;
     let is_ours =
@@ -106,18 +108,14 @@ fn unusable(path: &Path, error: io::Error) -> Error {
 fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
     let mut is_ours = false;
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        let made = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path);
+        let made = create_private(path);
         is_ours = made.is_ok();
         made.and_then(|mut file| {
             file.write_all(format!("{key}\n").as_bytes())
                 .and_then(|()| file.sync_all())
         })
         // So that the name of the file survives a power cut.
-        .and_then(|()| flush_folder(absolute(path).parent().unwrap_or(path)))
+        .and_then(|()| flush_folder(folder_of(path)))
         .map_err(|error| unusable(path, error))
     });
     made.inspect_err(|_| {

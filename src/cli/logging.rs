@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Record};
-use petstore::{Error, ErrorKind, start_thread};
+use petstore::{Error, ErrorKind, rfc3339_millis, start_thread, unix_millis};
 use rustix::fs::fstat;
 
 use super::json_line;
@@ -125,7 +125,11 @@ fn write(out: &mut impl Write, record: &Record, form: Form) -> io::Result<()> {
         Form {
             is_journal: true, ..
         } => writeln!(out, "[{level:<5} {target}] {text}"),
-        _ => writeln!(out, "[{} {level:<5} {target}] {text}", json_line::now()),
+        _ => writeln!(
+            out,
+            "[{} {level:<5} {target}] {text}",
+            rfc3339_millis(unix_millis())
+        ),
     }
 }
 

@@ -3,13 +3,18 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use petstore::Error;
+use petstore::{Error, parse_rfc3339};
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Error> {
     let mut out = out(false);
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     printed.map_err(|error| Error::io("cannot write to standard output", error))
+}
+
+/// Reads a day, or a time of RFC 3339, in milliseconds of Unix time.
+pub fn moment(text: &str) -> Option<i64> {
+    parse_rfc3339(text).or_else(|| parse_rfc3339(&format!("{text}T00:00:00Z")))
 }
 
 /// Returns standard output. On a terminal, characters that it would interpret are escaped as in JSON, such as `\u001b`;

@@ -3,6 +3,8 @@
 //! `tests/fuzz/` runs them with libFuzzer and keeps the inputs that matter; the test below replays those on every run.
 //! The target of a single room is in that room, in its `fuzz_tests.rs`; the gate has its own. No released build contains fuzz targets.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod decoders;
 mod start;
 

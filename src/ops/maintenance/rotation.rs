@@ -9,7 +9,7 @@ use petstore_base::error::Error;
 use petstore_base::files::folder_of;
 
 /// The form of a date in a name.
-const FORM: &[u8] = b"0000-00-00T00-00-00Z";
+const FORM: &str = "0000-00-00T00-00-00Z";
 
 /// The names of a database's dated backups: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Their alphabetical
 /// order is the order of their dates.
@@ -41,14 +41,7 @@ impl Series {
         let date = name
             .strip_prefix(&self.begin)
             .and_then(|rest| rest.strip_suffix(&self.end));
-        let fits = |(byte, form): (u8, &u8)| {
-            if *form == b'0' {
-                byte.is_ascii_digit()
-            } else {
-                byte == *form
-            }
-        };
-        date.is_some_and(|date| date.len() == FORM.len() && date.bytes().zip(FORM).all(fits))
+        date.is_some_and(|date| date.replace(|c: char| c.is_ascii_digit(), "0") == FORM)
     }
 
     /// Lists the backups in the folder of `newest` that are older than it, the oldest first. Leaves out what is no file,

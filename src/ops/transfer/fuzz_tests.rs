@@ -1,6 +1,8 @@
 //! The rows of an import, for the fuzzers: the size of the buffer does not change them, and rows that are written again
 //! are read the same.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::io::BufReader;
 
 use super::csv::{columns, write_head};

@@ -1,5 +1,7 @@
 //! The services of a cluster, with real nodes. Needs `RQLITED`: run by `scripts/test.d/cluster`.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::time::{Duration, Instant};
