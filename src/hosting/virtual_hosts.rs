@@ -1,17 +1,17 @@
 //! Virtual hosts: accepts the project's names, rejects others (RFC 9110, section 7.4), and redirects names with a
-//! redirect. The API is not redirected: a client could lose its credentials or its body on the way.
+//! redirect.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::Hosting;
 use crate::database::Reads;
-use crate::model::{Domain, DomainState, Redirect};
+use crate::model::{DomainState, Redirect};
 use crate::statements::ProjectReads;
 use petstore_base::clock::unix_time;
 use petstore_base::error::Error;
 use petstore_base::http::host::{is_address, without_port};
-use petstore_base::http::{Request, Response, Target, elements};
+use petstore_base::http::{Request, Response, elements};
 
 /// The header field with the host of the request.
 pub const HOST: &str = "Host";
@@ -33,16 +33,12 @@ pub struct Hosts {
     primary: Option<Arc<str>>,
     version: i64,
     served: Option<OnServed>,
-    /// The URL of the API, if it is configured.
-    base_url: Option<Arc<str>>,
-    /// Returns whether a target is that of the API, which is not redirected.
-    is_api: Option<fn(&Target) -> bool>,
 }
 
 /// A remembered domain.
 #[derive(Clone)]
 struct KnownDomain {
-    domain: Domain,
+    state: DomainState,
     /// The redirect from it, if its target is served.
     redirect: Option<Redirect>,
 }
@@ -55,22 +51,18 @@ pub enum Admitted {
         /// The primary domain.
         canonical: Option<Arc<str>>,
     },
-    /// The host redirects to another one, with this response.
-    Redirected(Response),
-    /// The host is not the project's, or redirects, and the request is for the API, which is elsewhere: 421, with a
-    /// message if there is more to say.
-    Misdirected(Option<String>),
+    /// The host redirects to another one.
+    Redirected(Redirect),
+    /// The host is not the project's.
+    Misdirected,
 }
 
 impl Hosts {
-    /// Creates the hosts of a project. `own` are further names of it, beside the one on the platform. `is_api` tells whether a
-    /// target is that of the API, whose URL is `base_url`. `served` is called when a trusted proxy forwards an HTTPS request
-    /// for a domain that waits for its certificate.
+    /// Creates the hosts of a project. `own` are further names of it, beside the one on the platform. `served` is called when
+    /// a trusted proxy forwards an HTTPS request for a domain that waits for its certificate.
     pub fn new(
         hosting: &Hosting,
         own: impl Iterator<Item = String>,
-        base_url: Option<&str>,
-        is_api: fn(&Target) -> bool,
         served: Option<OnServed>,
     ) -> Self {
         let Some(address) = hosting.address() else {
@@ -79,8 +71,6 @@ impl Hosts {
         Self {
             platform_names: std::iter::once(address).chain(own).collect(),
             served,
-            base_url: base_url.map(Arc::from),
-            is_api: Some(is_api),
             ..Self::default()
         }
     }
@@ -96,8 +86,6 @@ impl Hosts {
             primary,
             version,
             served,
-            base_url,
-            is_api,
         } = self;
         if platform_names.is_empty() {
             return Ok(Admitted::Served { canonical: None });
@@ -122,13 +110,13 @@ impl Hosts {
         if platform_names.contains(&host) {
             return Ok(Admitted::Served { canonical });
         }
-        let found = find(known, platform_names, &host, database)?
-            .filter(|known| known.domain.state.is_served());
-        let Some(KnownDomain { domain, redirect }) = found else {
-            return Ok(Admitted::Misdirected(None));
+        let found =
+            find(known, platform_names, &host, database)?.filter(|known| known.state.is_served());
+        let Some(KnownDomain { state, redirect }) = found else {
+            return Ok(Admitted::Misdirected);
         };
         let is_waiting = matches!(
-            domain.state,
+            state,
             DomainState::Verified | DomainState::CertificateDelayed
         );
         // Of several proxies, the first one has written the scheme of the client.
@@ -140,32 +128,14 @@ impl Hosts {
             && schemes.next().is_some_and(is_https)
             && let Some(served) = served
         {
-            served(&domain.name);
+            served(&host);
         }
         match redirect {
             // `OPTIONS *` concerns the server, so it is not redirected.
-            Some(redirect) if request.target != "*" => {
-                if is_api.is_some_and(|is_api| is_api(&Target::parse(request.target))) {
-                    return Ok(Admitted::Misdirected(Some(not_the_api(
-                        redirect,
-                        base_url.as_deref(),
-                    ))));
-                }
-                let location = format!("https://{}{}", redirect.to, request.target);
-                Ok(Admitted::Redirected(
-                    Response::new(redirect.status, b"").header("Location", location),
-                ))
-            }
+            Some(redirect) if request.target != "*" => Ok(Admitted::Redirected(redirect.clone())),
             _ => Ok(Admitted::Served { canonical }),
         }
     }
-}
-
-/// Why a request for the API at a name that redirects is rejected, with the URL of the API.
-fn not_the_api(redirect: &Redirect, base_url: Option<&str>) -> String {
-    let Redirect { from, to, .. } = redirect;
-    let api = base_url.map_or_else(|| format!("https://{to}/v1"), str::to_owned);
-    format!("{from} redirects to {to}, and the API is not redirected. It is at {api}.")
 }
 
 /// Adds a link to the primary domain (RFC 6596) to a response, if it is a page.
@@ -205,8 +175,8 @@ fn find<'k>(
             Some(redirect) if is_served(&redirect.to)? => Some(redirect),
             _ => None,
         };
-        let domain = domain.at(unix_time());
-        known.insert(host.into(), KnownDomain { domain, redirect });
+        let state = domain.at(unix_time()).state;
+        known.insert(host.into(), KnownDomain { state, redirect });
     }
     Ok(known.get(host))
 }
@@ -215,7 +185,7 @@ fn find<'k>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::DomainEvent;
+    use crate::model::{Domain, DomainEvent};
     use crate::project::testing::{Database, change, pair};
     use crate::statements::ProjectWrites;
 
@@ -225,36 +195,24 @@ mod tests {
             ..Hosting::default()
         };
         let own = ["api.example".to_owned()].into_iter();
-        let base_url = Some("https://Api.example:8443/v1");
-        Hosts::new(
-            &hosting,
-            own,
-            base_url,
-            |target| target.path.split('/').nth(1) == Some("v1"),
-            None,
-        )
+        Hosts::new(&hosting, own, None)
     }
 
-    fn ask(hosts: &mut Hosts, reader: &Database, host: &str, target: &str) -> (u16, String) {
+    /// Where a redirect leads; `Err`: the host is not the project's.
+    fn ask(hosts: &mut Hosts, reader: &Database, host: &str) -> Result<Option<String>, ()> {
         let headers = vec![("Host", host)];
         let request = Request {
             id: "-",
             method: "GET",
-            target,
+            target: "/a?b=1",
             headers,
             body: b"",
         };
-        let admitted = hosts.admit(&request, reader);
-        let response = match admitted {
-            Ok(Admitted::Served { .. }) => Response::new(200, b""),
-            Ok(Admitted::Redirected(response)) => response,
-            Ok(Admitted::Misdirected(_)) => Response::new(421, b""),
-            Err(error) => panic!("{error}"),
-        };
-        (
-            response.status,
-            response.field("Location").unwrap_or_default().to_owned(),
-        )
+        match hosts.admit(&request, reader).unwrap() {
+            Admitted::Served { .. } => Ok(None),
+            Admitted::Redirected(redirect) => Ok(Some(redirect.to)),
+            Admitted::Misdirected => Err(()),
+        }
     }
 
     #[test]
@@ -278,7 +236,7 @@ mod tests {
             Ok(())
         });
         let mut hosts = hosts();
-        let mut ask = |host: &str| ask(&mut hosts, &reader, host, "/a?b=1");
+        let mut ask = |host: &str| ask(&mut hosts, &reader, host);
         for host in [
             "",
             "127.0.0.1",
@@ -293,7 +251,7 @@ mod tests {
             "Pets.TEST:443",
             "old.test",
         ] {
-            assert_eq!(ask(host).0, 200, "{host}");
+            assert_eq!(ask(host), Ok(None), "{host}");
         }
         for host in [
             "new.test",
@@ -304,56 +262,14 @@ mod tests {
             "pets.test:x",
             "[pets.test]",
         ] {
-            assert_eq!(ask(host).0, 421, "{host}");
+            assert_eq!(ask(host), Err(()), "{host}");
         }
+        assert_eq!(ask("from.test"), Ok(Some("pets.test".to_owned())));
         assert_eq!(
-            ask("from.test"),
-            (308, "https://pets.test/a?b=1".to_owned())
-        );
-        assert_eq!(
-            ask("early.test").0,
-            200,
+            ask("early.test"),
+            Ok(None),
             "the target of its redirect is not served yet"
         );
-    }
-
-    #[test]
-    fn api_is_not_redirected() {
-        let (_folder, mut writer, reader) = pair();
-        let verified =
-            |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
-        change(&mut writer, |project| {
-            project.put_domain(&verified("from.test"))?;
-            let (from, to) = ("from.test".to_owned(), "petstore.sites.test".to_owned());
-            project.put_redirect(&Redirect {
-                from,
-                to,
-                status: 308,
-            })
-        });
-        let mut hosts = hosts();
-        for (target, status) in [
-            ("/v1", 421),
-            ("/%761/pets?limit=1", 421),
-            ("/v10", 308),
-            ("/", 308),
-        ] {
-            assert_eq!(
-                ask(&mut hosts, &reader, "from.test", target).0,
-                status,
-                "{target}"
-            );
-        }
-        let redirect = reader.redirect("from.test").unwrap().unwrap();
-        for (base_url, api) in [
-            (None, "It is at https://petstore.sites.test/v1."),
-            (
-                hosts.base_url.as_deref(),
-                "It is at https://Api.example:8443/v1.",
-            ),
-        ] {
-            assert!(not_the_api(&redirect, base_url).ends_with(api), "{api}");
-        }
     }
 
     #[test]

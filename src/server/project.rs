@@ -2,7 +2,6 @@
 //! settings.
 
 use crate::admin::ProjectSettings;
-use crate::app::pipeline::is_protected;
 use crate::config::Config;
 use petstore_base::error::Error;
 use petstore_hosting::{Hosts, OnServed};
@@ -55,7 +54,5 @@ pub fn start(config: &Config, _: &str) -> Result<(Hosts, Option<ProjectSettings>
 
 /// The hosts of the project of a configuration: the one on its platform, and its own.
 fn hosts(config: &Config, served: Option<OnServed>) -> Hosts {
-    let base_url = config.base_url.as_deref();
-    let own = config.own_hosts();
-    Hosts::new(&config.hosting, own, base_url, is_protected, served)
+    Hosts::new(&config.hosting, config.own_hosts(), served)
 }

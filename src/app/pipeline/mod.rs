@@ -22,7 +22,7 @@ use petstore_base::http::response::Disposition;
 use petstore_base::http::{ACCESS_LOG, Fields, LazyAssets, Request, Response, Size, Target};
 use petstore_base::metrics::Metrics;
 use petstore_base::quiet_log::QuietLog;
-use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosts, link_canonical};
+use petstore_hosting::{Admitted, FORWARDED_PROTO, HOST, Hosts, Redirect, link_canonical};
 
 pub use authentication::Authenticator;
 pub use cluster::{ClusterReads, ClusterWrites, KeyCopy};
@@ -213,17 +213,19 @@ impl Pipeline {
         now: i64,
         entry: &mut RequestInfo,
     ) -> Result<Entered<'r>, Failure> {
+        let target = Target::parse(request.target);
         match self.shared.hosts.admit(request, database)? {
             Admitted::Served { canonical } => entry.canonical = canonical,
-            Admitted::Redirected(response) => return Ok(Entered::Answered(response)),
-            Admitted::Misdirected(None) => {
-                return Err(ApiError::new(Code::MisdirectedRequest).into());
+            Admitted::Redirected(Redirect { from, to, .. }) if is_protected(&target) => {
+                return Err(not_redirected(&from, &to, self.shared.settings.root()).into());
             }
-            Admitted::Misdirected(Some(message)) => {
-                return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
+            Admitted::Redirected(Redirect { to, status, .. }) => {
+                let location = format!("https://{to}{}", request.target);
+                let response = Response::new(status, b"").header("Location", location);
+                return Ok(Entered::Answered(response));
             }
+            Admitted::Misdirected => return Err(ApiError::new(Code::MisdirectedRequest).into()),
         }
-        let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             let options = self.router.options(&target);
             let is_file = options.is_err() && is_deployed(database, &target.path)?;
@@ -318,6 +320,15 @@ impl Pipeline {
         }
         failure.into_response()
     }
+}
+
+/// Rejects a request for the API at a name that redirects: a client could lose its credentials or its body on the way.
+/// `root` is the URL of the service, if it is configured.
+fn not_redirected(from: &str, to: &str, root: Option<&str>) -> ApiError {
+    let root = root.map_or_else(|| format!("https://{to}"), str::to_owned);
+    let message =
+        format!("{from} redirects to {to}, and the API is not redirected. It is at {root}/v1.");
+    ApiError::with_message(Code::MisdirectedRequest, message)
 }
 
 /// Runs a part of an operation. A panic, which the panic hook logs, becomes a failure.
@@ -486,6 +497,21 @@ mod tests {
         for method in ["GET", "HEAD"] {
             assert_eq!(size_of(method, Some(MAX_PAGE_ROWS + 1), ""), Size::Large);
             assert_eq!(size_of(method, Some(u32::MAX), "limit=1"), Size::Large);
+        }
+    }
+
+    #[test]
+    fn request_for_the_api_is_told_where_it_is() {
+        for (root, api) in [
+            (None, "It is at https://pets.test/v1."),
+            (
+                Some("https://Api.example:8443"),
+                "It is at https://Api.example:8443/v1.",
+            ),
+        ] {
+            let response = not_redirected("from.test", "pets.test", root).into_response();
+            let body = String::from_utf8_lossy(response.body());
+            assert!(response.status == 421 && body.contains(api), "{body}");
         }
     }
 
