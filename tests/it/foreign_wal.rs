@@ -211,6 +211,25 @@ fn copy_that_the_log_continues_loses_nothing() {
 }
 
 #[test]
+fn log_of_changes_alone_is_told_from_that_of_another_database() {
+    let made = || {
+        let server = Server::start();
+        server.fill(["one", "two"]);
+        empty_log(&server);
+        server
+    };
+    let (other, server) = (made().kill(), made());
+    succeed(&["pet", "status", "1", "sold"], &server.folder.database());
+    let folder = server.kill();
+    let log = folder.path().join("pets.db-wal");
+    assert_ne!(fs::metadata(log).unwrap().len(), 0);
+    fs::copy(other.database(), folder.database()).unwrap();
+    for words in [&["--listen", "127.0.0.1:0"][..], &["check"], &["export"]] {
+        refuse(words, &folder.database(), messages::LOG_FOREIGN);
+    }
+}
+
+#[test]
 fn commands_refuse_the_log_of_another_database_too() {
     let (one, other) = (crashed(), crashed());
     put_backup(&other, &one);

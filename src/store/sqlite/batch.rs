@@ -15,6 +15,12 @@ use crate::model::{IdempotencyKey, NewPet};
 use crate::store::idempotency;
 use crate::store::statements::{INSERT, REWRITE};
 
+/// Writes the page of the identity into the log, so that the log of a database is told from that of another one that was copied
+/// over the file. SQLite does not write a row that stays as it is, so the row gets another rowid: one of two in turn that SQLite
+/// gives to no row.
+const IDENTIFY_LOG: &str = "UPDATE OR IGNORE sqlite_sequence SET rowid = iif(rowid = -1, -2, -1) \
+    WHERE name = 'petstore database'";
+
 /// The size in bytes of a large pet. After a failure, a probe checks that there is room for one.
 const LARGE_PET: usize = 64 * 1024;
 
@@ -106,6 +112,8 @@ impl Writer {
             }
         }
         let pet = self.write(INSERT, |statement| statement.insert(new.values()))?;
+        // The last id is on the same page.
+        self.is_identified = true;
         if let Some(key) = key {
             let now = self.retry_time()?;
             self.change(idempotency::RECORD, params![key.0, new.fingerprint(), now])?;
@@ -159,7 +167,7 @@ impl Writer {
     /// Undoes the batch.
     pub fn undo(&mut self) {
         self.state = BatchState::Closed;
-        (self.written, self.recorded) = (0, 0);
+        (self.written, self.recorded, self.is_identified) = (0, 0, false);
         if mem::take(&mut self.recorder.added) > 0 {
             self.recorder.known = None;
         }
@@ -389,6 +397,9 @@ impl Writer {
     fn finish(&mut self) -> Result<(), StoreError> {
         self.forget_retries()?;
         self.forget_changes()?;
+        if self.written > 0 && !self.is_identified {
+            self.change(IDENTIFY_LOG, &[])?;
+        }
         self.ensure_open()?;
         self.run("COMMIT").map_err(|error| self.write_over(error))
     }

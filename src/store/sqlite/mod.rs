@@ -68,6 +68,8 @@ pub struct Writer {
     gave_up: Option<Instant>,
     /// Records of retries that the batch has added.
     recorded: usize,
+    /// The batch has written the page of the identity.
+    is_identified: bool,
     retry_clock: IdempotencyClock,
     recorder: recorder::Recorder,
     /// True if the last commit failed, so that a probe must show that the disk takes writes again.
@@ -114,6 +116,7 @@ impl Writer {
             busy_timeout: BUSY_TIMEOUT,
             gave_up: None,
             recorded: 0,
+            is_identified: false,
             retry_clock: IdempotencyClock::default(),
             recorder: recorder::Recorder::default(),
             last_failed: false,
