@@ -85,6 +85,13 @@ fn open_file(path: &Path, readers: usize, purpose: Purpose) -> Result<OpenStore,
             "the trigger {name} can change the pets that clients send; responses have what they sent"
         );
     }
+    for saved in sqlite::saved_next_to(path) {
+        log::warn!(
+            "{} has what a service held when the database was taken from it, perhaps the latest pets: compare it, restore it or \
+             move it away",
+            saved.display()
+        );
+    }
     let writer = WriteAccess::Writes(writer);
     open_with_readers(path, readers, writer, Some(claim), about)
 }

@@ -106,13 +106,15 @@ fn pets_of_a_file_that_is_gone_are_saved_next_to_its_name() {
             fs::rename(beside(path, ".copy"), path).unwrap();
         },
     ] {
-        let mut server = Server::start();
+        // With an admin address, a second connection writes.
+        let mut server = Server::start_with(|command| command.args(["--admin", "127.0.0.1:0"]));
         server.fill(["in the file"]);
         empty_log(&server);
         server.fill(["in the log"]);
         leave(&server.folder.database());
         let (status, _, log) = server.ended();
         assert_eq!(status.code(), Some(1), "{log}");
+        assert_eq!(log.matches("or its log is gone").count(), 1, "{log}");
         let is_saved = |name: &String| name.starts_with("pets.db.rescued-");
         let saved = server.folder.path().join(
             names(server.folder.path())
@@ -133,6 +135,11 @@ fn pets_of_a_file_that_is_gone_are_saved_next_to_its_name() {
             &server.folder.database(),
         );
         assert_eq!(count(&server.folder.database()), 2);
+        let log = Server::start_in(server.folder, |command| command).stop();
+        assert!(
+            log.contains(&format!("{} has what a service held", saved.display())),
+            "{log}"
+        );
     }
 }
 

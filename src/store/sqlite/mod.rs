@@ -44,6 +44,7 @@ pub use integrity::Checked;
 pub use migrations::VERSION as SCHEMA_VERSION;
 pub use open_file::{FileId, journal_of, log_of};
 pub use reader::Reader;
+pub use rescue::saved_next_to;
 pub use restore::{OldDatabase, RestoredKeys, carry_over, lock_old, renew_changes};
 pub use schema_diff::kind_of;
 pub use snapshot::Snapshot;

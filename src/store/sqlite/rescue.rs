@@ -2,19 +2,40 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::open_file::FileId;
 use super::{Cause, StoreError, Writer};
 use petstore_base::clock::{rfc3339, unix_time};
 use petstore_base::error::Error;
-use petstore_base::files::create_private;
+use petstore_base::files::{create_private, folder_of};
+use petstore_base::threads::lock;
 
+/// The beginning of the last extension of a saved database.
+const BEGIN: &str = "rescued-";
 /// The time between two attempts.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// The outcome of the last attempt, if there was one: success, or the time of the failure.
 pub type Rescue = Option<Result<(), Instant>>;
+
+/// The files whose databases this process has saved.
+static SAVED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
+
+/// The databases that services have saved next to a path.
+pub fn saved_next_to(path: &Path) -> Vec<PathBuf> {
+    let begin = path.with_added_extension(BEGIN);
+    let begin = begin.as_os_str().as_encoded_bytes();
+    let files = fs::read_dir(folder_of(path))
+        .into_iter()
+        .flatten()
+        .flatten();
+    files
+        .map(|file| file.path())
+        .filter(|file| file.as_os_str().as_encoded_bytes().starts_with(begin))
+        .collect()
+}
 
 impl Writer {
     /// Copies a database whose file was deleted to a new name next to the old one. Returns false as long as only open
@@ -32,25 +53,34 @@ impl Writer {
             None if !self.reader.watch.is_deleted() => return true,
             _ => {}
         }
+        // The service and its project have a writer each. One saves, and the other waits for it.
+        let id = self.reader.watch.ids().next();
+        let mut saved_files = lock(&SAVED);
+        if id.is_some_and(|id| saved_files.contains(&id)) {
+            return true;
+        }
         let path = self.reader.watch.path();
         let name = path.display();
         let time = rfc3339(unix_time()).replace(':', "-");
-        let target = path.with_added_extension(format!("rescued-{time}"));
+        let target = path.with_added_extension(format!("{BEGIN}{time}"));
         let saved = self.save(&target);
         if let Err(error) = &saved {
             // This folder may end with the process, as a private one of systemd does.
             let temporary = std::env::temp_dir().join(target.file_name().unwrap_or_default());
-            if self.rescue.is_none() && self.save(&temporary).is_ok() {
-                log::error!("a copy of {name} is in {}", temporary.display());
-            }
+            let other_copy = if self.rescue.is_none() && self.save(&temporary).is_ok() {
+                format!(" A copy is in {}.", temporary.display())
+            } else {
+                String::new()
+            };
             log::error!(
-                "{name} is gone, and cannot be saved: {error}. Only this process has what it held, and tries again: make room, \
-                 or run this in another folder, for petstore restore rescued.db: {}",
+                "{name} or its log is gone, and cannot be saved in its folder: {error}.{other_copy} This process has what it held, \
+                 and tries again: make room, or run this in another folder, for petstore restore rescued.db: {}",
                 self.lines_to_copy()
             );
         } else {
+            saved_files.extend(id);
             log::error!(
-                "{name} is gone; all that it held is in {}",
+                "{name} or its log is gone; all that it held is in {}",
                 target.display()
             );
         }
