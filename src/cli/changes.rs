@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use petstore::{ChangeOptions, Error, ErrorKind, Format};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -48,7 +49,6 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 /// The seconds of a day.
-const DAY: f64 = 24.0 * 3600.0;
 const SINCE: &str = "a time such as 2027-01-31 or 2027-01-31T18:00:00Z, or a time span such as 30d";
 /// The time between two looks at the database.
 const EVERY: Timespec = Timespec {
@@ -60,8 +60,7 @@ fn keep(call: &Invocation) -> CommandResult {
     let (word, database) = (call.operand(0), existing(&call.config.database)?);
     if word.is_empty() {
         let kept = petstore::changes_kept(database)?;
-        let kept =
-            kept.map(|kept| format!("changes are kept for {}d\n", kept.as_secs() as f64 / DAY));
+        let kept = kept.map(|kept| format!("changes are kept for {}\n", words(kept)));
         report(&kept.unwrap_or_else(|| "changes are not recorded\n".to_owned()));
         return Ok(());
     }
@@ -85,12 +84,28 @@ fn keep(call: &Invocation) -> CommandResult {
         removed => format!("; removed {}", count(removed as u64, "older change")),
     };
     report(&match keep {
-        Some(_) => format!(
-            "each change of a pet is recorded now, and kept for {word}, unless another program makes it{older}\n"
+        Some(keep) => format!(
+            "each change of a pet is recorded now, and kept for {}, unless another program makes it{older}\n",
+            words(keep)
         ),
         None => "changes are no longer recorded; those that were stay\n".to_owned(),
     });
     Ok(())
+}
+
+/// A duration in the largest unit of which it is a multiple: `3m` is 3 minutes, not months.
+fn words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [
+        (24 * 3600, "day"),
+        (3600, "hour"),
+        (60, "minute"),
+        (1, "second"),
+    ];
+    let unit = units
+        .iter()
+        .find(|(length, _)| seconds.is_multiple_of(*length));
+    unit.map_or_else(String::new, |(length, name)| count(seconds / length, name))
 }
 
 fn changes(call: &Invocation) -> CommandResult {

@@ -60,6 +60,12 @@ fn on_service(error: &Error, call: &Invocation) -> Option<String> {
     ))
 }
 
+/// The flag that names the database of a call, for a command that the operator may paste; empty for the default.
+pub fn database_flag(call: &Invocation) -> String {
+    call.setting("database")
+        .map_or(String::new(), |path| format!(" --database {}", quote(path)))
+}
+
 fn advice(error: &Error, call: &Invocation) -> Option<String> {
     // A command with a file as its operand, such as `check FILE`, may fail because of that file, not the database.
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
@@ -92,24 +98,24 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
         ErrorKind::DatabaseMissing if !has_file => "give the right file with --database",
         ErrorKind::DatabaseForeign if !has_file => "give another file with --database",
         ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged if call.command == "backup" => {
-            "petstore check shows what is wrong"
+            "petstore check{database} shows what is wrong"
         }
         ErrorKind::DatabaseDamaged if call.command == "check" && !has_file => {
             "check again: if that finds nothing, the disk had failed to read. Otherwise restore a backup with \
-             petstore restore FILE, which keeps the damaged database under another name"
+             petstore restore FILE{database}, which keeps the damaged database under another name"
         }
         // SQLite may report a failed read of the disk as damage.
         ErrorKind::DatabaseDamaged if !has_file => {
-            "run petstore check: if that finds nothing, the disk had failed to read; try again. Otherwise restore a backup with \
-             petstore restore FILE, which keeps the damaged database under another name"
+            "run petstore check{database}: if that finds nothing, the disk had failed to read; try again. Otherwise restore a backup with \
+             petstore restore FILE{database}, which keeps the damaged database under another name"
         }
         ErrorKind::SchemaChanged if error.to_string().contains(" was rebuilt, ") => {
-            "move the pets: petstore export, then petstore import --keep-ids --create into a new database, which leaves keys, \
+            "move the pets: petstore export{database}, then petstore import --keep-ids --create into a new database, which leaves keys, \
              site and domains behind"
         }
         ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
         ErrorKind::DatabaseMoved if !call.config.read_only => {
-            "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup, or what the service has saved next to it: petstore restore FILE"
+            "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup, or what the service has saved next to it: petstore restore FILE{database}"
         }
         ErrorKind::ClusterUnsupported => {
             "build petstore with it: cargo build --release --features cluster"
@@ -125,20 +131,22 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
         }
         ErrorKind::LogForeign => {
             "first copy both files into another folder, and look at them there with sqlite3, without the -wal or -journal and then \
-             with it. Then put back what belongs together, or restore a backup: petstore restore FILE keeps both files"
+             with it. Then put back what belongs together, or restore a backup: petstore restore FILE{database} keeps both files"
         }
         ErrorKind::LogOrphaned => {
             "give the database its name back, next to its -wal or -journal; if it is gone, move that file into another folder, and \
              restore a backup"
         }
-        ErrorKind::KeyUnknown => "petstore key list shows the keys",
-        ErrorKind::KeyExists => "choose another name; petstore key rotate replaces a key",
+        ErrorKind::KeyUnknown => "petstore key list{database} shows the keys",
+        ErrorKind::KeyExists => "choose another name; petstore key rotate{database} replaces a key",
         ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
         ErrorKind::PetExists => {
             "--update changes these pets, and --new-ids adds all of the input as new pets"
         }
         ErrorKind::ImportedBefore => "add it once more with --again",
-        ErrorKind::ChangesNotKept => "petstore changes keep 90d records them from then on",
+        ErrorKind::ChangesNotKept => {
+            "petstore changes keep 90d{database} records them from then on"
+        }
         ErrorKind::InvalidRows => {
             "correct the input or --format, or leave these lines out with --skip-invalid"
         }
@@ -158,7 +166,7 @@ fn advice(error: &Error, call: &Invocation) -> Option<String> {
         }
         _ => return None,
     };
-    Some(text.to_owned())
+    Some(text.replace("{database}", &database_flag(call)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use signal_hook::consts::SIGTSTP;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::command::{CREATE, Command, CommandError, CommandResult, Flag, Invocation, usage};
-use super::manual::quote;
+use super::hints::database_flag;
 use super::output::{is_control, out, print_to_stderr};
 use super::signals;
 
@@ -81,7 +81,8 @@ fn export(call: &Invocation) -> CommandResult {
     }
 }
 
-fn import(call: &Invocation) -> CommandResult {
+/// What the flags of an import ask for.
+fn options(call: &Invocation) -> Result<ImportOptions, CommandError> {
     let ids = match ["keep-ids", "new-ids", "update"].map(|flag| call.has(flag)) {
         [false, false, false] => ImportIds::default(),
         [true, false, false] => ImportIds::Keep,
@@ -99,11 +100,19 @@ fn import(call: &Invocation) -> CommandResult {
         }),
         ids,
     };
+    if options.format == Format::Ndjson && !options.ignore_columns.is_empty() {
+        return usage("--ignore-columns is for CSV: NDJSON has no columns");
+    }
     if options.ids == ImportIds::Update && call.has("create") {
         return usage(
             "--update changes pets of a database that exists, so it cannot be given with --create",
         );
     }
+    Ok(options)
+}
+
+fn import(call: &Invocation) -> CommandResult {
+    let options = options(call)?;
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
@@ -132,6 +141,9 @@ fn import(call: &Invocation) -> CommandResult {
     }
     let import = checked?;
     let left_out = if rejected > 0 {
+        if !dry_run {
+            print_to_stderr("These lines are left out. Correct them, and import them alone.\n");
+        }
         format!(", left out {rejected}")
     } else {
         String::new()
@@ -170,7 +182,7 @@ fn import(call: &Invocation) -> CommandResult {
         } else {
             format!("{least}..{greatest}")
         };
-        let database = flag_of(call);
+        let database = database_flag(call);
         said += &format!(
             "{new}; its ids are from {least} to {greatest}\nto undo it: petstore pet delete {range}{database}"
         );
@@ -212,12 +224,6 @@ fn outcome(
         "{same} the same{left_out}, {} {changes}{named}",
         changed.len()
     )
-}
-
-/// The flag that names the database of this call, for a command that the operator may paste; empty for the default.
-fn flag_of(call: &Invocation) -> String {
-    call.setting("database")
-        .map_or(String::new(), |path| format!(" --database {}", quote(path)))
 }
 
 pub fn format(call: &Invocation) -> Result<Format, CommandError> {

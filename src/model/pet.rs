@@ -577,7 +577,9 @@ pub fn any_id(text: &str) -> Result<Option<i64>, Invalid> {
     column(&ID, text).map(Some).map_err(|refused| {
         let message = refused.into_message();
         let message = message.trim_end_matches('.');
-        Invalid::Member(format!("{message}; it is left out with --new-ids."))
+        Invalid::Member(format!(
+            "{message}; correct it, or add all rows as new pets with --new-ids."
+        ))
     })
 }
 

@@ -363,7 +363,7 @@ fn unsound_copy_is_reported_and_no_backup() {
     let database = Connection::open(&path).unwrap();
     database.execute_batch("DROP INDEX pets_by_status").unwrap();
     let line = format!(
-        "{} itself may be damaged, and no backup was made; petstore check shows what is wrong",
+        "{} itself may be damaged, and no backup was made; petstore check --database {0} shows what is wrong",
         path.display()
     );
     refuse(

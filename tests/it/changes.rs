@@ -310,7 +310,7 @@ fn changes_are_recorded_only_when_asked_for() {
     refuse(&["changes", "--follow"], &database, said);
     assert!(
         keep(&server.folder, "90d")
-            .starts_with("each change of a pet is recorded now, and kept for 90d")
+            .starts_with("each change of a pet is recorded now, and kept for 90 days")
     );
     assert_eq!(server.get("/v1/changes").json(), json!([]));
     let link = |server: &Server| {
@@ -324,7 +324,7 @@ fn changes_are_recorded_only_when_asked_for() {
     expect_gone(&server, 0, 1);
     server.fill(["Tom"]);
     let said = |server: &Server| succeed(&["changes", "keep"], &server.folder.database());
-    assert_eq!(said(&server), "changes are kept for 90d\n");
+    assert_eq!(said(&server), "changes are kept for 90 days\n");
     keep(&server.folder, "30d");
     assert_eq!(ids(&listed(&server, "?after=1")), [2], "the same record");
     keep(&server.folder, "off");

@@ -145,7 +145,10 @@ fn advice_about_the_log_of_another_database_costs_nothing() {
             one
         } else {
             assert!(
-                said.ends_with("or restore a backup: petstore restore FILE keeps both files\n"),
+                said.ends_with(&format!(
+                    "or restore a backup: petstore restore FILE --database {} keeps both files\n",
+                    one.database().display()
+                )),
                 "{said}"
             );
             let backup = other.path().join("backup.db");

@@ -189,7 +189,7 @@ fn other_files_are_named_with_what_helps() {
         (
             "pets.csv.gz",
             b"\x1f\x8b\x08\0",
-            "is compressed with gzip: unpack it first with gunzip",
+            "is compressed with gzip: unpack it first: gunzip < FILE > NEW-FILE",
         ),
         ("pets.pdf", b"%PDF-1.7\n", "is a PDF document"),
     ];

@@ -585,7 +585,7 @@ fn edited_export_changes_the_pets_or_is_refused() {
     );
     let input = "{\"id\":99,\"name\":\"a\",\"categoryId\":1}\n{\"id\":\"A-7\",\"name\":\"b\",\"categoryId\":1}\n";
     let refused = text(import(&database, &[], input).stderr);
-    assert!(refused.contains("left out with --new-ids"), "{refused}");
+    assert!(refused.contains("as new pets with --new-ids"), "{refused}");
     let input = input.replace("A-7", "");
     let output = import(&database, &[], &input.repeat(2));
     let said =

@@ -282,12 +282,11 @@ impl Import {
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let needed = self.staging.room()?;
         if free < needed {
-            let mb = |bytes: u64| bytes.div_ceil(1_000_000);
             let message = format!(
-                "the disk of {} has {} MB free, and the import needs up to {} MB",
+                "the disk of {} has {} kB free, and the import needs up to {} kB",
                 self.database.display(),
-                mb(free),
-                mb(needed)
+                free / 1000,
+                needed.div_ceil(1000)
             );
             return fail(ErrorKind::DiskFull, message);
         }

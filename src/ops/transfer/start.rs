@@ -27,11 +27,11 @@ const BINARY: [(&[u8], &str); 8] = [
     (b"\xd0\xcf\x11\xe0", WORKBOOK),
     (
         b"\x1f\x8b",
-        "compressed with gzip: unpack it first with gunzip",
+        "compressed with gzip: unpack it first: gunzip < FILE > NEW-FILE",
     ),
     (
         b"\x28\xb5\x2f\xfd",
-        "compressed with zstd: unpack it first with unzstd",
+        "compressed with zstd: unpack it first: unzstd < FILE > NEW-FILE",
     ),
     (
         b"SQLite format 3\0",
@@ -39,9 +39,12 @@ const BINARY: [(&[u8], &str); 8] = [
     ),
     (
         b"BZh",
-        "compressed with bzip2: unpack it first with bunzip2",
+        "compressed with bzip2: unpack it first: bunzip2 < FILE > NEW-FILE",
     ),
-    (b"\xfd7zXZ", "compressed with xz: unpack it first with unxz"),
+    (
+        b"\xfd7zXZ",
+        "compressed with xz: unpack it first: unxz < FILE > NEW-FILE",
+    ),
     (b"%PDF", "a PDF document"),
 ];
 const WORKBOOK: &str =
