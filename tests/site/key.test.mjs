@@ -208,23 +208,37 @@ test('the address of the first start brings the key, and is clean before anythin
 });
 
 const device = (page) => page.evaluate(() => localStorage.getItem('key'));
+const keeps = (page, key) => page.waitForFunction((key) => localStorage.getItem('key') === key, key);
 const remember = (page) => page.getByLabel('Remember this key on this device');
 
 test('the device keeps the key if the reader wants it, until it is cleared', async () => {
+  const next = await service.run('key', 'add', 'next');
   const { page, close } = await reference('/pets');
   await field(page).fill(KEY);
   assert.equal(await device(page), null, 'off by default');
   await remember(page).check();
-  assert.equal(await device(page), KEY);
+  await keeps(page, KEY);
   const other = await page.context().newPage();
   await other.goto(service.url);
   assert.equal(await field(other).inputValue(), KEY);
   assert.ok(await remember(other).isChecked());
   await field(other).fill('another');
-  assert.equal(await device(page), 'another', 'a new key takes the place of the old one');
+  await field(other).press('Enter');
+  await assertText(state(other), "This key doesn't work.");
+  assert.equal(await device(page), KEY, 'a key that does not work takes no place');
+  await field(other).fill(next);
+  assert.equal(await device(page), KEY);
+  await field(other).press('Enter');
+  await keeps(page, next);
   await remember(other).uncheck();
   assert.equal(await device(page), null);
   await remember(other).check();
+  await keeps(page, next);
+  await field(other).fill('');
+  assert.equal(await device(page), null);
+  await field(other).fill(next);
+  await field(other).press('Enter');
+  await keeps(page, next);
   // A click beside the field is not lost, although the key is checked when the field is left.
   await field(page).fill(KEY);
   await page.getByRole('button', { name: 'Clear' }).click({ delay: 150 });
@@ -237,11 +251,12 @@ test('the device keeps the key if the reader wants it, until it is cleared', asy
   assert.equal(await device(page), null);
   assert.ok(!(await remember(other).isChecked()));
   await remember(other).check();
+  await keeps(page, next);
   // A tab with a key of its own neither forgets nor replaces it.
   await field(page).fill(KEY);
   await page.reload();
   assert.ok(!(await remember(page).isChecked()));
-  assert.equal(await device(page), 'another');
+  assert.equal(await device(page), next);
   await other.getByRole('button', { name: 'Clear' }).click();
   assert.equal(await device(page), null);
   assert.ok(!(await remember(other).isChecked()));

@@ -523,6 +523,24 @@ test('who may only read is not asked to add', async () => {
   await to.stop();
 });
 
+test('Escape brings back the key that worked', async () => {
+  const { page, field, button, close } = await at(service);
+  const line = page.locator('#key-line');
+  await assertText(line, 'Key may change pets');
+  for (const isSent of [false, true]) {
+    await button('Change key').click();
+    await page.keyboard.type('/bella');
+    if (isSent) await page.keyboard.press('Enter');
+    if (isSent) await assertText(page.locator('#key-state'), "This key doesn't work.");
+    await field('API key').press('Escape');
+    await assertText(line, 'Key may change pets');
+    assert.equal(await field('API key').inputValue(), KEY);
+    assert.ok(await isFocused(button('Change key')));
+    await assertText(page.locator('#state'), 'No pets yet.');
+  }
+  await close();
+});
+
 test('a key that is revoked opens its form, and the next one takes up what was typed', async () => {
   const to = await filled(1);
   const [first, second] = [await to.run('key', 'add', 'first'), await to.run('key', 'add', 'second')];

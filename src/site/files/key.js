@@ -24,7 +24,7 @@ export function putInSamples(is) {
 export const whenKeyChanges = (listener) => listeners.push(listener);
 export const whenKeyIsChecked = (listener) => checked.push(listener);
 
-// The tab keeps the key, and the device if the reader wants that, unless other scripts of this origin could read it there:
+// The tab keeps the key, and the device one that works if the reader wants that, unless other scripts of this origin could read it there:
 // those of deployed files.
 const NAME = 'key';
 export const isKept = section.dataset.keep === 'tab';
@@ -52,7 +52,7 @@ function changed() {
   for (const listener of listeners) listener();
 }
 
-function put(key) {
+export function put(key) {
   field.value = key;
   changed();
 }
@@ -87,7 +87,7 @@ export async function check() {
   if (!token()) return;
   if (judged.about === about && judged.look !== 'unclear') {
     // The same key again, after none.
-    if (judged.look) for (const listener of checked) listener();
+    if (judged.look) tell();
     return;
   }
   judged = { about, text: 'Checking the key…' };
@@ -100,6 +100,11 @@ export async function check() {
   if (judged.about !== about) return;
   judged = { about, text, look, canWrite };
   recall();
+  tell();
+}
+
+function tell() {
+  if (verdict() === 'fine' && remember.checked) storeOnDevice(token());
   for (const listener of checked) listener();
 }
 
@@ -138,7 +143,7 @@ part('key-form').addEventListener('submit', (event) => {
 });
 field.addEventListener('input', () => {
   changed();
-  if (remember.checked) storeOnDevice(token());
+  if (!token() && remember.checked) storeOnDevice('');
 });
 field.addEventListener('change', () => {
   if (field.value !== token()) put(token());
@@ -155,7 +160,7 @@ show.addEventListener('click', () => {
   for (const listener of listeners) listener();
 });
 remember.addEventListener('change', () => {
-  storeOnDevice(remember.checked ? token() : '');
+  if (!remember.checked) storeOnDevice('');
   check();
 });
 // The field keeps the focus during a click beside it: its check could fold the form under the pointer.

@@ -1,5 +1,5 @@
 // The key on the pets page: one line as long as it works, and the whole form otherwise.
-import { canWrite, token, verdict } from './key.js';
+import { canWrite, check, put, token, verdict } from './key.js';
 import { leadFocus, part } from './pets-parts.js';
 
 const [line, field] = ['key-line', 'key'].map(part);
@@ -9,15 +9,18 @@ let isOpen = false;
 let isEntered = false;
 // A key that the tab has kept is taken to work until it is known.
 let isKept = Boolean(token());
+// The last key that was one line: Escape brings it back.
+let last = '';
 
 // Shows the line if the key is known to work.
 export function settleKey() {
   const now = verdict();
   const hadFocus = section.contains(document.activeElement);
   const isUsed = hadFocus && !isEntered;
-  const isFolded = !isOpen && !isUsed && (now === 'fine' || (isKept && now === undefined));
+  const isFolded = !isOpen && !isUsed && (now === 'fine' || (isKept && token() && now === undefined));
   section.classList.toggle('folded', isFolded);
   line.hidden = !isFolded;
+  if (isFolded) last = token();
   line.classList.toggle('fine', now === 'fine');
   line.firstElementChild.textContent = now !== 'fine' ? 'Checking the key…' : canWrite() === false ? 'Read-only key' : 'Key may change pets';
   if (isFolded && hadFocus) leadFocus(() => part('key-change'));
@@ -31,10 +34,10 @@ export function openKey() {
 }
 
 section.addEventListener('keydown', (event) => {
-  if (event.key !== 'Escape' || verdict() !== 'fine') return;
-  isOpen = false;
-  isEntered = true;
-  settleKey();
+  if (event.key !== 'Escape' || !last) return;
+  [isOpen, isEntered, isKept] = [false, true, true];
+  put(last);
+  check();
 });
 section.addEventListener('focusin', () => {
   isEntered = false;
@@ -42,6 +45,9 @@ section.addEventListener('focusin', () => {
 section.addEventListener('focusout', ({ relatedTarget }) => {
   if (!section.contains(relatedTarget)) isOpen = false;
   setTimeout(settleKey);
+});
+part('key-clear').addEventListener('click', () => {
+  last = '';
 });
 part('key-change').addEventListener('click', () => {
   openKey();
