@@ -541,18 +541,25 @@ test('Escape brings back the key that worked', async () => {
   await close();
 });
 
-test('a key that is revoked opens its form, and the next one takes up what was typed', async () => {
+test('a key that is revoked is one line still, and the next one takes up what was typed', async () => {
   const to = await filled(1);
   const [first, second] = [await to.run('key', 'add', 'first'), await to.run('key', 'add', 'second')];
-  const { page, state, place, field, button, enter, close } = await at(to, '', { key: first });
+  const { page, state, place, rows, field, button, enter, close } = await at(to, '', { key: null });
+  await enter(first);
   await assertText(place, '1–1 of 1');
   assert.equal(await field('API key').isVisible(), false);
   await button('Add a pet').click();
   await field('Name').fill('Half');
   await to.run('key', 'revoke', 'first');
+  await field('Name').evaluate((element) => element.blur());
+  const { y } = await rows.first().boundingBox();
   await page.evaluate(() => dispatchEvent(new Event('focus')));
   await assertText(state, 'This key no longer works. Enter another; what you typed stays.');
-  assert.deepEqual([await field('API key').isVisible(), await isFocused(field('Name'))], [true, true]);
+  await assertText(page.locator('#key-line'), 'This key no longer works · Change key');
+  assert.equal(await field('API key').isVisible(), false);
+  assert.ok(await isFocused(page.locator('body')));
+  assert.equal((await rows.first().boundingBox()).y, y, 'nothing has moved');
+  await button('Change key').click();
   assert.equal(await page.locator('#key-state').textContent(), '');
   await field('API key').press('Enter');
   await assertText(page.locator('#key-state'), "This key doesn't work.");

@@ -7,12 +7,14 @@ const section = field.closest('.key');
 // Whether somebody is changing the key, and whether it was entered since the form got the focus.
 let isOpen = false;
 let isEntered = false;
-// A key that the tab has kept is taken to work until it is known.
+// A key that the tab has kept, or that has worked, is taken to work until it is known.
 let isKept = Boolean(token());
 // The last key that was one line: Escape brings it back.
 let last = '';
+// Whether the service has refused the key meanwhile.
+let isRefused = false;
 
-// Shows the line if the key is known to work.
+// Shows the line if the key works as far as is known, or was refused while nobody had asked for anything.
 export function settleKey() {
   const now = verdict();
   const hadFocus = section.contains(document.activeElement);
@@ -20,17 +22,26 @@ export function settleKey() {
   const isFolded = !isOpen && !isUsed && (now === 'fine' || (isKept && token() && now === undefined));
   section.classList.toggle('folded', isFolded);
   line.hidden = !isFolded;
-  if (isFolded) last = token();
+  if (isFolded) [last, isKept] = [token(), true];
+  if (now) isRefused = false;
   line.classList.toggle('fine', now === 'fine');
-  line.firstElementChild.textContent = now !== 'fine' ? 'Checking the key…' : canWrite() === false ? 'Read-only key' : 'Key may change pets';
+  const known = canWrite() === false ? 'Read-only key' : 'Key may change pets';
+  line.firstElementChild.textContent = isRefused ? 'This key no longer works' : now === 'fine' ? known : 'Checking the key…';
   if (isFolded && hadFocus) leadFocus(() => part('key-change'));
 }
 
 // Shows the form again, with the cursor in it unless somebody is elsewhere.
-export function openKey() {
+function openKey() {
   isOpen = true;
   settleKey();
   leadFocus(() => field);
+}
+
+// The service has refused the key. Nothing moves if that was found in the background.
+export function refuseKey(isAsked) {
+  isRefused = true;
+  if (isAsked) openKey();
+  else settleKey();
 }
 
 section.addEventListener('keydown', (event) => {
@@ -58,6 +69,7 @@ field.addEventListener('input', () => {
   isOpen = true;
   isEntered = false;
   isKept = false;
+  isRefused = false;
 });
 for (const [source, event] of [[part('key-form'), 'submit'], [field, 'change']]) {
   source.addEventListener(event, () => {

@@ -6,7 +6,7 @@ import { here, isHere } from './pets-api.js';
 import { count, filters, forgetCounts, showCounts, statusOf } from './pets-counts.js';
 import { allDrafts, settle } from './pets-drafts.js';
 import { findPage, stopFinding } from './pets-find.js';
-import { openKey, settleKey } from './pets-key.js';
+import { refuseKey, settleKey } from './pets-key.js';
 import { draw, rowOf, show, shownPets } from './pets-list.js';
 import { lose, unwatch, watch } from './pets-live.js';
 import { clearPlace, turnPages } from './pets-pages.js';
@@ -111,7 +111,7 @@ function sayFailure({ response, code, failure }, view, isAgain) {
   const isRefused = [401, 403].includes(response?.status);
   if (!shownPets().length || isRefused) show([], here());
   if (!shownPets().length) clearPlace();
-  if (isRefused) refuse();
+  if (isRefused) refuse(!isAgain);
   else if (shownPets().length) lose();
   if (!isRefused && code !== 'invalid_parameter') again = setTimeout(tryAgain, AGAIN_MS);
   if (code === 'invalid_parameter') return say('bad', 'This address asks for something that the list does not know. ', press('Show all pets', () => go({ ...EVERYTHING, limit: '20', order: '' })), ' ', ...failure.slice(1));
@@ -130,12 +130,12 @@ const retry = () => {
 const tryAgain = () => loadedFor === question() && load(true);
 addEventListener('online', () => list.classList.contains('old') && tryAgain());
 
-// The key has worked, and works no longer.
-export function refuse() {
+// The key has worked, and works no longer. `isAsked`: somebody has just asked for something.
+export function refuse(isAsked) {
   loadedFor = '';
   doubt();
   forgetCounts();
-  openKey();
+  refuseKey(isAsked);
 }
 
 // A service that does not know the search would show pets that nobody asked for.

@@ -24,7 +24,7 @@ whenCounted(sayPlace);
 whenWatched(
   () => {
     unwatch();
-    refuse();
+    refuse(false);
     lose();
     say('bad', 'This key no longer works. Enter another; what you typed stays.');
   },
