@@ -541,6 +541,25 @@ test('Escape brings back the key that worked', async () => {
   await close();
 });
 
+test('a click beside the open key form is not lost', async () => {
+  const to = await filled(3);
+  const { page, rows, detail, button, field, close } = await at(to);
+  await assertText(page.locator('#key-line'), 'Key may change pets');
+  const slow = { delay: 300 };
+  await button('Change key').click();
+  await rows.nth(1).getByRole('link').click(slow);
+  await detail.waitFor();
+  await page.locator('#key-line').waitFor();
+  // The check of another key ends while the button of the mouse is down.
+  await button('Change key').click();
+  await field('API key').fill(await to.run('key', 'add', 'other'));
+  await button('Add a pet').click(slow);
+  await page.locator('#add').waitFor();
+  await assertText(page.locator('#key-line'), 'Key may change pets');
+  await close();
+  await to.stop();
+});
+
 test('a key that is revoked is one line still, and the next one takes up what was typed', async () => {
   const to = await filled(1);
   const [first, second] = [await to.run('key', 'add', 'first'), await to.run('key', 'add', 'second')];

@@ -1,6 +1,6 @@
 // The key on the pets page: one line as long as it works, and the whole form otherwise.
 import { canWrite, check, put, token, verdict } from './key.js';
-import { leadFocus, part } from './pets-parts.js';
+import { leadFocus, part, whenReleased } from './pets-parts.js';
 
 const [line, field] = ['key-line', 'key'].map(part);
 const section = field.closest('.key');
@@ -15,7 +15,8 @@ let last = '';
 let isRefused = false;
 
 // Shows the line if the key works as far as is known, or was refused while nobody had asked for anything.
-export function settleKey() {
+export const settleKey = () => whenReleased(settle);
+function settle() {
   const now = verdict();
   const hadFocus = section.contains(document.activeElement);
   const isUsed = hadFocus && !isEntered;
@@ -33,14 +34,14 @@ export function settleKey() {
 // Shows the form again, with the cursor in it unless somebody is elsewhere.
 function openKey() {
   isOpen = true;
-  settleKey();
+  settle();
   leadFocus(() => field);
 }
 
 // The service has refused the key. Nothing moves if that was found in the background.
 export function refuseKey(isAsked) {
   isRefused = true;
-  if (isAsked) openKey();
+  if (isAsked) whenReleased(openKey);
   else settleKey();
 }
 
