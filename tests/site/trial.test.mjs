@@ -336,6 +336,22 @@ test('the samples are those of the service until the form changes, and follow it
   await close();
 });
 
+test('a key that is refused is checked again, and Enter asks again too', async () => {
+  const mine = await service.run('key', 'add', 'mine');
+  const { page, send, status, close } = await at('listPets', SMALL.desktop, mine);
+  const state = page.locator('#key-state');
+  await page.locator('#key').press('Enter');
+  await assertText(state, 'This key works.');
+  await service.run('key', 'revoke', 'mine');
+  await send.click();
+  await assertText(status, '401');
+  await assertText(state, "This key doesn't work.");
+  await page.route('**/v1/pets?limit=1', (route) => route.fulfill({ status: 200, body: '[]' }));
+  await page.locator('#key').press('Enter');
+  await assertText(state, 'This key works.');
+  await close();
+});
+
 test('a change and a deletion ask first, and a sample can have the key', async (t) => {
   const own = await serve('--experimental');
   t.after(() => own.stop());

@@ -82,13 +82,15 @@ export const verdict = () => (judged.about === question() ? judged.look : undefi
 // The time for each response about a key.
 const MOST_MS = 20_000;
 
-export async function check() {
+// `isAgain`: the service is asked again, whatever it said.
+export async function check(isAgain = false) {
   const about = question();
   if (!token()) return;
-  if (judged.about === about && judged.look !== 'unclear') {
+  if (judged.about === about) {
     // The same key again, after none.
-    if (judged.look) tell();
-    return;
+    const isKnown = judged.look && !isAgain && judged.look !== 'unclear';
+    if (isKnown) tell();
+    if (isKnown || !judged.look) return;
   }
   judged = { about, text: 'Checking the key…' };
   recall();
@@ -139,7 +141,7 @@ function takeArrived() {
 
 part('key-form').addEventListener('submit', (event) => {
   event.preventDefault();
-  check();
+  check(true);
 });
 field.addEventListener('input', () => {
   changed();

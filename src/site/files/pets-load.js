@@ -123,7 +123,7 @@ function sayFailure({ response, code, failure }, view, isAgain) {
 }
 
 const retry = () => {
-  check();
+  check(true);
   load();
 };
 // Unless somebody is entering another key.

@@ -2,7 +2,7 @@
 import { showFailure, showResponse } from './answer.js';
 import { coloured } from './colours.js';
 import { element } from './elements.js';
-import { base, isShown, putInSamples, token, whenKeyChanges } from './key.js';
+import { base, check, isShown, putInSamples, token, verdict, whenKeyChanges } from './key.js';
 import { explain, freshKey, send } from './request.js';
 import { curl, writeSamples } from './sample.js';
 
@@ -35,7 +35,10 @@ function enliven(form) {
     sent = read(form);
     const say = await send(sent).then(
       (answer) => {
-        if (answer.response.status === 201 && isUsed()) make();
+        const { status } = answer.response;
+        if (status === 201 && isUsed()) make();
+        // The key may have been revoked since.
+        if (status === 401 && sent.token === token() && verdict() === 'fine') check(true);
         return showResponse(form, answer, open);
       },
       (error) => showFailure(form, explain(error, sent)),
