@@ -541,6 +541,35 @@ test('Escape brings back the key that worked', async () => {
   await close();
 });
 
+test('back on a page that the browser kept, another key is checked and its list loaded', async () => {
+  const to = await filled(3);
+  const reader = await to.run('key', 'add', 'reader', '--read-only');
+  const { page, rows, place, field, close } = await at(to);
+  await assertText(place, '1–3 of 3');
+  const back = (use, key) =>
+    page.evaluate(
+      ([use, key]) => {
+        if (use) sessionStorage[use]('key', key);
+        else Storage.prototype.getItem = null;
+        dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }));
+      },
+      [use, key],
+    );
+  const loaded = page.waitForResponse((response) => response.url().endsWith('/pets?limit=20'));
+  await back('setItem', reader);
+  assert.equal(await (await loaded).request().headerValue('Authorization'), `Bearer ${reader}`);
+  await assertText(page.locator('#key-line'), 'Read-only key');
+  await back('setItem', 'wrong');
+  await assertText(page.locator('#key-state'), "This key doesn't work.");
+  assert.equal(await rows.count(), 0);
+  await back('setItem', KEY);
+  await assertText(place, '1–3 of 3');
+  await back();
+  assert.deepEqual([await field('API key').inputValue(), await rows.count()], [KEY, 3], 'storage cannot be read');
+  await close();
+  await to.stop();
+});
+
 test('a click beside the open key form is not lost', async () => {
   const to = await filled(3);
   const { page, rows, detail, button, field, close } = await at(to);

@@ -33,7 +33,7 @@ const attempt = (use) => {
   try {
     return use();
   } catch {
-    return null;
+    return undefined;
   }
 };
 const write = (storage, key) => {
@@ -43,7 +43,8 @@ const write = (storage, key) => {
 const store = (key) => attempt(() => write(sessionStorage, key));
 const storeOnDevice = (key) => attempt(() => write(localStorage, key));
 const onDevice = () => attempt(() => localStorage.getItem(NAME));
-const stored = () => (isKept ? (attempt(() => sessionStorage.getItem(NAME)) ?? onDevice()) : null);
+// Null if there is none, and undefined if storage cannot be read.
+const stored = () => (isKept ? attempt(() => sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME)) : null);
 
 function changed() {
   store(token());
@@ -180,11 +181,14 @@ clear.addEventListener('click', () => {
   field.focus();
 });
 addEventListener('hashchange', takeArrived);
-// Back to a page that the browser kept: the key may have been cleared since.
+// Back to a page that the browser kept: the key may have been changed or cleared since.
 addEventListener('pageshow', ({ persisted }) => {
-  if (!persisted || !isKept) return;
-  put(stored() ?? '');
+  const key = stored();
+  if (!persisted || !isKept || key === undefined) return;
+  const isOther = (key ?? '') !== token();
+  if (isOther) put(key ?? '');
   recallDevice();
+  if (isOther) check();
 });
 // Another tab may have changed what the device keeps.
 addEventListener('storage', recallDevice);
