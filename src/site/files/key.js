@@ -24,8 +24,8 @@ export function putInSamples(is) {
 export const whenKeyChanges = (listener) => listeners.push(listener);
 export const whenKeyIsChecked = (listener) => checked.push(listener);
 
-// The tab keeps the key, and the device one that works if the reader wants that, unless other scripts of this origin could read it there:
-// those of deployed files.
+// The tab keeps the key, and the device one that works if the reader wants that, unless other scripts of this origin, those of
+// deployed files, could read it there.
 const NAME = 'key';
 export const isKept = section.dataset.keep === 'tab';
 // A browser may forbid it. The key then lasts as long as the page.
@@ -81,7 +81,7 @@ export function doubt() {
 export const verdict = () => (judged.about === question() ? judged.look : undefined);
 
 // The time for each response about a key.
-const MOST_MS = 20_000;
+const SECONDS = 20;
 
 // `isAgain`: the service is asked again, whatever it said.
 export async function check(isAgain = false) {
@@ -96,7 +96,7 @@ export async function check(isAgain = false) {
   judged = { about, text: 'Checking the key…' };
   recall();
   const [text, look, canWrite] = await judge(token()).catch((error) => [
-    `${explain(error, { url: base(), method: 'GET' })} The key was not checked.`,
+    `${explain(error, { url: base(), method: 'GET', seconds: SECONDS })} The key was not checked.`,
     'unclear',
   ]);
   // Another key may have been entered since.
@@ -119,7 +119,7 @@ async function judge(key) {
   } catch {
     return ['This is no API key: it has characters that a browser cannot send.', 'wrong'];
   }
-  const options = { headers, credentials: 'omit', cache: 'no-store', signal: AbortSignal.timeout(MOST_MS) };
+  const options = { headers, credentials: 'omit', cache: 'no-store', signal: AbortSignal.timeout(SECONDS * 1_000) };
   const response = await fetch(`${base()}/pets?limit=1`, options);
   const { status } = response;
   if (status === 401) return ["This key doesn't work. It may be mistyped, expired or revoked.", 'wrong'];

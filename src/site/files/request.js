@@ -40,7 +40,7 @@ export async function send({ url, method, headers, body, token }) {
 }
 
 // The reason why there is no response, in our words, since each browser has its own.
-export function explain(error, { url, headers, method, token }) {
+export function explain(error, { url, headers, method, token, seconds = SECONDS }) {
   const isRefused = ([name, value]) => {
     try {
       return !new Headers([[name, value]]);
@@ -58,6 +58,6 @@ export function explain(error, { url, headers, method, token }) {
     : `${origin} is not responding, or does not allow requests from ${location.origin} (CORS: start it with --allow-origin ${location.origin}).`;
   if (!navigator.onLine) why = 'You are offline.';
   if (error.name === 'AbortError') why = 'The request was stopped.';
-  if (error.name === 'TimeoutError') why = `There was no response within ${SECONDS} seconds.`;
+  if (error.name === 'TimeoutError') why = `There was no response within ${seconds} seconds.`;
   return method === 'GET' ? why : `${why} The request may have been carried out: look before you send it again.`;
 }
