@@ -263,6 +263,31 @@ test('the device keeps the key if the reader wants it, until it is cleared', asy
   await close();
 });
 
+test('the tick says what the device keeps', async () => {
+  const next = await service.run('key', 'add', 'arriving');
+  const { page, close } = await reference();
+  const changed = (key) => page.evaluate((key) => dispatchEvent(new StorageEvent('storage', { key })), key);
+  await remember(page).check();
+  await changed(null);
+  assert.ok(await remember(page).isChecked(), 'the tick of an empty field stays');
+  await field(page).fill('typed');
+  await changed('theme');
+  assert.ok(await remember(page).isChecked());
+  await changed('key');
+  assert.ok(!(await remember(page).isChecked()));
+  await remember(page).check();
+  await field(page).fill(KEY);
+  await field(page).press('Enter');
+  await keeps(page, KEY);
+  await page.evaluate((key) => (location.hash = `key=${key}`), next);
+  await assertText(state(page), 'This key works.');
+  assert.deepEqual([await remember(page).isChecked(), await device(page)], [false, KEY], 'a key that arrives takes no place');
+  await page.evaluate(() => (Storage.prototype.setItem = null));
+  await remember(page).click();
+  await page.waitForFunction(() => !document.getElementById('key-remember').checked);
+  await close();
+});
+
 test('beside deployed files the key is in memory alone', async () => {
   const { page, close } = await reference();
   await field(page).fill(KEY);

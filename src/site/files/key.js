@@ -41,7 +41,14 @@ const write = (storage, key) => {
   else storage.removeItem(NAME);
 };
 const store = (key) => attempt(() => write(sessionStorage, key));
-const storeOnDevice = (key) => attempt(() => write(localStorage, key));
+// The box has a tick only if the device can keep it.
+function storeOnDevice(key) {
+  const isDone = attempt(() => {
+    write(localStorage, key);
+    return true;
+  });
+  if (!isDone) remember.checked = false;
+}
 const onDevice = () => attempt(() => localStorage.getItem(NAME));
 // Null if there is none, and undefined if storage cannot be read.
 const stored = () => (isKept ? attempt(() => sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME)) : null);
@@ -137,6 +144,8 @@ function takeArrived() {
   if (!key) return;
   delete globalThis.arrivedKey;
   put(key);
+  // The device keeps its own key.
+  if (onDevice() && onDevice() !== token()) remember.checked = false;
   check();
 }
 
@@ -190,8 +199,10 @@ addEventListener('pageshow', ({ persisted }) => {
   recallDevice();
   if (isOther) check();
 });
-// Another tab may have changed what the device keeps.
-addEventListener('storage', recallDevice);
+// Another tab may have changed what the device keeps, or all of it.
+addEventListener('storage', ({ key }) => {
+  if ([NAME, null].includes(key) && token()) recallDevice();
+});
 function recallDevice() {
   remember.checked = Boolean(token()) && token() === onDevice();
 }
