@@ -137,6 +137,12 @@ test('a change and an added pet can be undone, and what this tab has changed loo
   await detail.getByLabel('Name').press('Enter');
   await assertText(state, 'Samuel is saved.');
   await page.keyboard.press('Escape');
+  // In the form of the key it changes no pet.
+  await button('Change key').click();
+  await page.locator('#key-remember').focus();
+  await page.keyboard.press('Control+z');
+  await page.keyboard.press('Escape');
+  await assertText(state, 'Samuel is saved.');
   await page.keyboard.press('Control+z');
   await assertText(state, 'Undone');
   assert.deepEqual(await one(sam), { id: sam, name: 'Sam', categoryId: 1, status: 'available' });

@@ -37,7 +37,7 @@ whenWatched(
 whenAdded(load, () => go({ ...EVERYTHING, order: 'desc' }));
 
 document.addEventListener('keydown', (event) => {
-  const isField = event.target.closest?.('input:not([type=checkbox], [type=radio]), textarea, select, dialog');
+  const isField = event.target.closest?.('input:not([type=checkbox], [type=radio]), textarea, select, dialog, .key');
   if (isField || event.altKey || event.shiftKey) return;
   const hasCommand = event.ctrlKey || event.metaKey;
   if (event.key === 'z' && hasCommand) undoLast();
