@@ -397,5 +397,10 @@ test('a change and a deletion ask first, and a sample can have the key', async (
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(JSON.parse(copied).code, 'not_found');
   assert.deepEqual(said.filter((line) => !line.includes('status of 404')), []);
+  // A long id makes no button wider than a phone.
+  await page.setViewportSize({ width: 360, height: 740 });
+  await block.getByLabel('petId').fill('9'.repeat(90));
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
+  assert.ok((await send.boundingBox()).width <= 360);
   await close();
 });
