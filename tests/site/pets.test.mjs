@@ -532,9 +532,11 @@ test('Escape brings back the key that worked', async () => {
     await page.keyboard.type('/bella');
     if (isSent) await page.keyboard.press('Enter');
     if (isSent) await assertText(page.locator('#key-state'), "This key doesn't work.");
+    await button('Show').click();
     await field('API key').press('Escape');
     await assertText(line, 'Key may change pets');
     assert.equal(await field('API key').inputValue(), KEY);
+    assert.equal(await field('API key').getAttribute('type'), 'password');
     assert.ok(await isFocused(button('Change key')));
     await assertText(page.locator('#state'), 'No pets yet.');
   }

@@ -374,6 +374,15 @@ test('a change and a deletion ask first, and a sample can have the key', async (
   assert.ok((await samples()).every((sample) => sample.includes(KEY) && !/environ|\$KEY|process/.test(sample)));
   await withKey.uncheck();
   assert.ok((await samples()).every((sample) => !sample.includes(KEY)));
+  await withKey.check();
+  await page.locator('#key').fill('');
+  await page.locator('#key').fill(KEY);
+  assert.ok(!(await withKey.isChecked()), 'nor the next key');
+  await withKey.check();
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
+  assert.equal(await page.locator('#key').getAttribute('type'), 'password');
+  assert.ok((await samples()).every((sample) => !sample.includes(KEY)));
 
   const questions = [];
   let isSure = false;

@@ -16,9 +16,10 @@ const isVisible = () => field.type === 'text';
 // True if samples have the key itself: because it can be seen, or because the reader wants that.
 let isInSamples = false;
 export const isShown = () => isVisible() || isInSamples;
+export const hide = () => isVisible() && show.click();
 export function putInSamples(is) {
   isInSamples = is;
-  if (!is && isVisible()) show.click();
+  if (!is) hide();
   for (const listener of listeners) listener();
 }
 export const whenKeyChanges = (listener) => listeners.push(listener);
@@ -55,6 +56,7 @@ const stored = () => (isKept ? attempt(() => sessionStorage.getItem(NAME) ?? loc
 
 function changed() {
   store(token());
+  if (!token()) isInSamples = false;
   clear.hidden = !field.value;
   recall();
   for (const listener of listeners) listener();
@@ -192,8 +194,10 @@ clear.addEventListener('click', () => {
 addEventListener('hashchange', takeArrived);
 // Back to a page that the browser kept: the key may have been changed or cleared since.
 addEventListener('pageshow', ({ persisted }) => {
+  if (!persisted) return;
+  putInSamples(false);
   const key = stored();
-  if (!persisted || !isKept || key === undefined) return;
+  if (!isKept || key === undefined) return;
   const isOther = (key ?? '') !== token();
   if (isOther) put(key ?? '');
   recallDevice();

@@ -1,5 +1,5 @@
 // The key on the pets page: one line as long as it works, and the whole form otherwise.
-import { canWrite, check, put, token, verdict } from './key.js';
+import { canWrite, check, hide, put, token, verdict } from './key.js';
 import { leadFocus, part, whenReleased } from './pets-parts.js';
 
 const [line, field] = ['key-line', 'key'].map(part);
@@ -24,6 +24,7 @@ function settle() {
   section.classList.toggle('folded', isFolded);
   line.hidden = !isFolded;
   if (isFolded) [last, isKept] = [token(), true];
+  if (isFolded) hide();
   if (now) isRefused = false;
   line.classList.toggle('fine', now === 'fine');
   const known = canWrite() === false ? 'Read-only key' : 'Key may change pets';
