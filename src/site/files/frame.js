@@ -25,10 +25,12 @@
       const part = task.parentElement;
       if (`${location.hash.slice(1)}-`.startsWith(`${part.id}-`)) part.open = true;
     },
-    // The form of the key is folded on the page of pets as long as the tab or the device has a key.
+    // The key is one line on the page of pets as long as the tab or the device has one.
     fold() {
       try {
-        document.querySelector('.key').classList.toggle('folded', Boolean(sessionStorage.getItem('key') ?? localStorage.getItem('key')));
+        const isFolded = Boolean(sessionStorage.getItem('key') ?? localStorage.getItem('key'));
+        document.querySelector('.key').classList.toggle('folded', isFolded);
+        document.getElementById('key-line').hidden = !isFolded;
       } catch {}
     },
     // The samples are in the language that the reader has chosen, or in the first one.
