@@ -115,7 +115,24 @@ export async function check(isAgain = false) {
   tell();
 }
 
-function tell() {
+// Calls it once no pointer is down: a click is lost if what is under it moves meanwhile.
+let isDown = false;
+const waiting = new Set();
+export function whenReleased(act) {
+  if (isDown) waiting.add(act);
+  else act();
+}
+function release() {
+  isDown = false;
+  for (const act of waiting) act();
+  waiting.clear();
+}
+addEventListener('pointerdown', ({ button }) => (isDown = button === 0), true);
+// The click comes after them.
+for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true);
+
+const tell = () => whenReleased(told);
+function told() {
   if (verdict() === 'fine' && remember.checked) storeOnDevice(token());
   for (const listener of checked) listener();
 }

@@ -1,6 +1,6 @@
 // The key on the pets page: one line as long as it works, and the whole form otherwise.
-import { canWrite, check, hide, put, token, verdict } from './key.js';
-import { leadFocus, part, whenReleased } from './pets-parts.js';
+import { canWrite, check, hide, put, token, verdict, whenReleased } from './key.js';
+import { leadFocus, part } from './pets-parts.js';
 
 const [line, field] = ['key-line', 'key'].map(part);
 const section = field.closest('.key');

@@ -10,7 +10,7 @@ import { refuseKey, settleKey } from './pets-key.js';
 import { draw, rowOf, show, shownPets } from './pets-list.js';
 import { lose, unwatch, watch } from './pets-live.js';
 import { clearPlace, turnPages } from './pets-pages.js';
-import { canFind, inventory, list, mayWrite, part, petsOf, press, say, whenReleased } from './pets-parts.js';
+import { canFind, inventory, list, mayWrite, part, petsOf, press, say } from './pets-parts.js';
 import { epoch } from './pets-queue.js';
 import { showSelection } from './pets-select.js';
 import { address, asked, before, isId } from './pets-view.js';
@@ -200,8 +200,7 @@ function nothing({ status, name, categoryId, after, before: end }) {
   return ['No pets yet. ', ...add, element('a', { href: '/docs/data' }, 'import a file'), '.'];
 }
 
-whenKeyIsChecked(() => whenReleased(takeUp));
-function takeUp() {
+whenKeyIsChecked(() => {
   offer();
   settleKey();
   // What was refused before may be taken now.
@@ -218,7 +217,7 @@ function takeUp() {
   draw();
   showSelection();
   return isEmpty && say('', ...nothing(asked()));
-}
+});
 whenKeyChanges(() => {
   settleKey();
   draw();

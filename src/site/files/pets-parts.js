@@ -56,22 +56,6 @@ export function judge(field, told, problem = '') {
 }
 export const NO_CATEGORY = 'A category is a number, such as 3.';
 
-// Calls it once no pointer is down: a click is lost if what is under it moves meanwhile.
-let isDown = false;
-const waiting = new Set();
-export function whenReleased(act) {
-  if (isDown) waiting.add(act);
-  else act();
-}
-function release() {
-  isDown = false;
-  for (const act of waiting) act();
-  waiting.clear();
-}
-addEventListener('pointerdown', ({ button }) => (isDown = button === 0), true);
-// The click comes after them.
-for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true);
-
 // The one rule for the focus: it goes where this function says only if nobody else has it.
 export function leadFocus(find) {
   const now = document.activeElement;
