@@ -2,9 +2,8 @@
 // its way.
 import { element } from './elements.js';
 import { token } from './key.js';
-import { call, here, isHere, json, tagOf } from './pets-api.js';
+import { call, here, inTurn, isHere, json, tagOf } from './pets-api.js';
 import { canFind, elsewhere, int64, judge, leadFocus, list, mayWrite, named, NO_CATEGORY, part, press, say } from './pets-parts.js';
-import { inTurn } from './pets-queue.js';
 import { record, undoButton } from './pets-undo.js';
 import { freshKey } from './request.js';
 import { readPets, shownName } from './table.js';

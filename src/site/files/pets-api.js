@@ -1,7 +1,8 @@
-// The requests of the pets page, the shapes of their responses, and their failures in the words of a shop.
+// The requests of the pets page, the shapes of their responses, their failures in the words of a shop, and the
+// order of changes.
 import { element } from './elements.js';
 import { base, token } from './key.js';
-import { STATUSES } from './pets-parts.js';
+import { say, STATUSES } from './pets-parts.js';
 import { explain, send } from './request.js';
 
 // Where requests go: the server and the key that are chosen. A change goes where it was asked for, also if it waits.
@@ -66,4 +67,35 @@ function told({ status, statusText }, code, message) {
   const more = code && element('a', { href: `/docs/errors#${code}` }, 'What to do about ', element('code', {}, code));
   const words = element('span', {}, ` ${`HTTP ${status} ${statusText}`.trim()}: ${message} `, more);
   return [sentence, ' ', element('details', { class: 'fold' }, element('summary', {}, 'Details'), words)];
+}
+
+// The queue of changes. They wait for each other, so that each is sent, in order, and none takes an earlier one for somebody
+// else's change. No field waits for them.
+let last = Promise.resolve();
+// The number of those that are on their way or wait.
+let waiting = 0;
+// Rises whenever a change begins or ends: what was read meanwhile may be from before it.
+let changes = 0;
+const listeners = [];
+
+export const isBusy = () => waiting > 0;
+export const epoch = () => changes;
+export const whenQueueMoves = (listener) => listeners.push(listener);
+
+function move(by) {
+  waiting += by;
+  changes += 1;
+  for (const listener of listeners) listener();
+}
+
+// Does this when all earlier changes are done. Returns what it returns, or undefined if it fails.
+export function inTurn(act) {
+  move(1);
+  const failed = (error) => {
+    say('bad', 'This page failed, so it is unclear what was done. Reload it to see the pets as they are.');
+    reportError(error);
+  };
+  const done = last.then(act).catch(failed);
+  last = done.finally(() => move(-1));
+  return done;
 }

@@ -1,12 +1,11 @@
 // Keeps the page up to date while it is seen: what others do arrives, is marked for a moment and told once. Nothing moves under
 // the mouse or the focus.
-import { call, isHere, isList } from './pets-api.js';
+import { call, epoch, isBusy, isHere, isList } from './pets-api.js';
 import { count } from './pets-counts.js';
 import { findPage } from './pets-find.js';
 import { draw, fateOf, fits, put, replace, setFate, shownPets } from './pets-list.js';
 import { offerNews, sayFresh, turnPages } from './pets-pages.js';
 import { list, named, part, petsOf } from './pets-parts.js';
-import { epoch, isBusy } from './pets-queue.js';
 import { before } from './pets-view.js';
 import { readPets, writePet } from './table.js';
 

@@ -2,7 +2,7 @@
 import { element } from './elements.js';
 import { base, check, doubt, token, verdict, whenKeyChanges, whenKeyIsChecked } from './key.js';
 import { offer, openAdder } from './pets-add.js';
-import { here, isHere } from './pets-api.js';
+import { epoch, here, isHere } from './pets-api.js';
 import { count, filters, forgetCounts, showCounts, statusOf } from './pets-counts.js';
 import { allDrafts, settle } from './pets-drafts.js';
 import { findPage, stopFinding } from './pets-find.js';
@@ -11,7 +11,6 @@ import { draw, rowOf, show, shownPets } from './pets-list.js';
 import { lose, unwatch, watch } from './pets-live.js';
 import { clearPlace, turnPages } from './pets-pages.js';
 import { canFind, inventory, list, mayWrite, part, petsOf, press, say } from './pets-parts.js';
-import { epoch } from './pets-queue.js';
 import { showSelection } from './pets-select.js';
 import { address, asked, before, isId } from './pets-view.js';
 import { shownName } from './table.js';

@@ -1,10 +1,9 @@
 // Changes and deletes pets that are shown, each with If-Match: nobody overwrites what somebody else did. What does not touch
 // is merged; what does is a conflict that a person decides.
-import { call, here, isThis, json, tagOf, TYPE } from './pets-api.js';
+import { call, here, inTurn, isThis, json, tagOf, TYPE } from './pets-api.js';
 import { asShown, discard, isKept, MEMBERS, settle, WORDS } from './pets-drafts.js';
 import { drop, newest, petOf, put } from './pets-list.js';
 import { elsewhere, int64, list, named, NO_CATEGORY, petsOf, say } from './pets-parts.js';
-import { inTurn } from './pets-queue.js';
 import { record, undoButton } from './pets-undo.js';
 import { readPets, shownName } from './table.js';
 

@@ -1,11 +1,10 @@
 // What this tab has changed: it can be looked up and, with the tag that each change returned, undone.
 import { element } from './elements.js';
 import { base, isKept } from './key.js';
-import { call, here, isThis, json, TYPE } from './pets-api.js';
+import { call, here, inTurn, isThis, json, TYPE } from './pets-api.js';
 import { asShown } from './pets-drafts.js';
 import { drop, linkOf, put } from './pets-list.js';
 import { leadFocus, named, part, petsOf, press, say } from './pets-parts.js';
-import { inTurn } from './pets-queue.js';
 import { readPets, shownName } from './table.js';
 
 const NAME = 'pets-changes';

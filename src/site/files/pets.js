@@ -2,6 +2,7 @@
 import './pets-acts.js';
 import './pets-search.js';
 import { hasUnadded, whenAdded } from './pets-add.js';
+import { isBusy, whenQueueMoves } from './pets-api.js';
 import { count, whenCounted } from './pets-counts.js';
 import { allDrafts } from './pets-drafts.js';
 import { shownPets } from './pets-list.js';
@@ -9,7 +10,6 @@ import { lose, unwatch, whenWatched } from './pets-live.js';
 import { begin, EVERYTHING, go, load, refuse } from './pets-load.js';
 import { sayPlace, whenTurned } from './pets-pages.js';
 import { part, say } from './pets-parts.js';
-import { isBusy, whenQueueMoves } from './pets-queue.js';
 import { showSelection } from './pets-select.js';
 import { forgetChanges, undoLast } from './pets-undo.js';
 

@@ -13,7 +13,7 @@ macro_rules! files {
 /// The files that the reference and the pages load.
 pub const SITE: Files<'static> = files!("answer.js" "code.js" "colours.js" "elements.js" "frame.js" "icon.svg" "key.js"
     "pets.css" "pets.js" "pets-acts.js" "pets-add.js" "pets-api.js" "pets-counts.js" "pets-drafts.js" "pets-edit.js" "pets-find.js" "pets-history.js" "pets-key.js"
-    "pets-list.js" "pets-live.js" "pets-load.js" "pets-pages.js" "pets-parts.js" "pets-queue.js" "pets-rows.js" "pets-save.js" "pets-search.js" "pets-select.js" "pets-sold.js"
+    "pets-list.js" "pets-live.js" "pets-load.js" "pets-pages.js" "pets-parts.js" "pets-rows.js" "pets-save.js" "pets-search.js" "pets-select.js" "pets-sold.js"
     "pets-undo.js" "pets-view.js" "reference.css" "request.js" "sample.js" "search.js" "search-rank.js" "site.css" "table.js" "theme.js" "trial.js");
 /// The files that the settings page loads.
 pub const SETTINGS: Files<'static> = files!("elements.js" "icon.svg" "settings.css" "settings-dialogs.js" "settings-domain.js"
