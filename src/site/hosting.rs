@@ -31,7 +31,9 @@ impl Writes for Writer {
             return Err(Error::no_database(&config.database));
         }
         cluster::require_file(&config.database)?;
-        let store = Self::open(&config.database)?;
+        let mut store = Self::open(&config.database)?;
+        // The service does, and two copies would help nobody.
+        store.never_rescue();
         Ok((store, config.hosting.clone()))
     }
 

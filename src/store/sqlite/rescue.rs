@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::open_file::FileId;
@@ -10,7 +9,6 @@ use super::{Cause, StoreError, Writer};
 use petstore_base::clock::{rfc3339, unix_time};
 use petstore_base::error::Error;
 use petstore_base::files::{create_private, folder_of};
-use petstore_base::threads::lock;
 
 /// The beginning of the last extension of a saved database.
 const BEGIN: &str = "rescued-";
@@ -20,24 +18,26 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// The outcome of the last attempt, if there was one: success, or the time of the failure.
 pub type Rescue = Option<Result<(), Instant>>;
 
-/// The files whose databases this process has saved.
-static SAVED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
-
 /// The databases that services have saved next to a path.
 pub fn saved_next_to(path: &Path) -> Vec<PathBuf> {
     let begin = path.with_added_extension(BEGIN);
-    let begin = begin.as_os_str().as_encoded_bytes();
+    let begin = begin.file_name().unwrap_or_default().as_encoded_bytes();
     let files = fs::read_dir(folder_of(path))
         .into_iter()
         .flatten()
         .flatten();
     files
+        .filter(|file| file.file_name().as_encoded_bytes().starts_with(begin))
         .map(|file| file.path())
-        .filter(|file| file.as_os_str().as_encoded_bytes().starts_with(begin))
         .collect()
 }
 
 impl Writer {
+    /// Leaves it to another connection of this process to save the database.
+    pub fn never_rescue(&mut self) {
+        self.rescue = Some(Ok(()));
+    }
+
     /// Copies a database whose file was deleted to a new name next to the old one. Returns false as long as only open
     /// connections have it; then logs how to copy it out of this process. Call this again, and as the writer closes.
     pub fn rescue(&mut self) -> bool {
@@ -52,12 +52,6 @@ impl Writer {
             Some(Err(at)) if at.elapsed() < AGAIN => return false,
             None if !self.reader.watch.is_deleted() => return true,
             _ => {}
-        }
-        // The service and its project have a writer each. One saves, and the other waits for it.
-        let id = self.reader.watch.ids().next();
-        let mut saved_files = lock(&SAVED);
-        if id.is_some_and(|id| saved_files.contains(&id)) {
-            return true;
         }
         let path = self.reader.watch.path();
         let name = path.display();
@@ -78,7 +72,6 @@ impl Writer {
                 self.lines_to_copy()
             );
         } else {
-            saved_files.extend(id);
             log::error!(
                 "{name} or its log is gone; all that it held is in {}",
                 target.display()

@@ -133,7 +133,7 @@ impl Writer {
         writer.frames = frames;
         if purpose == Purpose::Ephemeral {
             // Nobody misses it.
-            writer.rescue = Some(Ok(()));
+            writer.never_rescue();
         }
         Ok(writer)
     }
