@@ -101,6 +101,14 @@ export async function open(browser, options = LOOKS.light) {
   return { page, said, asked, close: () => context.close() };
 }
 
+// Holds back the requests to an address, also those not yet sent, until what it returns is called.
+export async function hold(page, address) {
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route(address, (route) => released.then(() => route.continue()));
+  return release;
+}
+
 // Twenty names as somebody types them, one after the other, without a look at the page; and the interval between two keys.
 export const TYPED = (
   'Maximilian,Constantine,Bartholomew,Rex,Zoë,Maximilian,O’Malley the 2nd,Wilhelmina,Tom,Bo,' +

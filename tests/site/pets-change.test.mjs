@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { assertText, barriers, KEY, launch, LOOKS, open, serve, SHOTS } from './harness.mjs';
+import { assertText, barriers, hold, KEY, launch, LOOKS, open, serve, SHOTS } from './harness.mjs';
 
 let service;
 let browser;
@@ -290,9 +290,7 @@ test('a check of the key that ends late takes nothing away', async () => {
   const [id] = await added('Early');
   const tab = await open(browser);
   const { page, said, close } = tab;
-  let answer;
-  const held = new Promise((resolve) => (answer = resolve));
-  await page.route('**/v1/pets?limit=1', (route) => held.then(() => route.continue()));
+  const release = await hold(page, '**/v1/pets?limit=1');
   await page.addInitScript((key) => sessionStorage.setItem('key', key), KEY);
   await page.goto(`${url}/pets?after=${id - 1}#${id}`);
   const status = page.getByLabel(`Status of pet ${id}`);
@@ -300,7 +298,7 @@ test('a check of the key that ends late takes nothing away', async () => {
   const name = page.locator('.detail').getByLabel('Name');
   await name.fill('Late');
   await assertText(page.locator('#key-line'), 'Checking the key…');
-  answer();
+  release();
   await assertText(page.locator('#key-line'), 'Key may change pets');
   assert.deepEqual([await status.inputValue(), await name.inputValue(), await isFocused(name)], ['sold', 'Late', true]);
   assert.deepEqual(said, []);
@@ -310,9 +308,7 @@ test('a check of the key that ends late takes nothing away', async () => {
 test('changes that are sent while another one is on its way wait for their turn', async () => {
   const [ava, ben, cleo] = await added('Ava', 'Ben', 'Cleo');
   const { page, row, state, status, save, detail, button, said, close } = await at(`?after=${ava - 1}`);
-  let answer;
-  const held = new Promise((resolve) => (answer = resolve));
-  await page.route(`**/v1/pets/${ava}`, (route) => held.then(() => route.continue()));
+  let release = await hold(page, `**/v1/pets/${ava}`);
   await status(ava).selectOption('sold');
   await save(ava).click();
   await assertText(row(ava), 'Saving…');
@@ -327,19 +323,17 @@ test('changes that are sent while another one is on its way wait for their turn'
   for (const [field, text] of [['category', '2'], ['name', 'Dora']]) await page.locator(`#add-${field}`).fill(text);
   await page.keyboard.press('Enter');
   await page.keyboard.type('Eve');
-  answer();
+  release();
   await assertText(state, `Added: pet ${cleo + 1}, Dora.`);
   assert.deepEqual([(await one(ava)).status, (await one(ben)).status, (await api('GET', `/pets/${cleo}`)).status], ['available', 'pending', 404]);
   assert.deepEqual([await page.locator('#add-name').inputValue(), await isFocused(page.locator('#add-name'))], ['Eve', true]);
   assert.equal(await detail.count(), 0);
   // What is chosen while it is being saved is not lost, even if it is what was there before.
-  let go;
-  const stopped = new Promise((resolve) => (go = resolve));
-  await page.route(`**/v1/pets/${ben}`, (route) => stopped.then(() => route.continue()));
+  release = await hold(page, `**/v1/pets/${ben}`);
   await status(ben).selectOption('sold');
   await save(ben).click();
   await status(ben).selectOption('pending');
-  go();
+  release();
   await assertText(state, 'Ben is now sold.');
   assert.deepEqual([await status(ben).inputValue(), await row(ben).locator('.stored').textContent()], ['pending', 'sold']);
   assert.deepEqual(said, []);
@@ -359,15 +353,13 @@ test('what was typed into an open pet outlives a change of another pet and an ad
   await button('Add a pet').click();
   await page.locator('#add-name').fill('Ida');
   await page.locator('#add-category').fill('1');
-  let answer;
-  const held = new Promise((resolve) => (answer = resolve));
   const isList = (address) => address.pathname === '/v1/pets';
-  await page.route(isList, (route) => held.then(() => route.continue()));
+  const release = await hold(page, isList);
   await page.locator('#add').getByRole('button', { name: 'Add' }).click();
   await name.focus();
   await page.keyboard.press('Home');
   await page.keyboard.type('My ');
-  answer();
+  release();
   await assertText(state, 'Added: ');
   await page.keyboard.type('own ');
   assert.equal(await name.inputValue(), 'My own Mimi');
@@ -396,25 +388,21 @@ test('a change that ends late takes no focus, and a refused key no old counts', 
   const [max, moe] = await added('Max', 'Moe');
   const { page, row, state, status, save, detail, button, close } = await at(`?after=${max - 1}`);
   await row(max).getByRole('link').click();
-  let answer;
-  const held = new Promise((resolve) => (answer = resolve));
-  await page.route(`**/v1/pets/${moe}`, (route) => held.then(() => route.continue()));
+  let release = await hold(page, `**/v1/pets/${moe}`);
   await status(moe).selectOption('sold');
   await save(moe).click();
   const name = detail.getByLabel('Name');
   await name.focus();
   await page.keyboard.press('End');
   await page.keyboard.type('imum');
-  answer();
+  release();
   await assertText(state, 'Moe is now sold');
   assert.deepEqual([await isFocused(name), await name.inputValue()], [true, 'Maximum']);
 
   const filters = page.locator('.filters');
   await filters.locator('a', { hasText: /All \d/ }).waitFor();
-  let count;
-  const counted = new Promise((resolve) => (count = resolve));
   const asked = page.waitForRequest('**/v1/store/inventory');
-  await page.route('**/v1/store/inventory', (route) => counted.then(() => route.continue()));
+  release = await hold(page, '**/v1/store/inventory');
   await page.getByLabel('Pets per page').selectOption('50');
   await asked;
   await button('Change key').click();
@@ -422,7 +410,7 @@ test('a change that ends late takes no focus, and a refused key no old counts', 
   await page.locator('#key').press('Enter');
   await assertText(state, 'This key does not work.');
   const arrived = page.waitForResponse('**/v1/store/inventory');
-  count();
+  release();
   await (await arrived).finished();
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
   assert.deepEqual(await filters.locator('a:visible').allInnerTexts(), ['All', 'Available', 'Pending', 'Sold', 'No status']);
@@ -435,16 +423,14 @@ test('what is typed after a Discard outlives the change that was under way', asy
   await row(id).getByRole('link').click();
   const name = detail.getByLabel('Name');
   await name.fill('Irene');
-  let answer;
-  const held = new Promise((resolve) => (answer = resolve));
-  await page.route(`**/v1/pets/${id}`, (route) => held.then(() => route.continue()));
+  const release = await hold(page, `**/v1/pets/${id}`);
   await saveOpen.click();
   await row(id).getByRole('button', { name: 'Discard' }).click();
   await name.fill('Irma');
   await status(other).selectOption('sold');
   await save(other).click();
   await patch(id, { name: 'Iris' });
-  answer();
+  release();
   await assertText(state, 'Jon is now sold');
   assert.equal(await name.inputValue(), 'Irma');
   assert.equal((await (await api('GET', `/pets/${id}`)).json()).name, 'Iris');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { assertText, barriers, KEY, launch, LOOKS, open, serve } from './harness.mjs';
+import { assertText, barriers, hold, KEY, launch, LOOKS, open, serve } from './harness.mjs';
 
 let service;
 let browser;
@@ -148,20 +148,17 @@ test('the page looks on until it is full, and can be stopped', async () => {
   await add('Needle');
   const { page, rows, state, place, sought, button, said, close } = await at('', to);
   await rows.first().waitFor();
-  let go;
-  const held = new Promise((resolve) => (go = resolve));
   const isLater = (address) => address.searchParams.get('name') === 'needle' && address.searchParams.has('after');
-  await page.route(isLater, (route) => held.then(() => route.continue()));
+  let release = await hold(page, isLater);
   await sought.fill('needle');
   await assertText(state, '0 pets found. Looking on from id 20000…');
-  go();
+  release();
   await assertText(place, '1 pet found');
   await page.unroute(isLater);
-  const stopped = new Promise((resolve) => (go = resolve));
-  await page.route(isLater, (route) => stopped.then(() => route.continue()));
+  release = await hold(page, isLater);
   await page.reload();
   await button('Stop').click();
-  go();
+  release();
   await assertText(state, 'Stopped. ');
   await page.unroute(isLater);
   await button('Look on').click();

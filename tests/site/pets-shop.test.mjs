@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { assertText, barriers, KEY, launch, LOOKS, open, serve, SHOTS } from './harness.mjs';
+import { assertText, barriers, hold, KEY, launch, LOOKS, open, serve, SHOTS } from './harness.mjs';
 
 let service;
 let browser;
@@ -195,14 +195,12 @@ test('several pets are changed and deleted at once, and those that fail stay sel
   assert.deepEqual(await barriers(page), []);
   await page.screenshot({ path: join(SHOTS, 'pets-several.png') });
   // What is chosen while they are being saved stays.
-  let go;
-  const held = new Promise((resolve) => (go = resolve));
-  await page.route(`**/v1/pets/${ids[3]}`, (route) => held.then(() => route.continue()));
+  let release = await hold(page, `**/v1/pets/${ids[3]}`);
   await set('sold').click();
   await assertText(state, 'Saving 3 pets…');
   assert.equal(await page.locator('#unsaved').isVisible(), false);
   await pick(ids[4]).click();
-  go();
+  release();
   await assertText(state, 'Done: 3 pets saved.');
   await assertText(chosen, '1 selected');
   await pick(ids[4]).click();
@@ -218,12 +216,7 @@ test('several pets are changed and deleted at once, and those that fail stay sel
   for (const id of ids.slice(0, 2)) await pick(id).click();
   // The page does not see it before it saves.
   const lists = /\/v1\/pets\?/;
-  let release;
-  const isSaved = new Promise((resolve) => (release = resolve));
-  await page.route(lists, async (route) => {
-    await isSaved;
-    await route.continue();
-  });
+  release = await hold(page, lists);
   await patch(ids[1], { status: 'pending' });
   await set('sold').click();
   release();

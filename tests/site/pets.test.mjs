@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { assertText, barriers, KEY, KEY_MS, launch, LOOKS, namesOf, open, panel, reordered, serve, SHOTS, TYPED } from './harness.mjs';
+import { assertText, barriers, hold, KEY, KEY_MS, launch, LOOKS, namesOf, open, panel, reordered, serve, SHOTS, TYPED } from './harness.mjs';
 
 let service;
 let browser;
@@ -485,15 +485,11 @@ test('failures are sentences with a way on, and keep the rows', async () => {
   await enter(KEY);
   await assertText(place, '1–3 of 3');
 
-  let go;
-  await page.route('**/v1/pets?**', async (route) => {
-    await new Promise((resolve) => (go = resolve));
-    await route.continue();
-  });
+  const release = await hold(page, '**/v1/pets?**');
   await link('Sold').click();
   await page.locator('.table[aria-busy=true]').waitFor();
   assert.equal(await rows.count(), 3);
-  go();
+  release();
   await assertText(place, '1–1 of 1');
   assert.equal(await page.locator('.table[aria-busy]').count(), 0);
   await close();

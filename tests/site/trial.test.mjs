@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { assertText, barriers, KEY, launch, LOOKS, open, panel, serve, SHOTS } from './harness.mjs';
+import { assertText, barriers, hold, KEY, launch, LOOKS, open, panel, serve, SHOTS } from './harness.mjs';
 
 let service;
 let browser;
@@ -225,18 +225,14 @@ test('a result is marked when the form has changed, and no longer when it is as 
 
 test('while a request is under way the button says so, and there is no empty box', async () => {
   const { page, send, block, status, close } = await at('listPets', SMALL.desktop, null);
-  let go;
-  await page.route('**/v1/pets', async (route) => {
-    await new Promise((resolve) => (go = resolve));
-    await route.continue();
-  });
+  const release = await hold(page, '**/v1/pets');
   const asked = page.waitForRequest('**/v1/pets');
   await send.click();
   await asked;
   assert.equal(await send.textContent(), 'Sending…');
   assert.equal(await block.locator('.result').isVisible(), false);
   await send.dispatchEvent('click');
-  go();
+  release();
   await assertText(status, '401');
   assert.equal(await send.textContent(), 'Send');
   await close();
