@@ -4,7 +4,7 @@ import { element } from './elements.js';
 import { token } from './key.js';
 import { call, here, inTurn, isHere, json, tagOf } from './pets-api.js';
 import { canFind, elsewhere, int64, judge, leadFocus, list, mayWrite, named, NO_CATEGORY, part, press, say } from './pets-parts.js';
-import { record, undoButton } from './pets-undo.js';
+import { isNewest, record, undoButton } from './pets-undo.js';
 import { freshKey } from './request.js';
 import { readPets, shownName } from './table.js';
 
@@ -61,15 +61,16 @@ function add(pet) {
     return answer;
   });
   sent.then(async (answer) => {
-    // The list is drawn once, after the last of them. What is sent next does not wait for it.
+    const isAdded = answer && !answer.failure;
+    const entry = isAdded && record({ kind: 'added', after: readPets(answer.text), tag: tagOf(answer), to: pet.to });
+    // The list is drawn once, after the last of them. What is sent next does not wait for it, and may be told before.
     if (!adding) await load();
-    if (answer && !answer.failure) sayAdded(answer, pet.to);
+    if (isAdded && isNewest(entry)) sayAdded(answer, entry, pet.to);
   });
 }
 
-function sayAdded(answer, to) {
-  const pet = readPets(answer.text);
-  const entry = record({ kind: 'added', after: pet, tag: tagOf(answer), to });
+function sayAdded(answer, entry, to) {
+  const pet = entry.after;
   const isReplayed = answer.response.headers.has('Idempotency-Replayed');
   const more = adding ? `. ${adding} more to add…` : '.';
   const isOld = list.classList.contains('old') ? [' The list could not be read again.'] : [];

@@ -23,7 +23,7 @@ export function makeDetail(id, at) {
     past.update();
     more.update();
   }
-  return { id, tr, update };
+  return { id, tr, update, isForWriter: mayWrite() };
 }
 
 // What is missing here to change a pet.

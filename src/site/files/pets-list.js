@@ -3,7 +3,7 @@ import { element } from './elements.js';
 import { here } from './pets-api.js';
 import { discard, draftOf } from './pets-drafts.js';
 import { makeDetail } from './pets-edit.js';
-import { leadFocus, list, mayChange } from './pets-parts.js';
+import { leadFocus, list, mayChange, mayWrite } from './pets-parts.js';
 import { makeRow, noticeRow } from './pets-rows.js';
 import { address, asked } from './pets-view.js';
 import { lowered, tableOf, writePet } from './table.js';
@@ -131,7 +131,7 @@ function noticeOf(draft) {
 }
 
 function detailOf(pet, draft) {
-  if (detail?.id !== pet.id) detail = makeDetail(pet.id, at);
+  if (detail?.id !== pet.id || detail.isForWriter !== mayWrite()) detail = makeDetail(pet.id, at);
   detail.update(pet, draft);
   return detail.tr;
 }

@@ -39,6 +39,8 @@ export function record({ to, ...change }) {
   return entry;
 }
 
+export const isNewest = (entry) => entries[0] === entry;
+
 export function forgetChanges() {
   entries.length = 0;
   write();
