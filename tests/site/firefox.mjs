@@ -58,8 +58,9 @@ export async function firefox() {
   }
   // Waits until an expression holds.
   async function until(expression) {
-    const end = Date.now() + 15_000;
-    while (!(await evaluate(`Boolean(${expression})`))) {
+    const end = Date.now() + 60_000;
+    // A page that is being left answers with an error.
+    while (!(await evaluate(`Boolean(${expression})`).catch(() => false))) {
       if (Date.now() > end) throw new Error(`${expression} never holds: ${await evaluate('document.body.innerText')}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -84,7 +85,7 @@ export async function firefox() {
     async close() {
       await call('browser.close', {}).catch(() => child.kill());
       await ended;
-      rmSync(profile, { recursive: true, maxRetries: 5 });
+      rmSync(profile, { recursive: true, maxRetries: 20 });
     },
   };
 }

@@ -120,7 +120,7 @@ export const KEY_MS = 60;
 const DELAYS_MS = [700, 0, 350];
 export async function reordered({ url }) {
   let count = 0;
-  const server = createServer(async (request, response) => {
+  const pass = async (request, response) => {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
     const { host, connection, ...headers } = request.headers;
@@ -130,7 +130,9 @@ export async function reordered({ url }) {
     const fields = Object.fromEntries([...answer.headers].filter(([name]) => !/^(?:content-encoding|content-length|connection)$/.test(name)));
     const delay = request.url.startsWith('/v1/') ? DELAYS_MS[count++ % DELAYS_MS.length] : 0;
     setTimeout(() => response.writeHead(answer.status, fields).end(text), delay);
-  });
+  };
+  // The page may still ask while both stop.
+  const server = createServer((request, response) => pass(request, response).catch(() => response.destroy()));
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   server.unref();
   const stop = () => {

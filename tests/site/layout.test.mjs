@@ -28,8 +28,12 @@ async function visit(look, path, prepare) {
   const tab = await open(browser, look);
   if (prepare) await tab.page.addInitScript(prepare);
   await tab.page.goto(service.url + path, prepare && { waitUntil: 'networkidle' });
+  await scrolled(tab.page);
   return tab;
 }
+
+// Waits for the frame in which the browser scrolls to what the address names.
+const scrolled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
 
 test('nothing moves while a page loads, whatever its address names', async () => {
   const watch = () => {
@@ -132,6 +136,7 @@ test('what sends a request is in view once an operation is open', async () => {
         if (way === 'a click') {
           await page.locator(`#${id} > summary`).click();
           await page.waitForURL(`**/#${id}`);
+          await scrolled(page);
         }
         const send = await box(page.locator(`#${id} .send button`));
         const what = `${id} by ${way} at ${look.viewport.width}: ${JSON.stringify(send)}`;
@@ -250,6 +255,7 @@ test('errors are folded, and a link to them opens them', async () => {
   await page.goto('about:blank');
   await page.goto(`${service.url}/#createPet-errors`);
   await page.locator('#createPet[open] #createPet-errors[open]').waitFor();
+  await scrolled(page);
   const { y } = await box(errors);
   assert.ok(y >= 52 && y < 700, `${y}`);
   await page.locator('#createPet-errors a', { hasText: 'invalid_json' }).click();
@@ -287,7 +293,7 @@ test('on paper there is all of the text, and nothing to press', async () => {
 });
 
 test('the first page says what the service is and leads on', async () => {
-  const own = await serve('--title', 'Tim & <Jo>', '--description', 'Two cats.', '--admin', '38477');
+  const own = await serve('--title', 'Tim & <Jo>', '--description', 'Two cats.', '--admin', '18477');
   const { page, close } = await open(browser);
   for (const [url, title, text] of [
     [service.url, 'Pet store inventory', 'is on disk'],

@@ -98,7 +98,8 @@ test('row, edit, delete, counts', async () => {
   assert.equal(await row(3).count(), 0);
   assert.deepEqual(said.filter((line) => !/status of (404|412)/.test(line)), []);
 
-  // The outcome is unknown.
+  // The outcome is unknown, as no look sees it.
+  const release = await hold(page, /\/v1\/pets\?/);
   await page.route('**/v1/pets/1', async (route) => {
     if (route.request().method() !== 'PATCH') return route.continue();
     await route.fetch();
@@ -108,6 +109,7 @@ test('row, edit, delete, counts', async () => {
   await save(1).click();
   await assertText(page.locator('.notice'), 'It is unclear if it was saved.');
   assert.equal(await row(1).locator('.stored').textContent(), 'none');
+  release();
   await page.unroute('**/v1/pets/1');
   await page.locator('.notice').getByRole('button', { name: 'Try again' }).click();
   await assertText(state, 'Done: pet 1, Rex is now sold.');
@@ -138,7 +140,8 @@ test('a conflict shows both values, and what does not touch is merged', async ()
   await patch(id, { status: 'sold' });
   await save(id).click();
   await assertText(state, 'was changed meanwhile. Yours is what it is already.');
-  // The pet is changed before the request, and again on its way.
+  // The pet is changed before the request, and again on its way; no look sees the first change.
+  const release = await hold(page, /\/v1\/pets\?/);
   await row(id).getByRole('link').click();
   await detail.getByLabel('Name').fill('White Felix');
   await patch(id, { categoryId: 9 });
@@ -149,6 +152,7 @@ test('a conflict shows both values, and what does not touch is merged', async ()
   });
   await detail.getByLabel('Name').press('Enter');
   await assertText(state, 'White Felix is saved. Somebody else has changed its category and status meanwhile.');
+  release();
   assert.deepEqual(await one(id), { id, name: 'White Felix', categoryId: 9, status: 'pending' });
   assert.ok(await isFocused(detail.getByLabel('Name')));
   assert.equal(await saveOpen.textContent(), 'Save');
@@ -203,8 +207,9 @@ test('what is not saved outlives every redraw, looks different, and is saved or 
   await page.keyboard.press('Enter');
   await assertText(state, 'Added: ');
   await isWhole();
+  const asked = page.waitForEvent('dialog');
   await page.close({ runBeforeUnload: true });
-  await page.waitForFunction(() => true);
+  await asked;
   assert.deepEqual(questions, ['beforeunload']);
   await button('Discard all').click();
   await assertText(state, 'Discarded: 3 pets.');
@@ -401,8 +406,8 @@ test('a change that ends late takes no focus, and a refused key no old counts', 
 
   const filters = page.locator('.filters');
   await filters.locator('a', { hasText: /All \d/ }).waitFor();
-  const asked = page.waitForRequest('**/v1/store/inventory');
   release = await hold(page, '**/v1/store/inventory');
+  const asked = page.waitForRequest('**/v1/store/inventory');
   await page.getByLabel('Pets per page').selectOption('50');
   await asked;
   await button('Change key').click();

@@ -94,7 +94,8 @@ test('a key that only reads sees the history without names of keys, and puts not
   const { id } = await add({ name: 'Zoe', status: 'available' });
   await api('PATCH', `/pets/${id}`, { status: 'sold' });
   const reader = (await service.run('key', 'add', 'kiosk', '--read-only')).trim();
-  const { history, said, close } = await at(`?after=${id - 1}#${id}`, { key: reader });
+  const { page, history, said, close } = await at(`?after=${id - 1}#${id}`, { key: reader });
+  await page.getByText('Read-only key').waitFor();
   await history.locator('summary').click();
   await assertText(history.locator('li').first(), ': available → sold');
   assert.ok(!(await history.textContent()).includes(' by '));

@@ -56,9 +56,12 @@ test('what others change arrives, is marked and told once, and takes no draft aw
   await row(lou).getByRole('link').click();
   await detail.getByLabel('Name').fill('Louise');
   await status(mo).selectOption('pending');
+  // One look sees all three.
+  const release = await hold(page, /\/v1\/pets\?/);
   await patch(kim, { status: 'sold' });
   await patch(lou, { categoryId: 7 });
   await patch(mo, { status: 'sold' });
+  release();
   await look();
   await row(kim).locator('td.fresh', { hasText: 'sold' }).waitFor();
   assert.equal(await status(kim).inputValue(), 'sold');
@@ -166,6 +169,7 @@ test('a change and an added pet can be undone, and what this tab has changed loo
   // A reload forgets none of them.
   await page.reload();
   await page.locator('#changes summary', { hasText: 'Your changes (4)' }).click();
+  await page.locator('#changes li').nth(3).waitFor();
   const lines = await page.locator('#changes li').allInnerTexts();
   assert.deepEqual(lines.map((line) => line.replace(/^\d\d:\d\d /, '')), [
     `pet ${sam + 1}, Tess: added (undone)`,
@@ -289,8 +293,9 @@ test('a list with a broken Link is the last one, and a 304 that nobody asked for
   await page.route('**/v1/pets?*', (route) => route.fulfill({ status: 304 }));
   await page.getByLabel('Pets per page').selectOption('50');
   await assertText(state, 'Something between this page and the service answered in its place.');
-  await page.unroute('**/v1/pets?*');
   await button('Try again').click();
+  await page.unroute('**/v1/pets?*');
+  await page.locator('.table.old').waitFor({ state: 'detached' });
   await row(id).waitFor();
   assert.deepEqual(said, []);
   await close();

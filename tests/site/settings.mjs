@@ -65,7 +65,7 @@ export const shows = (locator, text) => locator.filter({ hasText: text }).waitFo
 export async function holdsFocus(locator) {
   const page = locator.page();
   const isThere = (node) => node === document.activeElement;
-  await page.waitForFunction(isThere, await locator.elementHandle(), { timeout: 10_000 }).catch(async () => {
+  await page.waitForFunction(isThere, await locator.elementHandle(), { timeout: 30_000 }).catch(async () => {
     assert.fail(`the focus is on ${await page.evaluate(() => document.activeElement.outerHTML.slice(0, 200))}`);
   });
 }
@@ -75,7 +75,7 @@ export async function visit(service, name) {
   const headers = { Host: name, 'X-Forwarded-Proto': 'https' };
   const [response] = await once(request(service.url, { headers }).end(), 'response');
   await once(response.resume(), 'end');
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 60_000;
   const isActive = async () => {
     const { domains } = JSON.parse(await service.run('domain', 'list', '--json'));
     return domains.some((domain) => domain.name === name && domain.state === 'active');

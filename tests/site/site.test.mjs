@@ -170,6 +170,7 @@ test('light or dark is as the system has it, until a reader chooses, and is reme
   await page.goto(`${service.url}/docs/errors`, { waitUntil: 'commit' });
   await page.waitForFunction(() => document.body);
   assert.equal(await ground(), dark);
+  await page.waitForLoadState();
   assert.deepEqual(await barriers(page), []);
   // The choice of what the system has is no choice: the page follows the system again.
   await page.getByRole('button', { name: 'Light colours' }).press('Enter');
@@ -426,8 +427,13 @@ test('scripts of an allowed origin may read responses, others may not', async ()
 
 // True if some of it can be seen without scrolling.
 function inView(locator) {
-  return locator.evaluate((element) => {
-    const { top, bottom, height } = element.getBoundingClientRect();
-    return height > 0 && bottom > 0 && top < innerHeight;
+  return locator.evaluate(async (element) => {
+    const isIn = () => {
+      const { top, bottom, height } = element.getBoundingClientRect();
+      return height > 0 && bottom > 0 && top < innerHeight;
+    };
+    // The browser scrolls to what an address names in a later frame.
+    for (let frames = 0; frames < 100 && !isIn(); frames += 1) await new Promise(requestAnimationFrame);
+    return isIn();
   });
 }
