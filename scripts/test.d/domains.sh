@@ -98,7 +98,8 @@ start_caddy() {
         caddy run --adapter caddyfile --config "$folder/Caddyfile"
     authority=$folder/caddy/pki/authorities/local/root.crt
     wait_for "Caddy's authority" test -s "$authority"
-    wait_for "Caddy" visit 200 https://petstore.sites.example.net/healthz
+    wait_for "Caddy" through_caddy -f https://petstore.sites.example.net/healthz
+    visit 200 https://petstore.sites.example.net/healthz
 }
 
 through_caddy() {

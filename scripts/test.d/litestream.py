@@ -88,8 +88,11 @@ class Litestream:
         self.generation = max([0, *generations(replica)])
         self.count = {"snapshots": 0, "frames": 0, "PASSIVE": 0, "RESTART": 0, "TRUNCATE": 0}
         self.hold()
+        # Both are tried once, while others write without a pause.
+        self.connection.execute("PRAGMA busy_timeout = 60000")
         self.write_something()
         self.snapshot()
+        self.connection.execute("PRAGMA busy_timeout = 1000")
 
     def connect(self):
         connection = sqlite3.connect(self.database, isolation_level=None, timeout=1)

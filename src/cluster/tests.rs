@@ -12,7 +12,7 @@ use support::rqlite_nodes::{NodeOptions, Nodes};
 use super::*;
 use petstore_base::testing::Folder;
 
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn client_of(address: &str, password: Option<&str>) -> Client {
     Client::new(ClusterAddress::parse(address).unwrap(), password).unwrap()
