@@ -762,8 +762,8 @@ fn lines_of_the_page_count_what_was_sold() {
     let mut printed = Vec::new();
     for block in page.split("```").skip(1).step_by(2) {
         let lines = block
-            .replace("2026-11", &now)
-            .replace("2026-12-01", "2999-01-01");
+            .replace("2026-12-01", "2999-01-01")
+            .replace("2026-11", &now);
         let words = ["bash", "-c", &lines];
         let mut shell = shell(&words, server.folder.path(), &server.folder.database());
         let output = output(&mut shell);
