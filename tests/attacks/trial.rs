@@ -17,10 +17,11 @@ use support::harness::{Folder, Server, add_key, after, run};
 pub const SPAN: Duration = Duration::from_secs(4);
 /// The most resident memory in MiB, whatever happens.
 const MOST_MIB: u64 = 256;
-/// The most resident memory in MiB after the attackers have gone, and how soon. On an otherwise idle machine
-/// that takes 3 s; it is printed. The bound is wide, because other work on a shared machine matters too.
+/// The most resident memory in MiB after the attackers have gone, and how soon; what it took is printed. What was
+/// freed within the last `MIMALLOC_PURGE_DELAY` is returned when a thread looks next: as it frees a page of mimalloc's,
+/// or after 10,000 allocations off the fast path (`generic_collect`), for which the innocent clients took up to 25 s.
 const AFTERWARDS_MIB: u64 = 64;
-const AFTERWARDS: Duration = Duration::from_secs(15);
+const AFTERWARDS: Duration = Duration::from_secs(120);
 /// The longest that an innocent client may wait. On an otherwise idle machine that is 1 s; it is printed. The
 /// bound is wide: the deadline after which the service itself gives up.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
