@@ -30,7 +30,7 @@ USER 65532:65532
 # All addresses inside the container; -p chooses the ones of the machine. Name a proxy in another container with
 # PETSTORE_TRUSTED_PROXY. To change the address, set this variable: the health check reads it too.
 ENV PETSTORE_LISTEN=0.0.0.0:8080 PETSTORE_DATABASE=/data/petstore.db
-# The allocator returns the memory of a crowd after it has gone, since a container may be small.
+# After a crowd, the allocator returns the memory with later requests, since a container may be small.
 ENV MIMALLOC_PURGE_DELAY=10
 EXPOSE 8080
 STOPSIGNAL SIGTERM
